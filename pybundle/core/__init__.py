@@ -1,0 +1,1 @@
+"""Planes, protocols, exceptions, validation and the door to BLAS."""

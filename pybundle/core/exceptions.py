@@ -1,0 +1,37 @@
+"""The package's own exceptions: one family under `BundleError`."""
+
+
+class BundleError(Exception):
+    """Base of every error raised by pybundle.
+
+    Attributes
+    ----------
+    result : Result or None
+        Best certified state of the run that the error interrupted, where there was one.
+    """
+
+    result = None
+
+
+class ParameterError(BundleError, ValueError):
+    """An argument has a wrong value or shape."""
+
+
+class InputTypeError(BundleError, TypeError):
+    """An argument has a wrong type."""
+
+
+class OracleError(BundleError, RuntimeError):
+    """A risk, oracle or model broke its contract."""
+
+
+class NumericalError(BundleError, ArithmeticError):
+    """Rounding or overflow made a result meaningless."""
+
+
+class StateError(BundleError, RuntimeError):
+    """A saved file or checkpoint is malformed or does not fit."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A run stopped before its gap reached the tolerance."""

@@ -1,0 +1,77 @@
+"""What a solver may ask of a risk, and a risk of an oracle; both may be plain Python."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from .plane import Planes
+
+
+class Decoded(NamedTuple):
+    """Answer of an oracle for one example.
+
+    `value <= max_y [loss(y) + <w, psi(y)>] <= upper`; both are equal when the oracle is exact.
+    """
+
+    labelling: Any
+    value: float
+    upper: float
+
+
+class ExamplePlane(NamedTuple):
+    """Plane `offset + <slope, w>` of one example and one labelling; `slope` dense or a CSR row."""
+
+    offset: float
+    slope: Any
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """Access to single examples, for methods that keep a state for each of them."""
+
+    n_examples: int
+    dim: int
+
+    def solve(self, i: int, w: np.ndarray) -> Decoded:
+        """Most violating labelling of example i at w (loss-augmented decoding), with a proven upper bound."""
+
+    def plane(self, i: int, labelling: Any) -> ExamplePlane:
+        """The plane of that labelling, valid whatever the labelling is."""
+
+    def key(self, labelling: Any) -> Any:
+        """A hashable name: equal keys mean equal planes of the same example."""
+
+
+@runtime_checkable
+class Risk(Protocol):
+    """`R(w) = sum_p R_p(w)`, every `R_p` convex; sums over examples, never means.
+
+    A risk may offer more, and solvers look for it by name:
+
+    ``planes(w) -> Planes``
+        values, offsets and slopes; without it the offset is `R_p(w) - <slope, w>`.
+    ``derive(n_parts=None, precision=None, executor=None) -> Risk``
+        the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
+    ``scores(w) -> S``, ``planes_at(S) -> Planes``, ``line_search(S0, S1, a, b, upper) -> (t, R(t))``
+        scores that are affine in w, so that a segment costs no pass over the data.
+    ``oracle() -> Oracle``
+        access to single examples.
+    """
+
+    dim: int
+    n_examples: int
+    n_parts: int
+    lower_bounds: np.ndarray
+
+    def evaluate(self, w: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Values (P,) and subgradients (P, dim), dense or CSR, at w."""
+
+
+def planes_of(risk: Risk, w: np.ndarray) -> Planes:
+    """Planes of any risk at w; exact offsets where the risk has them."""
+    if hasattr(risk, "planes"):
+        return risk.planes(w)
+    values, slopes = risk.evaluate(w)
+    return Planes.from_subgradients(values, slopes, w)

@@ -1,0 +1,60 @@
+"""Checks at the public border: each error names the argument, what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from .exceptions import InputTypeError, ParameterError
+
+
+def check_number(name, value, *, low=None, strict=False, high=None):
+    """A finite real number in `[low, high]` (`(low, high]` where `strict`), as float."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
+                             f"pass a float")
+    value = float(value)
+    wanted = "a finite number"
+    if low is not None:
+        wanted += f" {'>' if strict else '>='} {low:g}"
+    if high is not None:
+        wanted += f"{' and' if low is not None else ''} <= {high:g}"
+    bad = not np.isfinite(value) or (low is not None and (value <= low if strict else value < low))
+    if bad or (high is not None and value > high):
+        raise ParameterError(f"{name} must be {wanted}, got {value!r}")
+    return value
+
+
+def check_integer(name, value, *, low=None):
+    """An integer of at least `low`, as int."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+    value = int(value)
+    if low is not None and value < low:
+        raise ParameterError(f"{name} must be an integer >= {low}, got {value}")
+    return value
+
+
+def check_choice(name, value, choices):
+    """One of the strings in `choices`."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ParameterError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def check_vector(name, value, size=None, *, error=ParameterError):
+    """A finite float64 vector, C-contiguous, of `size` entries; copied only where needed."""
+    try:
+        vector = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"{name} must be a vector of real numbers, got {type(value).__name__}: "
+                             f"{problem}") from problem
+    if np.ndim(value) != 1 or (size is not None and vector.shape[0] != size):
+        expected = "a vector" if size is None else f"of shape ({size},)"
+        raise error(f"{name} must be {expected}, got shape {np.shape(value)}")
+    if not np.isfinite(vector).all():
+        index = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise error(f"{name} must be finite, got {vector[index]} at index {index}")
+    return vector

@@ -57,13 +57,22 @@ typedef struct {
 #define PB_DISPATCH 0
 #endif
 
+/* PB_LOAD_XY(p): a vector of Y from as many X. Given as intrinsics, for GCC 12 widens vectors by halves (twice as
+ * slow) and bytes one by one (ten times). */
 #if PB_DISPATCH
+#include <immintrin.h>
 #define PB_ISA v4
+#define PB_LOAD_U8F32(p) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define PB_LOAD_U8F64(p) _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define PB_LOAD_F32F64(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define PB_BYTES 64
 #define PB_TILE 5
 #define PB_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2")))
 #include "_kernels_isa.h"
 #define PB_ISA v3
+#define PB_LOAD_U8F32(p) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define PB_LOAD_U8F64(p) _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
+#define PB_LOAD_F32F64(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define PB_BYTES 32
 #define PB_TILE 3
 #define PB_TARGET __attribute__((target("avx2,fma,bmi,bmi2")))

@@ -13,10 +13,14 @@ typedef int32_t FN(ivec) __attribute__((vector_size(PB_BYTES / sizeof(PB_S) * 4)
 
 INLINE FN(vec) FN(load)(const PB_X *p)
 {
+#ifdef PB_LOAD
+    return (FN(vec))PB_LOAD(p);
+#else
+    /* bytes go through int32, a step for which there are instructions */
     FN(xvec) x = *(const FN(xvec) *)p;
-    /* bytes go through int32: compilers have instructions for both steps, but none for both at once */
     return sizeof(PB_X) == 1 ? __builtin_convertvector(__builtin_convertvector(x, FN(ivec)), FN(vec))
                              : __builtin_convertvector(x, FN(vec));
+#endif
 }
 
 INLINE PB_S FN(sum)(FN(vec) v)
@@ -174,3 +178,4 @@ PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, 
 #undef PB_S
 #undef PB_PAIR
 #undef PB_SUMS
+#undef PB_LOAD

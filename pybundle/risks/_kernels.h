@@ -28,7 +28,8 @@ typedef void (*pb_score_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, in
                             ptrdiff_t ldw, int K, void *S);
 /* a += sum_e coef[e] * x_{rows[e]} */
 typedef void (*pb_accumulate_fn)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a);
-/* largest and second largest score of every row of a block; the first index wins a tie */
+/* largest and second largest score of every row of a block; the first index wins a tie; `best` has room for
+ * two blocks */
 typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32_t *label);
 
 typedef struct {

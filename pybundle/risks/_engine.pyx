@@ -360,7 +360,7 @@ cdef class Engine:
             with nogil:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    ahead = <int>min(<Py_ssize_t>4, n - i - count)
+                    ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
                     self._score(w, &rows[i], count, ahead, b)
                     if w.tau > 0.0:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
@@ -390,7 +390,7 @@ cdef class Engine:
             with nogil:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>4, n - i - count), b)
+                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), b)
                     for r in range(count):
                         for k in range(self.n_scores):
                             out[start + i + r, k] = S[k * BLOCK + r]

@@ -23,7 +23,8 @@ typedef struct {
 enum { PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64, PB_STORAGES };
 enum { PB_BLOCK = 64 }; /* rows of a block; leading dimension of its transposed scores */
 
-/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, worth a prefetch. */
+/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, the next block:
+ * it is fetched meanwhile. */
 typedef void (*pb_score_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
                             ptrdiff_t ldw, int K, void *S);
 /* a += sum_e coef[e] * x_{rows[e]} */
@@ -46,7 +47,7 @@ typedef struct {
 
 #if defined(__GNUC__)
 #define PB_VECTORS 1
-#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2)
+#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2) /* into the second cache: the first is full */
 #else
 #define PB_VECTORS 0
 #define PB_PREFETCH(p) ((void)0)

@@ -79,43 +79,51 @@ INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, int n_next, 
             S[c * PB_BLOCK + r] = FN(sum)(acc[r][c]);
 }
 
-/* The next rows are fetched while these are scored, evenly over the first tiles: memory should never rest. */
-INLINE void FN(classes)(const PB_X *const *x, const PB_X *const *next, int n_next, ptrdiff_t d, const PB_S *W,
-                        ptrdiff_t ldw, int K, PB_S *S, const int NR)
+/* One row and up to PB_TILE classes, where a block does not end on four rows. */
+INLINE void FN(row)(const PB_X *const *x, ptrdiff_t d, const PB_S *W, ptrdiff_t ldw, int classes, PB_S *S)
 {
-    int k = 0, share = K > 2 * PB_TILE ? 1 : K > PB_TILE ? 2 : 4;
-    for (; k < K; k += PB_TILE, W += PB_TILE * ldw, S += PB_TILE * PB_BLOCK, next += share, n_next -= share) {
-        const int fetch = n_next < share ? n_next : share;
-        switch (K - k) {
-        default: FN(tile)(x, next, fetch, d, W, ldw, S, NR, PB_TILE); break;
-#if PB_TILE > 4
-        case 4: FN(tile)(x, next, fetch, d, W, ldw, S, NR, 4); break;
-        case 3: FN(tile)(x, next, fetch, d, W, ldw, S, NR, 3); break;
-#endif
-#if PB_TILE > 2
-        case 2: FN(tile)(x, next, fetch, d, W, ldw, S, NR, 2); break;
-#endif
-        case 1: FN(tile)(x, next, fetch, d, W, ldw, S, NR, 1); break;
-        }
-    }
+    if (classes >= PB_TILE)
+        FN(tile)(x, NULL, 0, d, W, ldw, S, 1, PB_TILE);
+    else
+        for (int c = 0; c < classes; c++)
+            FN(tile)(x, NULL, 0, d, W + c * ldw, ldw, S + c * PB_BLOCK, 1, 1);
 }
 
-PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
-                                ptrdiff_t ldw, int K, void *S)
+/* Tiles outside, rows inside: one tile of W stays in the first cache while the block passes by in the second.
+ * Meanwhile the next block is fetched, evenly over the first tiles, so that memory never rests. */
+PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
+                                ptrdiff_t ldw, int K, void *scores)
 {
     const PB_X *data = (const PB_X *)X->data, *x[4], *next[4];
-    int r = 0;
-    for (; r + 4 <= n; r += 4) {
-        const int more = n + ahead - r - 4 < 4 ? n + ahead - r - 4 : 4;
-        for (int q = 0; q < 4; q++)
-            x[q] = data + rows[r + q] * X->d;
-        for (int q = 0; q < more; q++)
-            next[q] = data + rows[r + 4 + q] * X->d;
-        FN(classes)(x, next, more, X->d, (const PB_S *)W, ldw, K, (PB_S *)S + r, 4);
-    }
-    for (; r < n; r++) {
-        x[0] = data + rows[r] * X->d;
-        FN(classes)(x, next, 0, X->d, (const PB_S *)W, ldw, K, (PB_S *)S + r, 1);
+    const ptrdiff_t d = X->d;
+    const int share = K > 2 * PB_TILE ? 1 : K > PB_TILE ? 2 : 4;
+    int fetched = 0;
+    for (int k = 0; k < K; k += PB_TILE, fetched += share) {
+        const PB_S *W = (const PB_S *)weights + k * ldw;
+        PB_S *S = (PB_S *)scores + k * PB_BLOCK;
+        for (int r = 0; r < n; r += 4) {
+            const int rest = n - r;
+            int fetch = 0;
+            for (int q = 0; q < 4; q++)
+                x[q] = data + rows[q < rest ? r + q : r] * d;
+            for (int q = fetched; q < fetched + share && q < 4 && r + q < ahead; q++)
+                next[fetch++] = data + rows[n + r + q] * d;
+            if (rest < 4)
+                for (int q = 0; q < rest; q++)
+                    FN(row)(x + q, d, W, ldw, K - k, S + r + q);
+            else
+                switch (K - k) {
+                default: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, PB_TILE); break;
+#if PB_TILE > 4
+                case 4: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 4); break;
+                case 3: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 3); break;
+#endif
+#if PB_TILE > 2
+                case 2: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 2); break;
+#endif
+                case 1: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 1); break;
+                }
+        }
     }
 }
 

@@ -23,12 +23,14 @@ typedef struct {
 enum { PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64, PB_STORAGES };
 enum { PB_BLOCK = 64 }; /* rows of a block; leading dimension of its transposed scores */
 
-/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, worth a prefetch. */
+/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, the next block:
+ * it is fetched meanwhile. */
 typedef void (*pb_score_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
                             ptrdiff_t ldw, int K, void *S);
 /* a += sum_e coef[e] * x_{rows[e]} */
 typedef void (*pb_accumulate_fn)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a);
-/* largest and second largest score of every row of a block; the first index wins a tie */
+/* largest and second largest score of every row of a block; the first index wins a tie; `best` has room for
+ * two blocks */
 typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32_t *label);
 
 typedef struct {
@@ -45,7 +47,7 @@ typedef struct {
 
 #if defined(__GNUC__)
 #define PB_VECTORS 1
-#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2)
+#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2) /* into the second cache: the first is full */
 #else
 #define PB_VECTORS 0
 #define PB_PREFETCH(p) ((void)0)

@@ -38,6 +38,8 @@ cdef double CRUMB = 1e-15
 cdef double PAIRWISE_SHARE = 0.3
 # Diagonal shift relative to the mean diagonal; more only if the factor fails.
 cdef double SHIFT = 1e-12
+# Slope of a step, as a share of the gap, that counts as none.
+cdef double NO_DESCENT = 1e-9
 # Share of |q|'s own terms below which |q| no longer sets the scale of a relative gap.
 cdef double CANCELLED = 1e-3
 cdef enum:
@@ -327,6 +329,7 @@ cdef class SimplexQP:
 
     cdef int _run(self, int method, Py_ssize_t max_steps) except -1 nogil:
         cdef double best_gap = 1e300, best_value = 1e300
+        cdef Py_ssize_t limit
         cdef int idle = 0
         cdef bint faces = method == FACES
         self._normalise()
@@ -351,7 +354,11 @@ cdef class SimplexQP:
                 idle = 0
             else:
                 idle += 1
-                if idle >= 6 and not self.stale:
+                if idle >= 6 and self.stale:
+                    self._multiply(self.x, self.h)
+                    self.stale = False
+                    continue
+                if idle >= 6:
                     return 2
             best_value = min(self.value, best_value)
             best_gap = min(self.gap, best_gap)
@@ -361,8 +368,8 @@ cdef class SimplexQP:
             if faces and idle < 3 or method == FACES:
                 if self._face_round() == 0:
                     continue
-            self._smo_round(min(max_steps - self.n_steps, self.chunk if method == AUTO and not faces else 20000),
-                            max(0.5 * self.tol, 0.1 * self.gap))
+            limit = self.chunk if method == AUTO and not faces else 5000
+            self._smo_round(min(max_steps - self.n_steps, limit), max(0.5 * self.tol, 0.1 * self.gap))
 
     cdef bint _pairwise_pays(self) noexcept nogil:
         """Whether pairwise steps promise to reach tol with a fraction of the work of faces."""
@@ -552,7 +559,8 @@ cdef class SimplexQP:
             slope += self.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - self.h[j])
         curve *= self.scale
-        if slope >= 0.0:
+        # A target that is the point itself, up to rounding, is no descent either.
+        if not slope < -NO_DESCENT * self.gap:
             if single:
                 return 1
             self.caution += 1
@@ -612,7 +620,7 @@ cdef class SimplexQP:
                 if ratio < 0.0:
                     self.pick[k] = i
                     k += 1
-                    if self.yb[i] < length * (self.yb[i] - ratio):
+                    if self.yb[i] <= length * (self.yb[i] - ratio):
                         length = self.yb[i] / (self.yb[i] - ratio)
                         block = i
             if k == 0:

@@ -183,8 +183,8 @@ def _check_parts(parts, m):
                              f"got {parts.shape}")
     low, high = int(parts.min()), int(parts.max())
     if low < -1 or high >= m:
-        raise ParameterError(f"parts must be labels 0..P-1, or -1 for no sum, got {low if low < -1 else high};"
-                             f" number them with np.unique(parts, return_inverse=True)")
+        raise ParameterError(f"parts must be labels 0..P-1, or -1 for no sum, got "
+                             f"{low if low < -1 else high}; relabel with np.unique(..., return_inverse=True)")
     used = np.bincount(parts[parts >= 0], minlength=high + 1)
     if high >= 0 and not used.all():
         raise ParameterError(f"every part 0..{high} must have a variable, part {int(np.argmin(used > 0))} "

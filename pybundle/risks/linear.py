@@ -125,14 +125,14 @@ class LinearRisk:
         """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
         Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For the
-        piecewise linear losses in float32 the values are those of the planes, `offset + <slope, w>`, so that
-        nothing but time distinguishes the precisions; a logistic risk in float32 is as exact as its scores.
+        piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing but time
+        distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
         """
         w = check_vector("w", w, self.dim)
         packed = self._engine.pack(w, self.precision)
         engine = self._engine
         planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
-        if packed.precision == "float32" and self._piecewise_linear:
+        if self._piecewise_linear:
             values = np.maximum(planes.offsets + planes.dot(w), 0.0)
             return planes._replace(values=values)
         return planes

@@ -6,7 +6,7 @@ from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
 
 
 def record_masters(n_parts, n_planes, lam=1.0, n_examples=1000, n_features=40, n_classes=6, seed=0):
-    """Runs plain cutting planes until the bundle is full; the last masters, each with its start and tolerance."""
+    """Plain cutting planes until the bundle is full; the last masters, their starts and tolerances."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_examples, n_features)) ** 3
     y = (X @ rng.standard_normal((n_features, n_classes))
@@ -34,7 +34,7 @@ def record_masters(n_parts, n_planes, lam=1.0, n_examples=1000, n_features=40, n
         f = np.r_[f, np.bincount(part, worst != y, n_parts)]
         parts = np.r_[parts, np.arange(n_parts, dtype=np.int32)]
         x = np.r_[x, np.zeros(n_parts)]
-        tol = 0.1 * (upper - lower)
+        tol = max(0.1 * (upper - lower), 1e-4 * upper)
         masters.append((room[:m, :m], f, parts, slack, x.copy(), 1.0 / lam, tol))
         lower = max(lower, -solver.solve(room[:m, :m], f, parts, slack, x, 1.0 / lam, tol).value)
         w = -(x @ A[:m]) / lam

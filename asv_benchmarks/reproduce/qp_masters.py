@@ -269,11 +269,12 @@ def main():
         rows[f"{name} ({active} active)"] = row
         for solver, (cold, warm, gap) in row.items():
             warm = np.nan if warm is None else warm
-            print(f"{name:24s} {solver:20s} {cold * 1e3:9.3f} {warm * 1e3:9.3f} ms  gap {gap:.0e}", flush=True)
+            print(f"{name:24s} {solver:20s} {cold * 1e3:9.3f} {warm * 1e3:9.3f} ms, gap {gap:.0e}",
+                  flush=True)
     lines = ["# Master QPs to a relative duality gap of 1e-6", "",
-             "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in turn "
-             "in one run. Gaps are recomputed in float64 from the data; in brackets where a peer never got "
-             "there (best of its answers). 'In a loop' is the compiled object without validation, as the "
+             "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in "
+             "turn in one run. Gaps are recomputed in float64 from the data; in brackets where a peer never "
+             "got there (best of its answers). 'In a loop' is the compiled object without validation, as the "
              "bundle loop calls it. " + ", ".join(versions) + ".", "", *table(rows), ""]
     if "PIQP" in peers:
         lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled "

@@ -635,8 +635,8 @@ cdef class SimplexQP:
                     self.yb[i] += length * (self.xb[i] + self.sb[i] - self.yb[i])
                 self.pick[0] = block
                 k = 1
-            elif self.caution == HALF:
-                # those that reach zero first on the way
+            elif self.caution == HALF or 4 * k > n - self.face.n_held:
+                # Many negative ones say little about each: those that reach zero first on the way leave.
                 for i in range(k):
                     self.key[i] = self.xb[self.pick[i]] / -self.sb[self.pick[i]]
                     self.key_copy[i] = self.key[i]

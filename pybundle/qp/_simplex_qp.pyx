@@ -1,3 +1,5 @@
+# cython: nonecheck=False
+# (the check needs the GIL for `self.x += 1`, and self is never None)
 """The master of a bundle method: pairwise steps where few are needed, faces where many are.
 
     min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),

@@ -510,6 +510,8 @@ cdef class SimplexQP:
             if 5 * self.face.n_held > self.face.n + 24:
                 self.face.n = 0
         for _attempt in range(4):
+            worst = -1
+            least = 0.0
             if self.face.n == 0:
                 self._rebuild(shift)
             else:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ._engine import Engine
+from ._engine import Engine, aligned
 from ._line_search import line_search
 from ._sgd import sgd_epoch
 from .examples import Examples
@@ -131,7 +131,8 @@ class LinearRisk:
         scores.
         """
         w = check_vector("w", w, self.dim)
-        packed = self._engine.pack(w, self.precision)
+        # at w = 0 all labels tie: float32 would score every row twice
+        packed = self._engine.pack(w, self.precision if w.any() else "float64")
         engine = self._engine
         planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
         if packed.precision == "float32" and self._piecewise_linear:
@@ -257,7 +258,7 @@ class LinearRisk:
         if self.examples.is_sparse and self.dim >= SPARSE_DIM:
             return self._reduce_sparse(work)
         values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
-        slopes = np.zeros((self.n_parts, self.dim))
+        slopes = aligned((self.n_parts, self.dim), np.float64)
         alone = [len(rows) <= SHARD_ROWS for rows in self._parts]
 
         def shard(item):

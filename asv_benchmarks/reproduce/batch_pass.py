@@ -4,9 +4,9 @@
 
 The pass gives the values and the 16 subgradients at one w. NumPy gets its best case: float32, the rows of
 each part already contiguous, one-hot labels prepared, one sgemm for the scores and one for the slopes (summed
-in float32, ours in float64 with float64-exact labels). Two points: a random w, where every
-example counts, and one after 30 stochastic epochs at lam = 10, where few do. One thread; the candidates take
-turns, the table shows median and minimum over the repeats and the ratio of both. Writes results/batch_pass.md.
+in float32, ours in float64 with float64-exact labels). Two points: a random w, where every example counts,
+and one after 30 stochastic epochs at lam = 10, where few do. One thread; the candidates take turns, the table
+shows median and minimum over the repeats and the ratios of both. Writes results/batch_pass.md.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def main():
     runs |= {name: risk.evaluate for name, risk in risks.items()}
 
     lines = ["# One batch pass on MNIST: values and 16 subgradients", "",
-             f"One thread, {kernel_name()} kernels, median of {repeats} interleaved repeats (minimum in brackets).",
+             f"One thread, {kernel_name()} kernels, median (and minimum) of {repeats} interleaved repeats.",
              "", "| data | " + " | ".join(f"{point} w, ms | NumPy / this" for point in points) + " |",
              "|---" * (1 + 2 * len(points)) + "|"]
     times = {(name, point): [] for name in runs for point in points}

@@ -18,3 +18,7 @@ cdef int potrf(int n, double* A, int ld) noexcept nogil
 cdef void potrs(int n, int nrhs, const double* L, int ld, double* B, int ldb) noexcept nogil
 # B (nrhs, n) row-major: solves L x = b (or L' x = b where transposed) for every row of B
 cdef void trsm(int n, int nrhs, const double* L, int ld, double* B, int ldb, bint transposed) noexcept nogil
+# C += sign A A' in the lower triangle of C,  A (n, k)
+cdef void syrk(int n, int k, double sign, const double* A, int lda, double* C, int ldc) noexcept nogil
+# x = L^-1 x (or L'^-1 x where transposed), one vector; a third of the time of trsm
+cdef void trsv(int n, const double* L, int ld, double* x, bint transposed) noexcept nogil

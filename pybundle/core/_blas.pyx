@@ -1,6 +1,6 @@
 """The only door to BLAS and LAPACK: row-major wrappers over SciPy's, and memoryview twins for tests."""
 
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrsm
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
 
@@ -56,6 +56,18 @@ cdef void trsm(int n, int nrhs, const double* L, int ld, double* B, int ldb, bin
     cdef double one = 1.0
     # B = np.linalg.solve(L.T if transposed else L, B.T).T
     dtrsm("L", "U", "N" if transposed else "T", "N", &n, &nrhs, &one, <double*>L, &ld, B, &ldb)
+
+
+cdef void syrk(int n, int k, double sign, const double* A, int lda, double* C, int ldc) noexcept nogil:
+    cdef double one = 1.0
+    # C += sign * A @ A.T, lower triangle
+    dsyrk("U", "T", &n, &k, &sign, <double*>A, &lda, &one, C, &ldc)
+
+
+cdef void trsv(int n, const double* L, int ld, double* x, bint transposed) noexcept nogil:
+    cdef int one = 1
+    # x = np.linalg.solve(L.T if transposed else L, x)
+    dtrsv("U", "N" if transposed else "T", "N", &n, <double*>L, &ld, x, &one)
 
 
 def _gemv(double[:, ::1] A, double[::1] x, double[::1] y, bint transposed=False):

@@ -220,13 +220,15 @@ cdef class Engine:
         cdef real* second = <real*>b.second
         cdef const int32_t* y = &self.y[0]
         cdef int k, r, truth
-        cdef double m, tail
+        # Scores closer than a few roundings tie, and ties go to the smallest label: at the optimum of a small
+        # problem examples sit exactly on a kink, where else the order of summation would choose the plane.
+        cdef double m, tail, tie, tie_unit = 0.0 if real is float else 64.0 * 2.0 ** -53
         if self.loss != MULTICLASS:
             for r in range(n):
                 m = y[rows[r]] * <double>S[r]
                 if self.loss == HINGE:
-                    b.label[r] = m < 1.0
-                    b.value[r] = 1.0 - m if m < 1.0 else 0.0
+                    b.label[r] = m < 1.0 - tie_unit
+                    b.value[r] = 1.0 - m if b.label[r] else 0.0
                     b.margin[r] = fabs(1.0 - m)
                 else:
                     # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m|
@@ -250,6 +252,12 @@ cdef class Engine:
             self.kernels.top2_64(S, self.n_scores, best, second, b.label)
         for r in range(n):
             b.margin[r] = <double>best[r] - <double>second[r]
+            tie = tie_unit * (1.0 + fabs(best[r]))
+            if b.margin[r] <= tie:
+                for k in range(self.n_scores):
+                    if S[k * BLOCK + r] >= best[r] - tie:
+                        b.label[r] = k
+                        break
             b.value[r] = 0.0
             if b.label[r] != y[rows[r]]:
                 m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)

@@ -77,6 +77,18 @@ class LinearRisk:
         return self._parts
 
     @property
+    def slope_errors(self):
+        """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
+
+        A slope is a sum of at most two rows an example, `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with
+        `gamma = terms 2^-53`: the rows of a shard one after another, then the shards.
+        """
+        weighted = self.examples.norms * np.abs(self.sample_weight)
+        terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
+        sums = [weighted[rows].sum() for rows in self._parts]
+        return np.sqrt(2.0) * 2.0**-53 * np.array(terms) * np.array(sums)
+
+    @property
     def labels(self):
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
         return self._engine.y_array
@@ -125,17 +137,16 @@ class LinearRisk:
     def planes(self, w):
         """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
-        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For
-        the piecewise linear losses in float32 the values are those of the planes, `offset + <slope, w>`, so
-        that nothing but time distinguishes the precisions; a logistic risk in float32 is as exact as its
-        scores.
+        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For the
+        piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing but time
+        distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
         """
         w = check_vector("w", w, self.dim)
         # at w = 0 all labels tie: float32 would score every row twice
         packed = self._engine.pack(w, self.precision if w.any() else "float64")
         engine = self._engine
         planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
-        if packed.precision == "float32" and self._piecewise_linear:
+        if self._piecewise_linear:
             values = np.maximum(planes.offsets + planes.dot(w), 0.0)
             return planes._replace(values=values)
         return planes

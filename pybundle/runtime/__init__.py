@@ -1,0 +1,1 @@
+"""Result, history, stopping rules, certificate, progress, executors."""

@@ -1,0 +1,101 @@
+"""Dense plane storage: slopes as rows of one C-contiguous array that grows by half its size.
+
+`n` planes of dimension `dim` take `8 n dim` bytes. All products go through BLAS.
+"""
+
+import numpy as np
+
+from pybundle.core cimport _blas
+
+
+cdef class DensePlanes:
+    """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order.
+
+    Memory layout: `_rows[capacity, dim]`, float64; rows from `len` on are unused.
+    """
+
+    cdef readonly Py_ssize_t dim
+    cdef Py_ssize_t count
+    cdef object _rows
+    cdef double[:, ::1] view
+
+    is_sparse = False
+
+    def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
+        self.dim = dim
+        self.count = 0
+        self._rows = np.empty((max(1, capacity), dim))
+        self.view = self._rows
+
+    def __len__(self):
+        return self.count
+
+    @property
+    def nbytes(self):
+        """Bytes of the rows in use."""
+        return 8 * self.count * self.dim
+
+    def append(self, slopes):
+        """Adds the rows of `slopes` (k, dim), dense or sparse."""
+        cdef Py_ssize_t k = slopes.shape[0], need = self.count + k
+        if need > self._rows.shape[0]:
+            rows = np.empty((max(need, self._rows.shape[0] * 3 // 2), self.dim))
+            rows[:self.count] = self._rows[:self.count]
+            self._rows = rows
+            self.view = rows
+        self._rows[self.count:need] = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        self.count = need
+
+    def inner(self, Py_ssize_t first):
+        """`A @ A[first:].T`, shape (len, len - first): one GEMM of `2 dim len (len - first)` flops."""
+        out = np.empty((self.count, self.count - first))
+        cdef double[:, ::1] C = out
+        if first < self.count:
+            with nogil:
+                _blas.gemm_nt(<int>self.count, <int>(self.count - first), <int>self.dim, &self.view[0, 0],
+                              <int>self.dim, &self.view[first, 0], <int>self.dim, &C[0, 0], <int>C.shape[1])
+        return out
+
+    def combine(self, const double[::1] weights):
+        """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
+        out = np.zeros(self.dim)
+        cdef double[::1] phi = out
+        cdef Py_ssize_t j
+        if weights.shape[0] != self.count:
+            raise ValueError(f"weights must have shape ({self.count},), got ({weights.shape[0]},)")
+        with nogil:
+            for j in range(self.count):
+                if weights[j] != 0.0:
+                    _blas.axpy(<int>self.dim, weights[j], &self.view[j, 0], &phi[0])
+        return out
+
+    def dot(self, const double[::1] w, Py_ssize_t first=0):
+        """`A[first:] @ w`, shape (len - first,)."""
+        out = np.empty(self.count - first)
+        cdef double[::1] y = out
+        if w.shape[0] != self.dim:
+            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
+        if first < self.count:
+            with nogil:
+                _blas.gemv(<int>(self.count - first), <int>self.dim, 1.0, &self.view[first, 0],
+                           <int>self.dim, &w[0], 0.0, &y[0])
+        return out
+
+    def keep(self, const Py_ssize_t[::1] order):
+        """Row k becomes old row `order[k]`; needs `order[k] >= k` or a row not read later (see `survivors`)."""
+        cdef Py_ssize_t k
+        for k in range(order.shape[0]):
+            if order[k] != k:
+                self.view[k, :] = self.view[order[k], :]
+        self.count = order.shape[0]
+
+    def arrays(self):
+        """Named arrays for saving."""
+        return {"slopes": self._rows[:self.count].copy()}
+
+    @classmethod
+    def from_arrays(cls, arrays, Py_ssize_t dim):
+        """Inverse of `arrays`."""
+        store = cls(dim, max(1, len(arrays["slopes"])))
+        store.append(arrays["slopes"])
+        return store

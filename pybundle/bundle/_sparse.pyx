@@ -1,0 +1,161 @@
+"""Sparse plane storage: slopes as rows of a growing CSR structure.
+
+A stored non-zero takes 12 bytes. Dropped rows leave holes that are closed when they exceed half of the data.
+"""
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+cdef enum:
+    LANES = 8   # new planes handled together in one sweep over the stored rows
+
+
+cdef class SparsePlanes:
+    """Slopes `a_j` as rows; the interface of `DensePlanes`.
+
+    Memory layout: row j occupies `start[j] .. start[j] + length[j]` of `indices` (int32) and `data` (float64).
+    """
+
+    cdef readonly Py_ssize_t dim
+    cdef Py_ssize_t count
+    cdef Py_ssize_t used        # end of the last row in indices and data
+    cdef object _start, _length, _indices, _data
+
+    is_sparse = True
+
+    def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
+        self.dim = dim
+        self.count = 0
+        self.used = 0
+        self._start = np.zeros(capacity, dtype=np.intp)
+        self._length = np.zeros(capacity, dtype=np.intp)
+        self._indices = np.empty(1024, dtype=np.int32)
+        self._data = np.empty(1024)
+
+    def __len__(self):
+        return self.count
+
+    @property
+    def nbytes(self):
+        """Bytes of the entries in use."""
+        return 12 * int(self._length[:self.count].sum()) + 16 * self.count
+
+    def append(self, slopes):
+        """Adds the rows of `slopes` (k, dim), dense or sparse."""
+        rows = csr_array(slopes) if not issparse(slopes) else slopes.tocsr()
+        cdef Py_ssize_t need = self.count + rows.shape[0], end = self.used + rows.nnz
+        if need > self._start.shape[0]:
+            self._start = np.resize(self._start, max(need, 2 * self._start.shape[0]))
+            self._length = np.resize(self._length, self._start.shape[0])
+        if end > self._data.shape[0]:
+            size = max(end, self._data.shape[0] * 3 // 2)
+            indices, data = np.empty(size, dtype=np.int32), np.empty(size)
+            indices[:self.used], data[:self.used] = self._indices[:self.used], self._data[:self.used]
+            self._indices, self._data = indices, data
+        self._start[self.count:need] = self.used + rows.indptr[:rows.shape[0]]
+        self._length[self.count:need] = np.diff(rows.indptr)
+        self._indices[self.used:end] = rows.indices
+        self._data[self.used:end] = rows.data
+        self.count, self.used = need, end
+
+    def inner(self, Py_ssize_t first):
+        """`A @ A[first:].T`, shape (len, len - first), by scattering LANES new rows at a time."""
+        cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
+        out = np.zeros((self.count, n_new))
+        cdef double[:, ::1] C = out
+        cdef double[:, ::1] scatter = np.zeros((self.dim, LANES)) if n_new else np.zeros((1, LANES))
+        cdef Py_ssize_t[::1] start = self._start, length = self._length
+        cdef int[::1] indices = self._indices
+        cdef double[::1] data = self._data
+        cdef double sums[LANES]
+        cdef double value
+        with nogil:
+            while block < n_new:
+                lanes = min(<Py_ssize_t>LANES, n_new - block)
+                for lane in range(lanes):
+                    j = first + block + lane
+                    for e in range(start[j], start[j] + length[j]):
+                        scatter[indices[e], lane] = data[e]
+                for j in range(self.count):
+                    for lane in range(LANES):
+                        sums[lane] = 0.0
+                    for e in range(start[j], start[j] + length[j]):
+                        value = data[e]
+                        for lane in range(LANES):
+                            sums[lane] += value * scatter[indices[e], lane]
+                    for lane in range(lanes):
+                        C[j, block + lane] = sums[lane]
+                for lane in range(lanes):
+                    j = first + block + lane
+                    for e in range(start[j], start[j] + length[j]):
+                        scatter[indices[e], lane] = 0.0
+                block += LANES
+        return out
+
+    def combine(self, const double[::1] weights):
+        """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
+        out = np.zeros(self.dim)
+        cdef double[::1] phi = out
+        cdef Py_ssize_t[::1] start = self._start, length = self._length
+        cdef int[::1] indices = self._indices
+        cdef double[::1] data = self._data
+        cdef Py_ssize_t j, e
+        if weights.shape[0] != self.count:
+            raise ValueError(f"weights must have shape ({self.count},), got ({weights.shape[0]},)")
+        with nogil:
+            for j in range(self.count):
+                if weights[j] != 0.0:
+                    for e in range(start[j], start[j] + length[j]):
+                        phi[indices[e]] += weights[j] * data[e]
+        return out
+
+    def dot(self, const double[::1] w, Py_ssize_t first=0):
+        """`A[first:] @ w`, shape (len - first,)."""
+        out = np.zeros(self.count - first)
+        cdef double[::1] y = out
+        cdef Py_ssize_t[::1] start = self._start, length = self._length
+        cdef int[::1] indices = self._indices
+        cdef double[::1] data = self._data
+        cdef Py_ssize_t j, e
+        cdef double total
+        if w.shape[0] != self.dim:
+            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
+        with nogil:
+            for j in range(first, self.count):
+                total = 0.0
+                for e in range(start[j], start[j] + length[j]):
+                    total += data[e] * w[indices[e]]
+                y[j - first] = total
+        return out
+
+    def keep(self, const Py_ssize_t[::1] order):
+        """Row k becomes old row `order[k]`."""
+        order_array = np.asarray(order)
+        self._start[:len(order_array)] = self._start[order_array]
+        self._length[:len(order_array)] = self._length[order_array]
+        self.count = len(order_array)
+        if 2 * self._length[:self.count].sum() < self.used:
+            self._close_holes()
+
+    def _close_holes(self):
+        lengths = self._length[:self.count]
+        entries = np.repeat(self._start[:self.count] - np.cumsum(lengths) + lengths, lengths)
+        entries += np.arange(len(entries))
+        self._indices, self._data = self._indices[entries], self._data[entries]
+        self._start[:self.count] = np.cumsum(lengths) - lengths
+        self.used = len(entries)
+
+    def arrays(self):
+        """Named arrays for saving."""
+        self._close_holes()
+        indptr = np.concatenate([self._start[:self.count], [self.used]])
+        return {"slopes_data": self._data[:self.used].copy(), "slopes_indices": self._indices[:self.used].copy(),
+                "slopes_indptr": indptr}
+
+    @classmethod
+    def from_arrays(cls, arrays, Py_ssize_t dim):
+        """Inverse of `arrays`."""
+        parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
+        store = cls(dim)
+        store.append(csr_array(parts, shape=(len(parts[2]) - 1, dim)))
+        return store

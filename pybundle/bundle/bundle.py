@@ -1,0 +1,326 @@
+"""The bundle: stored planes of all parts, their Gram matrix and their age.
+
+A plane bounds the risk R, not the objective, so a bundle is valid for every lam. `H = A A^T` is kept, never
+rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping planes copies rows.
+"""
+
+from __future__ import annotations
+
+import json
+from zipfile import BadZipFile
+
+import numpy as np
+
+from ..core.exceptions import ParameterError, StateError
+from ..core.plane import Planes
+from ._dense import DensePlanes
+from ._sparse import SparsePlanes
+
+SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
+FORMAT = 1
+
+
+class Bundle:
+    """Planes `offsets[j] + <a_j, w> <= R_p(w)` with p = parts[j], and `H[i, j] = <a_i, a_j>`.
+
+    Parameters
+    ----------
+    dim, n_parts : int
+    storage : {"auto", "dense", "sparse"}
+        "auto" decides at the first `append`: sparse where less than 10 % of the entries are non-zero.
+
+    Attributes
+    ----------
+    n_planes : int
+    offsets : ndarray, shape (n_planes,)
+    parts : ndarray of int32, shape (n_planes,)
+    H : ndarray, shape (n_planes, n_planes)
+        A view; its rows are contiguous but further apart than n_planes.
+    beta : ndarray, shape (n_planes,)
+        Multipliers of the last master solution, 0 for planes added since; a warm start for the next.
+    idle : ndarray of int, shape (n_planes,)
+        Number of master solutions in a row in which the multiplier was 0.
+    centre : ndarray, shape (dim,), or None
+        Point whose inner products with the planes are kept in `products`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.bundle import Bundle
+    >>> from pybundle.core.plane import Planes
+    >>> bundle = Bundle(dim=2, n_parts=1)
+    >>> bundle.append(Planes(np.array([1.0]), np.array([1.0]), np.array([[3.0, 4.0]])))
+    >>> bundle.n_planes, bundle.H.tolist()
+    (1, [[25.0]])
+    """
+
+    def __init__(self, dim, n_parts, storage="auto"):
+        self.dim, self.n_parts, self.storage = dim, n_parts, storage
+        self._store = None if storage == "auto" else self._new_store(storage == "sparse")
+        self.n_planes = 0
+        self._gram = np.empty((0, 0))
+        self._columns = {"offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
+                         "idle": np.empty(0, dtype=np.int64), "products": np.empty(0)}
+        self.centre = None
+
+    def _new_store(self, sparse):
+        return (SparsePlanes if sparse else DensePlanes)(self.dim)
+
+    @property
+    def H(self):
+        return self._gram[:self.n_planes, :self.n_planes]
+
+    @property
+    def offsets(self):
+        return self._columns["offsets"][:self.n_planes]
+
+    @property
+    def parts(self):
+        return self._columns["parts"][:self.n_planes]
+
+    @property
+    def beta(self):
+        return self._columns["beta"][:self.n_planes]
+
+    @property
+    def idle(self):
+        return self._columns["idle"][:self.n_planes]
+
+    @property
+    def products(self):
+        """`<a_j, centre>` for every plane, once `move_centre` has set one."""
+        return self._columns["products"][:self.n_planes]
+
+    def move_centre(self, w, products=None):
+        """Tracks the point w; `products` are those of the stored planes where the caller knows them."""
+        self.centre = w
+        self.products[:] = self.dot(w) if products is None else products
+
+    @property
+    def nbytes(self):
+        """Bytes of slopes and Gram matrix in use."""
+        slopes = 0 if self._store is None else self._store.nbytes
+        return slopes + 8 * self.n_planes**2
+
+    @property
+    def is_sparse(self):
+        """Whether slopes are stored as CSR."""
+        return self._store is not None and self._store.is_sparse
+
+    def append(self, planes: Planes):
+        """Adds one plane for each part (row p belongs to part p).
+
+        Zero planes (no slope, offset <= 0) and exact copies of a stored plane are left out. Cost: one GEMM of
+        `2 dim n_planes P` flops. NaN or infinite entries are the caller's to refuse.
+        """
+        slopes, offsets = planes.slopes, np.asarray(planes.offsets, dtype=np.float64)
+        if self._store is None:
+            self._store = self._new_store(planes.density() < SPARSE_BELOW)
+        first, last = self.n_planes, self.n_planes + len(offsets)
+        self._reserve(last)
+        self._store.append(slopes)
+        self._columns["offsets"][first:last] = offsets
+        self._columns["parts"][first:last] = np.arange(len(offsets))
+        self._columns["beta"][first:last] = 0.0
+        self._columns["idle"][first:last] = 0
+        inner = self._store.inner(first)
+        self._gram[:last, first:last] = inner
+        self._gram[first:last, :first] = inner[:first].T
+        self.n_planes = last
+        if self.centre is not None:
+            self.products[first:] = self.dot(self.centre, first)
+        new = np.arange(first, last)
+        useless = (self._gram[new, new] == 0.0) & (offsets <= 0.0)
+        useless |= self._copies(new)
+        if useless.any():
+            self.drop(new[useless])
+
+    def append_flat(self, offsets):
+        """Adds the plane `offsets[p] + <0, w>` to every part of finite offset."""
+        for p in np.flatnonzero(np.isfinite(offsets)):
+            self._push(p, np.zeros(self.dim), float(offsets[p]), np.zeros(self.n_planes), 0.0)
+
+    def _push(self, part, slope, offset, row, norm2):
+        """Adds one plane whose inner products `row` with the others are known."""
+        j = self.n_planes
+        self._reserve(j + 1)
+        self._store.append(slope[None, :])
+        self._gram[j, :j] = self._gram[:j, j] = row
+        self._gram[j, j] = norm2
+        self.n_planes += 1
+        self.offsets[j], self.parts[j], self.beta[j], self.idle[j] = offset, part, 0.0, 0
+        self.products[j] = 0.0 if self.centre is None else slope @ self.centre
+
+    def _copies(self, new):
+        """Which of the newest planes equal a stored plane of the same part, which is then young again."""
+        first = new[0]
+        norms = self._gram[np.arange(self.n_planes), np.arange(self.n_planes)]
+        distance = norms[:first, None] + norms[None, new] - 2.0 * self._gram[:first, new]
+        same = distance <= 1e-14 * norms[None, new]
+        same &= self.parts[:first, None] == self.parts[None, new]
+        same &= np.abs(self.offsets[:first, None] - self.offsets[None, new]) <= 1e-14 * np.abs(self.offsets[new])
+        self.idle[:first][same.any(axis=1)] = 0
+        return same.any(axis=0)
+
+    def _reserve(self, n):
+        if n <= len(self._gram):
+            return
+        size = max(n, 32, len(self._gram) * 3 // 2)
+        gram = np.empty((size, size))
+        gram[:self.n_planes, :self.n_planes] = self.H
+        self._gram = gram
+        for name, column in self._columns.items():
+            grown = np.zeros(size, dtype=column.dtype)
+            grown[:self.n_planes] = column[:self.n_planes]
+            self._columns[name] = grown
+
+    def drop(self, indices):
+        """Removes planes; planes from the end move into the holes, so the order changes."""
+        order = survivors(self.n_planes, indices)
+        moved = np.flatnonzero(order != np.arange(len(order)))
+        for k in moved:                      # rows first, then columns: both live in the same array
+            self._gram[k, :self.n_planes] = self._gram[order[k], :self.n_planes]
+        for k in moved:
+            self._gram[:len(order), k] = self._gram[:len(order), order[k]]
+        self._store.keep(order)
+        for column in self._columns.values():
+            column[moved] = column[order[moved]]
+        self.n_planes = len(order)
+
+    def settle(self, beta):
+        """Takes the multipliers of a master solution and ages the planes."""
+        self.beta[:] = beta
+        self.idle[:] += 1
+        self.idle[beta > 0.0] = 0
+
+    def prune(self, max_idle):
+        """Drops planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
+        old = np.flatnonzero(self.idle > max_idle)
+        if len(old):
+            self.drop(old)
+
+    def shrink_to(self, n_planes):
+        """Brings the bundle under a hard cap without changing the lower bound of `beta`.
+
+        First the longest idle planes go, then the support of each part is replaced by its aggregate
+        `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983).
+        """
+        excess = self.n_planes - n_planes
+        if excess <= 0:
+            return
+        idle = np.flatnonzero(self.beta == 0.0)
+        idle = idle[np.argsort(-self.idle[idle], kind="stable")][:excess]
+        if len(idle):
+            self.drop(idle)
+        if self.n_planes > n_planes:
+            self._aggregate(n_planes)
+
+    def _aggregate(self, n_planes):
+        sizes = np.bincount(self.parts[self.beta > 0.0], minlength=self.n_parts)
+        for p in np.argsort(-sizes, kind="stable"):
+            if self.n_planes <= n_planes or sizes[p] < 2:
+                break
+            support = np.flatnonzero((self.parts == p) & (self.beta > 0.0))
+            total = self.beta[support].sum()
+            weights = np.zeros(self.n_planes)
+            weights[support] = self.beta[support] / total
+            slope, offset = self._store.combine(weights), float(weights @ self.offsets)
+            row = self.H @ weights
+            self._push(p, slope, offset, row, float(weights @ row))
+            self.beta[-1] = total
+            self.drop(support)
+
+    def combine(self, beta):
+        """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`."""
+        return self._store.combine(np.ascontiguousarray(beta, dtype=np.float64)), float(beta @ self.offsets)
+
+    def dot(self, w, first=0):
+        """`<a_j, w>` for the planes from `first` on."""
+        if self._store is None:
+            return np.empty(0)
+        return self._store.dot(np.ascontiguousarray(w, dtype=np.float64), first)
+
+    def model(self, products, slack):
+        """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
+
+        Parts with `slack` have the zero plane too; other parts without planes give minus infinity.
+        """
+        out = np.where(slack, 0.0, -np.inf)
+        np.maximum.at(out, self.parts, self.offsets + products)
+        return out
+
+    def copy(self):
+        """An independent bundle with the same planes, without a centre."""
+        return self._from_arrays(self._arrays(), self._header())
+
+    def _header(self):
+        return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
+
+    def _arrays(self):
+        slopes = {} if self._store is None else self._store.arrays()
+        columns = {name: column[:self.n_planes] for name, column in self._columns.items() if name != "products"}
+        return {"H": self.H, **columns, **slopes}
+
+    @classmethod
+    def _from_arrays(cls, arrays, header):
+        if len(arrays["offsets"]) == 0:
+            return cls(header["dim"], header["n_parts"])
+        bundle = cls(header["dim"], header["n_parts"], "sparse" if header["sparse"] else "dense")
+        kind, n = type(bundle._store), len(arrays["offsets"])
+        saved = [name for name in bundle._columns if name != "products"]
+        fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
+        bundle._store = kind.from_arrays(arrays, bundle.dim)
+        parts = arrays["parts"]
+        if not fits or len(bundle._store) != n or (n and not 0 <= parts.min() <= parts.max() < bundle.n_parts):
+            raise ValueError("array shapes do not agree")
+        bundle._reserve(n)
+        bundle.n_planes = n
+        bundle.H[:] = arrays["H"]
+        for name in saved:
+            bundle._columns[name][:n] = arrays[name]
+        return bundle
+
+    def save(self, path):
+        """Writes one `.npz` without pickled objects."""
+        np.savez(path, header=np.array(json.dumps(self._header())), **self._arrays())
+
+    @classmethod
+    def load(cls, path):
+        """Reads what `save` wrote; raises StateError where it is not such a file."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            header = json.loads(str(arrays["header"]))
+            if header["format"] != FORMAT:
+                raise StateError(f"{path}: bundle format {header['format']} is unknown; this version reads {FORMAT}")
+            return cls._from_arrays(arrays, header)
+        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as problem:
+            raise StateError(f"{path}: not a bundle saved by pybundle ({problem})") from problem
+
+
+def survivors(n, dropped):
+    """Order of the remaining rows when rows from the end fill the holes: `order[k] >= k` always.
+
+    >>> survivors(5, [1]).tolist()
+    [0, 4, 2, 3]
+    """
+    alive = np.ones(n, dtype=bool)
+    alive[dropped] = False
+    n_left = int(alive.sum())
+    order = np.arange(n_left)
+    order[~alive[:n_left]] = n_left + np.flatnonzero(alive[n_left:])[::-1]
+    return order
+
+
+def estimate_bytes(dim, n_planes, density=1.0):
+    """Bytes that `n_planes` planes and their Gram matrix take at that density of the slopes."""
+    slopes = 12.0 * density if density < SPARSE_BELOW else 8.0
+    return int(slopes * dim * n_planes + 8.0 * n_planes**2)
+
+
+def planes_within(limit, dim, density=1.0):
+    """Largest number of planes whose `estimate_bytes` is at most `limit`."""
+    slopes = (12.0 * density if density < SPARSE_BELOW else 8.0) * dim
+    if limit < slopes + 8.0:
+        raise ParameterError(f"memory_limit must hold one plane of {slopes + 8:.0f} bytes, got {limit:.0f}; raise it")
+    return int((-slopes + np.sqrt(slopes**2 + 32.0 * limit)) / 16.0)

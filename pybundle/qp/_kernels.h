@@ -1,0 +1,39 @@
+/* The three loops over rows of H that BLAS has no call for. */
+#ifndef PYBUNDLE_QP_KERNELS_H
+#define PYBUNDLE_QP_KERNELS_H
+
+#include "_simd.h"
+
+/* y += sum_i weight[i] * row[i], four rows a pass: y is read and written a quarter as often as by axpy */
+PB_CLONES static void pb_add_rows(int m, int n_rows, const double *const *row, const double *weight, double *y)
+{
+    int i = 0;
+    for (; i + 4 <= n_rows; i += 4) {
+        const double *a = row[i], *b = row[i + 1], *c = row[i + 2], *d = row[i + 3];
+        const double p = weight[i], q = weight[i + 1], r = weight[i + 2], s = weight[i + 3];
+        for (int k = 0; k < m; k++)
+            y[k] += (p * a[k] + q * b[k]) + (r * c[k] + s * d[k]);
+    }
+    for (; i < n_rows; i++) {
+        const double *a = row[i];
+        const double p = weight[i];
+        for (int k = 0; k < m; k++)
+            y[k] += p * a[k];
+    }
+}
+
+/* g += step * (up - down); a slack has no row */
+PB_CLONES static void pb_shift(int n, double step, const double *up, const double *down, double *g)
+{
+    if (up && down)
+        for (int k = 0; k < n; k++)
+            g[k] += step * (up[k] - down[k]);
+    else if (up)
+        for (int k = 0; k < n; k++)
+            g[k] += step * up[k];
+    else if (down)
+        for (int k = 0; k < n; k++)
+            g[k] -= step * down[k];
+}
+
+#endif

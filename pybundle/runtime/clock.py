@@ -1,0 +1,39 @@
+"""Seconds spent in named phases of a run."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+
+
+class Clock:
+    """Stopwatch of a run; whatever is not in a named phase is "rest".
+
+    >>> clock = Clock()
+    >>> with clock.phase("qp"):
+    ...     pass
+    >>> sorted(clock.seconds())
+    ['oracle', 'qp', 'rest', 'total']
+    """
+
+    def __init__(self):
+        self._start = time.perf_counter()
+        self._spent = {"oracle": 0.0, "qp": 0.0}
+
+    @contextmanager
+    def phase(self, name):
+        """Adds the time spent in the block to phase `name`; phases do not nest."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent[name] += time.perf_counter() - start
+
+    def elapsed(self):
+        """Seconds since the clock was made."""
+        return time.perf_counter() - self._start
+
+    def seconds(self):
+        """Dictionary of seconds by phase."""
+        total = self.elapsed()
+        return {**self._spent, "rest": total - sum(self._spent.values()), "total": total}

@@ -1,0 +1,107 @@
+"""Where work units run: `map` in order, serially or in threads, and BLAS held to one thread meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from threadpoolctl import ThreadpoolController
+
+from ..core.validation import check_integer
+
+
+class Serial:
+    """Runs work units one after another in the calling thread."""
+
+    n_jobs = 1
+
+    def map(self, function, items):
+        """`[function(item) for item in items]`."""
+        return [function(item) for item in items]
+
+    def close(self):
+        """Nothing to release."""
+
+
+class Threads:
+    """Runs work units in a pool of threads; results come in the order of the items.
+
+    >>> pool = Threads(2)
+    >>> pool.map(abs, [-1, 2, -3])
+    [1, 2, 3]
+    >>> pool.close()
+    """
+
+    def __init__(self, n_jobs):
+        self.n_jobs = n_jobs
+        self._pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="pybundle")
+
+    def map(self, function, items):
+        """Results in the order of the items; the first exception is raised."""
+        return list(self._pool.map(function, items))
+
+    def close(self):
+        """Ends the threads."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def make_executor(n_jobs):
+    """Executor for `n_jobs` threads; None is 1, -1 one per processor."""
+    import os
+
+    if n_jobs is None or n_jobs == 1:
+        return Serial()
+    n_jobs = check_integer("n_jobs", n_jobs)
+    if n_jobs == -1:
+        n_jobs = os.cpu_count() or 1
+    return Threads(check_integer("n_jobs", n_jobs, low=1))
+
+
+class _BlasLimit:
+    """Holds BLAS to one thread while any solve runs.
+
+    The number of BLAS threads belongs to the process, so overlapping solves share one counted limit: the first
+    to enter sets it, the last to leave restores what was there, from whichever thread that is.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._users = 0
+        self._controller = self._limit = None
+
+    def enter(self):
+        with self._lock:
+            if self._users == 0:
+                self._controller = ThreadpoolController()
+                self._take_control()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._users += 1
+
+    def leave(self):
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._take_control()
+                self._limit.restore_original_limits()
+                self._take_control()
+                self._controller = self._limit = None
+
+    def _take_control(self):
+        """threadpoolctl >= 3.7 lets only one thread change OpenBLAS; under our lock that is never two at once."""
+        for library in self._controller.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+
+
+_BLAS_LIMIT = _BlasLimit()
+
+
+@contextmanager
+def single_threaded_blas():
+    """One BLAS thread inside the block: more would change the last bits of sums."""
+    _BLAS_LIMIT.enter()
+    try:
+        yield
+    finally:
+        _BLAS_LIMIT.leave()

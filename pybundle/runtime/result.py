@@ -1,0 +1,69 @@
+"""What a solver returns, and the words for why it stopped."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from scipy.optimize import OptimizeResult
+
+
+class Status(IntEnum):
+    """Why a run ended; only CONVERGED is a success."""
+
+    CONVERGED = 0
+    ITERATION_LIMIT = 1
+    TIME_LIMIT = 2
+    CALLBACK = 3
+    INTERRUPTED = 4
+    STALLED = 5
+    FAILED = 6
+
+
+SENTENCES = {
+    Status.CONVERGED: "the certified gap is within the tolerance",
+    Status.ITERATION_LIMIT: "the iteration limit was reached; raise max_iter or tol",
+    Status.TIME_LIMIT: "the time limit was reached; raise time_limit or tol",
+    Status.CALLBACK: "the callback asked to stop",
+    Status.INTERRUPTED: "interrupted by the user",
+    Status.STALLED: "no further progress is possible in float64; raise tol",
+    Status.FAILED: "the risk broke its contract; see the exception",
+}
+
+
+class Result(OptimizeResult):
+    """Best point, proven lower bound and the way there; fields by attribute or key.
+
+    Attributes
+    ----------
+    x : ndarray, shape (dim,)
+        Best point met.
+    fun, lower_bound : float
+        `F(x)` and a number that no value of F can fall below, in the scale that was asked for.
+    gap : float
+        `(fun - lower_bound) / |fun|`; 0 when both are equal.
+    certified : bool
+        Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
+    success : bool
+        `fun - lower_bound <= max(tol |fun|, atol)` holds and is certified.
+    status : Status
+    message : str
+    nit : int
+        Solutions of the master problem (epochs for "sgd").
+    n_passes : float
+        Visits of examples by the exact oracle divided by the number of examples, certificate included.
+    n_cached_passes : float
+        Work on stored planes of single examples, in the same unit.
+    n_planes, max_planes : int
+        Stored planes at the end and at most.
+    seconds : dict
+        "oracle", "qp", "rest" and "total".
+    history : dict of ndarray
+        Equal-length arrays `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`.
+    state : State or None
+        Bundle and point, to start another run from (``warm_start=``).
+    """
+
+
+def sentence(status, gap, tol):
+    """The message of a result: reason, gap and tolerance."""
+    return f"{SENTENCES[status]} (gap {gap:.3g}, tol {tol:.3g})"

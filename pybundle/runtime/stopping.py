@@ -1,0 +1,99 @@
+"""Stopping rules: each gives a status or None; several are asked in turn.
+
+A rule sees a `Progress` record only, never a solver.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from .result import Status
+
+
+def relative_gap(fun, lower_bound):
+    """`(fun - lower_bound) / |fun|`, never negative, 0 when both are equal.
+
+    >>> relative_gap(10.0, 9.0), relative_gap(0.0, 0.0)
+    (0.1, 0.0)
+    """
+    difference = max(0.0, fun - lower_bound)
+    if difference == 0.0:
+        return 0.0
+    return difference / abs(fun) if fun != 0.0 else float("inf")
+
+
+@dataclass
+class Progress:
+    """Where a run stands; what callbacks and stopping rules are given.
+
+    `fun` and `lower_bound` are the best so far; `w` is the best point and must not be changed.
+    """
+
+    w: object
+    fun: float
+    lower_bound: float
+    n_iter: int
+    n_passes: float
+    n_planes: int
+    seconds: dict
+
+    @property
+    def gap(self):
+        """Relative gap of the best value and the best bound."""
+        return relative_gap(self.fun, self.lower_bound)
+
+
+@dataclass(frozen=True)
+class GapBelow:
+    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`."""
+
+    tol: float
+    atol: float = 0.0
+
+    def holds(self, fun, lower_bound):
+        """Whether these two numbers are close enough."""
+        return fun - lower_bound <= max(self.tol * abs(fun), self.atol)
+
+    def __call__(self, progress):
+        return Status.CONVERGED if self.holds(progress.fun, progress.lower_bound) else None
+
+
+@dataclass(frozen=True)
+class MaxIterations:
+    """Stops after `limit` iterations."""
+
+    limit: int
+
+    def __call__(self, progress):
+        return Status.ITERATION_LIMIT if progress.n_iter >= self.limit else None
+
+
+class TimeLimit:
+    """Stops when `seconds` have gone since the rule was made."""
+
+    def __init__(self, seconds):
+        self.deadline = time.perf_counter() + seconds
+
+    def __call__(self, progress):
+        return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
+
+
+class Callback:
+    """Asks the user: a true return value or StopIteration stops the run."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, progress):
+        try:
+            stop = self.function(progress)
+        except StopIteration:
+            stop = True
+        return Status.CALLBACK if stop else None
+
+
+def first_reason(rules, progress):
+    """Status of the first rule that wants to stop, or None. Every rule is asked, so callbacks always run."""
+    reasons = [rule(progress) for rule in rules]
+    return next((reason for reason in reasons if reason is not None), None)

@@ -1,0 +1,285 @@
+"""The one bundle loop; what differs between the methods is a policy (`policies.py`).
+
+    repeat
+        1  master QP over the bundle: multipliers beta, candidate w
+        2  lower bound from beta, whatever the stabilisation was
+        3  stop if best value and best bound are close enough
+        4  the policy evaluates the risk somewhere: new planes, perhaps a better point
+        5  forget idle planes, store the new ones
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..bundle import Bundle, estimate_bytes, planes_within
+from ..core.exceptions import OracleError, ParameterError
+from ..core.plane import Planes
+from ..core.protocols import planes_of
+from ..runtime.certificate import LowerBound, aggregation_error, certify
+from ..runtime.clock import Clock
+from ..runtime.history import History
+from ..runtime.result import Result, Status, sentence
+from ..runtime.stopping import GapBelow, Progress, relative_gap
+from .master import Master
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a bundle run that is not the problem itself.
+
+    Attributes
+    ----------
+    gap : GapBelow
+    stop : {"certificate", "published"}
+        Best point against best bound, or the rule of the method's paper.
+    theta : float
+        The master is solved to `theta` times the outer gap.
+    max_idle : int or None
+        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
+        planes come back most often, and 10 for more.
+    memory_limit : int or None
+        Bytes for planes and Gram matrix.
+    """
+
+    gap: GapBelow
+    stop: str = "certificate"
+    theta: float = 0.1
+    max_idle: int | None = None
+    memory_limit: int | None = None
+
+
+@dataclass
+class State:
+    """What a run needs to go on: planes do not depend on lam, so neither does this.
+
+    Attributes
+    ----------
+    bundle : Bundle
+    w : ndarray, shape (dim,)
+        Best point.
+    risk_value : float
+        `R(w)`.
+    scores : object or None
+        Scores at w, where the risk has them.
+    """
+
+    bundle: Bundle
+    w: np.ndarray
+    risk_value: float
+    scores: object = None
+
+
+@dataclass
+class Trace:
+    """Counters of a run."""
+
+    clock: Clock = field(default_factory=Clock)
+    history: History = field(default_factory=History)
+    n_iter: int = 0
+    n_passes: float = 0.0
+    max_planes: int = 0
+
+
+class BundleMethod:
+    """A run of one method on one risk: `start`, `step` until it gives a status, `finish`.
+
+    Attributes
+    ----------
+    w, risk_value, fun : ndarray, float, float
+        Best point, `R(w)`, `F(w)`.
+    bound : LowerBound or None
+        Best lower bound with its evidence.
+    """
+
+    def __init__(self, risk, objective, policy, settings):
+        self.risk, self.objective, self.policy, self.settings = risk, objective, policy, settings
+        self.trace = Trace()
+        self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
+        lows = np.asarray(risk.lower_bounds, dtype=float)
+        self.slack = lows >= 0.0
+        self._plane_errors = np.asarray(getattr(risk, "slope_errors", np.zeros(risk.n_parts)))
+        self.max_planes = None
+        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 10)
+
+    # ------------------------------------------------------------------ start, step, finish
+    def start(self, w0, state=None):
+        """Evaluates the risk at `w0`, or takes over the state of another run without any oracle call."""
+        risk = self.risk
+        if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
+            self.bundle = state.bundle.copy()
+            self.observe(state.w, state.risk_value)
+            self._limit_memory()
+            self.master = Master(self.bundle, self.slack)
+            self.policy.resume(self, state)
+            return
+        self.bundle = Bundle(risk.dim, risk.n_parts)
+        self.master = Master(self.bundle, self.slack)
+        self._limit_memory()
+        flat = np.isfinite(risk.lower_bounds) & (np.asarray(risk.lower_bounds) != 0.0)
+        self.append(self.policy.start(self, state.w if state is not None else w0))
+        if flat.any():                        # a known bound c of a part is the plane c + <0, w>
+            lows = np.where(flat, risk.lower_bounds, -np.inf)
+            self.bundle.append_flat(lows)
+
+    def step(self):
+        """One iteration; a Status when the method's own rule says stop, else None."""
+        solution = self.policy.propose(self)                                              # 1
+        phi = self.improve_bound(solution)                                                # 2
+        self.trace.n_iter += 1
+        if self.settings.stop == "certificate" and self.is_close():                       # 3
+            self.record(self.fun)
+            return Status.CONVERGED
+        new, value, has_converged = self.policy.advance(self, solution, phi)              # 4
+        self.bundle.prune(self.max_idle)                                         # 5
+        for planes in new:
+            self.append(planes)
+        self.record(value)
+        done = has_converged if self.settings.stop == "published" else self.is_close()
+        return Status.CONVERGED if done else None
+
+    def finish(self, status):
+        """Certificate and result for the best point; after a failure of the risk it is not asked again."""
+        bound = self.bound
+        certified, fun, lower = False, self.fun, -np.inf if bound is None else bound.value
+        if status is not Status.FAILED and bound is not None:
+            try:
+                with self.trace.clock.phase("oracle"):
+                    certificate = certify(self.risk, self.objective, self.w, bound)
+                self.trace.n_passes += 1
+                fun, lower, certified = certificate.fun, certificate.lower_bound, certificate.certified
+            except (KeyboardInterrupt, OracleError):
+                pass
+        elif bound is None:
+            lower = self._trivial_bound()
+        gap = relative_gap(fun, lower)
+        success = certified and self.settings.gap.holds(fun, lower)
+        if self.settings.stop == "published":
+            success = certified and status is Status.CONVERGED
+        elif status is Status.CONVERGED and not success:
+            status = Status.STALLED
+        return Result(
+            x=self.w, fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
+            message=sentence(status, gap, self.settings.gap.tol), nit=self.trace.n_iter,
+            n_passes=self.trace.n_passes, n_cached_passes=0.0, n_planes=self.bundle.n_planes,
+            max_planes=self.trace.max_planes, seconds=self.trace.clock.seconds(),
+            history=self.trace.history.arrays(),
+            state=State(self.bundle, self.w, self.risk_value, self.policy.scores))
+
+    # ------------------------------------------------------------------ what policies use
+    def master_tolerance(self):
+        """`theta` times the outer gap, at most 1 % and at least 1e-12 of the best value."""
+        scale = max(abs(self.fun), 1e-300)
+        gap = self.fun - self.bound.value if self.bound is not None else np.inf
+        return float(np.clip(self.settings.theta * gap, 1e-12 * scale, 1e-2 * scale))
+
+    def evaluate(self, w):
+        """Planes at w: one pass."""
+        with self.trace.clock.phase("oracle"):
+            planes = planes_of(self.risk, w)
+        self.trace.n_passes += 1
+        self.check(planes, w)
+        return planes
+
+    def check(self, planes, w):
+        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
+        check_planes(planes, self.risk)
+        if self.w is None or self.best_values is None:
+            return
+        above = planes.offsets + planes.dot(self.w) - self.best_values
+        scale = np.abs(planes.offsets) + np.abs(self.best_values) + np.abs(planes.values)
+        refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
+
+    rounding = 1e-6    # of float32 scores, relative to the numbers compared
+
+    def check_model(self, solution, values, centre_products=None):
+        """Refuses a risk whose value at the candidate lies below planes that it gave before."""
+        products = solution.products(centre_products)
+        model = self.bundle.model(products, self.slack)
+        largest = np.zeros(len(values))
+        np.maximum.at(largest, self.bundle.parts, np.abs(self.bundle.offsets))
+        refuse_above(model - values, largest + np.abs(values), self.rounding, "a stored plane", "the new point")
+
+    def observe(self, w, risk_value, values=None):
+        """Takes w as best point if it is better; gives `F(w)`."""
+        fun = self.objective.value(w) + risk_value
+        if fun < self.fun and self.objective.contains(w):
+            self.w, self.risk_value, self.fun = w, risk_value, fun
+            self.best_values = values
+        return fun
+
+    best_values = None
+
+    def improve_bound(self, solution, settle=True):
+        """Lower bound from the multipliers; gives the aggregate slope."""
+        beta = solution.beta
+        phi, offset = self.bundle.combine(beta)
+        error = aggregation_error(beta, np.sqrt(self.bundle.H.diagonal()), self._plane_errors)
+        bound = LowerBound.from_aggregate(self.objective, offset, phi, error)
+        if self.bound is None or bound.value > self.bound.value:
+            self.bound = bound
+        if settle:
+            self.bundle.settle(beta)
+        return phi
+
+    def is_close(self):
+        """Whether best value and best bound are within the tolerance."""
+        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value)
+
+    def append(self, planes):
+        """Stores planes, under the memory limit."""
+        if self.max_planes is not None:
+            self.bundle.shrink_to(self.max_planes - self.risk.n_parts)
+        self.bundle.append(planes)
+        self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
+
+    def record(self, value):
+        """A row of the history."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
+
+    def progress(self):
+        """Where the run stands, for stopping rules and callbacks."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        return Progress(self.w, self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.bundle.n_planes,
+                        self.trace.clock.seconds())
+
+    # ------------------------------------------------------------------ inside
+    def _limit_memory(self):
+        limit, risk = self.settings.memory_limit, self.risk
+        if limit is None:
+            return
+        self.max_planes = planes_within(limit, risk.dim)
+        least = 3 * risk.n_parts                # per part: an aggregate, the newest plane, one being added
+        if self.max_planes < least:
+            needed = estimate_bytes(risk.dim, least)
+            raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
+                                 f"{risk.dim}, got {limit}; raise it or lower n_parts")
+
+    def _trivial_bound(self):
+        lows = np.asarray(self.risk.lower_bounds, dtype=float)
+        return float(lows.sum()) if np.isfinite(lows).all() else -np.inf
+
+
+def check_planes(planes: Planes, risk):
+    """Shapes and finiteness of what a risk returned."""
+    shapes = {"values": (risk.n_parts,), "offsets": (risk.n_parts,), "slopes": (risk.n_parts, risk.dim)}
+    for name, wanted in shapes.items():
+        array = getattr(planes, name)
+        if tuple(np.shape(array)) != wanted:
+            raise OracleError(f"{name} of the risk must have shape {wanted}, got {np.shape(array)}; "
+                              f"return one row for each of the {risk.n_parts} parts")
+        data = array.data if hasattr(array, "indptr") else array
+        if not np.isfinite(data).all():
+            raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
+
+
+def refuse_above(excess, scale, rounding, what, where):
+    """Raises where a plane lies above the risk by more than rounding explains."""
+    bad = np.flatnonzero(excess > rounding * scale + 1e-300)
+    if len(bad):
+        p = int(bad[0])
+        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk at "
+                          f"{where}; the risk must be convex and its slopes subgradients (see pb.check_oracle)")

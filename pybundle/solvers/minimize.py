@@ -1,0 +1,266 @@
+"""`minimize`: the public door. Checks the arguments, builds the method, drives it, hands back the certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import BundleError, InputTypeError, ParameterError
+from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..risks import Function
+from ..runtime.executors import make_executor, single_threaded_blas
+from ..runtime.report import Report
+from ..runtime.result import Status
+from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
+from .bundle_method import BundleMethod, Settings
+from .objective import L2, Ball
+from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .sgd import StochasticSubgradient
+
+# method -> parts where the caller leaves the choice, options beside those of every bundle method
+METHODS = {
+    "cutting-plane": (1, ()),
+    "bmrm": (1, ()),
+    "prox-bmrm": (1, ("K", "T")),
+    "oca": (16, ("mu", "line_search")),
+    "sgd": (1, ("t0",)),
+    "auto": (16, ()),
+}
+BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
+
+
+def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
+             time_limit=None, memory_limit=None, callback=None, n_jobs=None, executor=None, deterministic=True,
+             random_state=None, verbose=0, scale="sum", **options):
+    """Minimises `F(w) = lam/2 |w|^2 + R(w)` and proves how close it came.
+
+    Parameters
+    ----------
+    risk : Risk or callable
+        A risk of `pybundle.risks`, any object with its protocol, or `fun(w) -> (value, subgradient)` (then `w0` must
+        be given). R is the *sum* of the losses of the examples.
+    w0 : array_like, shape (dim,), optional
+        First point, default 0.
+    lam, radius : float
+        Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
+        R(w) over `|w| <= radius`.
+    method : {"auto", "bmrm", "prox-bmrm", "oca", "cutting-plane", "sgd"}
+        See the table in the README. "auto" is "oca" with 16 parts.
+    tol, atol : float
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
+    n_parts : int, optional
+        Number of cutting-plane models P; None leaves it to the method and to the risk.
+    max_iter : int, optional
+        Iterations, default 10000; epochs for "sgd", default 10.
+    time_limit : float, optional
+        Seconds; checked after each iteration.
+    memory_limit : int, optional
+        Bytes for planes and their Gram matrix. Over it idle planes are dropped and active ones aggregated.
+    callback : callable, optional
+        `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
+        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds` (sum scale).
+    n_jobs : int, optional
+        Threads for passes over the data; any number gives the same bits. -1: one per processor.
+    executor : object, optional
+        Instead of `n_jobs`: anything with `map(function, items)` that keeps the order.
+    deterministic : bool
+        True forbids decisions by the clock. No method here makes any.
+    random_state : int or None
+        Order of examples in "sgd".
+    verbose : {0, 1}
+        1 prints a line a few times a second.
+    scale : {"sum", "mean"}
+        "mean": lam, atol, fun and bounds are those of `lam/2 |w|^2 + R(w)/n_examples`.
+    **options
+        stop : {"certificate", "published"}
+            The rule of the method's paper looks at the current iterate; default is best point against best bound.
+        theta : float
+            Accuracy of the master as a share of the gap, default 0.1.
+        max_idle : int
+            Iterations after which a plane without weight is dropped, default 50 for one part and 10 for more.
+        warm_start : Result or State
+            Another run on the same risk: its planes are kept, whatever its lam was.
+        K, T : "prox-bmrm" only
+            Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
+        mu, line_search : "oca" only
+            Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
+        t0 : "sgd" only
+            Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
+
+    Returns
+    -------
+    Result
+        Not converged is `success=False` with a status, never an exception. Ctrl-C returns the best state so far.
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        For arguments.
+    OracleError
+        Where the risk breaks its contract; `error.result` is the best certified state.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [0, 1, 1, 0]
+    >>> result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=0.5, tol=1e-6)
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
+    """
+    check_choice("scale", scale, ("sum", "mean"))
+    check_choice("method", method, tuple(METHODS))
+    if not isinstance(deterministic, (bool, np.bool_)):
+        raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
+    if callback is not None and not callable(callback):
+        raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
+    default_parts, own_options = METHODS[method]
+    risk = _as_risk(risk, w0)
+    objective = _objective(lam, radius, method, risk.n_examples if scale == "mean" else 1)
+    settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
+    unknown = set(options) - set(BUNDLE_OPTIONS) - set(own_options)
+    if unknown:
+        known = ", ".join(sorted((*BUNDLE_OPTIONS, *own_options)))
+        raise ParameterError(f"unknown option {sorted(unknown)[0]!r} for method {method!r}; it takes {known}")
+    pool = make_executor(n_jobs) if executor is None else executor
+    if not hasattr(pool, "map"):
+        raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
+    risk = _grouped(risk, n_parts, default_parts, pool, settings.gap)
+    rules = _rules(max_iter, time_limit, callback, method)
+    factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
+    report = Report(factor) if verbose else None
+    w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
+    warm = options.get("warm_start")
+    state = getattr(warm, "state", warm)
+    run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
+    try:
+        with single_threaded_blas():
+            result = drive(run, w0, state, rules, report)
+    finally:
+        if executor is None:
+            pool.close()
+    if scale == "mean":
+        result.fun, result.lower_bound = result.fun * factor, result.lower_bound * factor
+        for name in ("primal", "best_primal", "lower_bound"):
+            result.history[name] *= factor
+    return result
+
+
+def drive(run, w0, state, rules, report=None):
+    """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way."""
+    status = None
+    try:
+        run.start(w0, state)
+        while status is None:
+            status = run.step()
+            progress = run.progress()
+            if report is not None:
+                report(progress)
+            reason = first_reason(rules, progress)
+            status = reason if status is None else status
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except Exception as error:
+        if run.w is not None:
+            result = run.finish(Status.FAILED)
+            if isinstance(error, BundleError):
+                error.result = result
+            else:
+                error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
+                               f"lower bound {result.lower_bound:.6g}")
+                error.result = result
+        raise
+    result = run.finish(status)
+    if report is not None:
+        report(run.progress(), final=True)
+    return result
+
+
+def _as_risk(risk, w0):
+    if hasattr(risk, "evaluate"):
+        missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
+        if missing:
+            raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
+                                 f"{type(risk).__name__} lacks {', '.join(missing)}")
+        return risk
+    if not callable(risk):
+        raise InputTypeError(f"risk must be a risk or a callable fun(w) -> (value, subgradient), "
+                             f"got {type(risk).__name__}")
+    if w0 is None:
+        raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
+                             "pb.risks.Function(fun, dim)")
+    w0 = check_vector("w0", w0)
+    answers = [risk(w0.copy())]          # says how many parts there are; the run starts with this very call
+
+    def replayed(w):
+        return answers.pop() if answers else risk(w)
+    shape = np.shape(answers[0][0]) if isinstance(answers[0], (tuple, list)) and len(answers[0]) == 2 else ()
+    return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
+
+
+def _objective(lam, radius, method, n):
+    if (lam is None) == (radius is None):
+        raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
+    if radius is not None:
+        if method not in ("cutting-plane", "auto"):
+            raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
+        return Ball(check_number("radius", radius, low=0.0, strict=True))
+    if method == "cutting-plane":
+        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
+    return L2(n * check_number("lam", lam, low=0.0, strict=True))
+
+
+def _settings(tol, atol, memory_limit, options, n):
+    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
+    if memory_limit is not None:
+        memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
+    stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
+    theta = check_number("theta", options.get("theta", 0.1 if stop == "certificate" else 0.02), low=0.0, strict=True,
+                         high=0.9)
+    max_idle = options.get("max_idle")
+    max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
+    return Settings(gap, stop, theta, max_idle, memory_limit)
+
+
+def _grouped(risk, n_parts, default, pool, gap):
+    """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are."""
+    if n_parts is not None:
+        n_parts = check_integer("n_parts", n_parts, low=1)
+    if not hasattr(risk, "derive"):
+        if n_parts not in (None, risk.n_parts):
+            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, got {n_parts}")
+        return risk
+    if n_parts is None and not risk.n_parts_given:
+        n_parts = min(default, max(1, risk.n_examples))
+    precision = "float64" if gap.tol < 1e-4 else None       # float32 scores carry errors of about 1e-6
+    return risk.derive(n_parts=n_parts, precision=precision, executor=pool)
+
+
+def _rules(max_iter, time_limit, callback, method):
+    default = 10 if method == "sgd" else 10000
+    rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
+    if time_limit is not None:
+        rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)))
+    if callback is not None:
+        rules.append(Callback(callback))
+    return rules
+
+
+def _policy(method, risk, objective, options, random_state):
+    if method == "sgd":
+        if not hasattr(risk, "sgd_epoch"):
+            raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(risk).__name__} has "
+                                 "none; use method 'oca'")
+        t0 = options.get("t0")
+        return StochasticSubgradient(t0 if t0 is None else check_number("t0", t0, low=0.0, strict=True), random_state)
+    if method == "prox-bmrm":
+        K = options.get("K", "auto")
+        K = K if isinstance(K, str) and K == "auto" else check_number("K", K, low=0.0, strict=True)
+        return PublishedProximity(K, check_integer("T", options.get("T", 100), low=1))
+    if isinstance(objective, Ball) or method == "bmrm":
+        return LastIterate()
+    mu = check_number("mu", options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
+    can_search = hasattr(risk, "line_search")
+    wants = options.get("line_search", can_search)
+    if wants and not can_search:
+        raise ParameterError(f"line_search=True needs a risk with affine scores; {type(risk).__name__} has none; "
+                             "leave the option out")
+    return LineSearch(mu) if wants else BestPoint()

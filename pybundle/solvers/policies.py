@@ -1,0 +1,236 @@
+"""What distinguishes the bundle methods: where the master looks, and where the risk is evaluated next.
+
+A policy has five members; the loop (`bundle_method.py`) calls nothing else.
+
+``start(loop, w0)``        first planes
+``resume(loop, state)``    instead of start, when the planes of another run are there
+``propose(loop)``          a solution of the master
+``advance(loop, solution, phi)``   evaluates the risk: list of new planes, F at the new point, and whether the
+                           published stopping rule holds
+``scores``                 scores at the best point, or None
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._alpha_search import least_alpha
+
+
+class LastIterate:
+    """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
+
+    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate, where `F_t(w_t)` is taken from below
+    by the master's dual value.
+    """
+
+    scores = None
+
+    def start(self, loop, w0):
+        planes = loop.evaluate(w0)
+        loop.observe(w0, float(planes.values.sum()), planes.values)
+        return planes
+
+    def resume(self, loop, state):
+        pass
+
+    def propose(self, loop):
+        with loop.trace.clock.phase("qp"):
+            return loop.master.solve_objective(loop.objective, loop.master_tolerance())
+
+    def advance(self, loop, solution, phi):
+        w = loop.objective.point(phi, solution.lam)
+        planes = loop.evaluate(w)
+        if not hasattr(loop.objective, "radius"):
+            loop.check_model(solution, planes.values)
+        fun = loop.observe(w, float(planes.values.sum()), planes.values)
+        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
+        return [planes], fun, loop.settings.gap.holds(fun, bound)
+
+
+class LineSearch:
+    """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
+
+    Needs scores that are affine in w. The planes are taken at `best + mu (w - best)` after the best point has moved
+    to the minimum of F on the segment.
+    """
+
+    def __init__(self, mu=0.1):
+        self.mu = mu
+        self.scores = None
+
+    def start(self, loop, w0):
+        with loop.trace.clock.phase("oracle"):
+            self.scores = loop.risk.scores(w0)
+            planes = loop.risk.planes_at(self.scores)
+        loop.trace.n_passes += 1
+        loop.observe(w0, float(planes.values.sum()))
+        return planes
+
+    def resume(self, loop, state):
+        self.scores = state.scores
+        if self.scores is None or len(self.scores) != loop.risk.n_examples:
+            with loop.trace.clock.phase("oracle"):
+                self.scores = loop.risk.scores(state.w)
+            loop.trace.n_passes += 1
+
+    def propose(self, loop):
+        with loop.trace.clock.phase("qp"):
+            return loop.master.solve_objective(loop.objective, loop.master_tolerance())
+
+    def advance(self, loop, solution, phi):
+        best, lam = loop.w, loop.objective.lam
+        w = loop.objective.point(phi, solution.lam)
+        step = w - best
+        with loop.trace.clock.phase("oracle"):
+            scores = loop.risk.scores(w)
+            t, risk_value = loop.risk.line_search(self.scores, scores, lam * float(best @ step), lam * float(step @ step))
+            moved = loop.risk.combine(self.scores, scores, t)
+            planes = loop.risk.planes_at(loop.risk.combine(moved, scores, self.mu))
+        loop.trace.n_passes += 1
+        fun = loop.fun
+        if t > 0.0:
+            fun = loop.observe(best + t * step, risk_value)
+            self.scores = moved
+        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
+        return [planes], fun, loop.settings.gap.holds(fun, bound)
+
+
+class Centred:
+    """Common part of the proximal policies: a centre c, `<a_j, c>` kept in Gram space, a weight alpha."""
+
+    scores = None
+    refresh_every = 50     # moves after which the products are recomputed from the planes
+
+    def __init__(self):
+        self.alpha, self._moves = 0.0, 0
+
+    def start(self, loop, w0):
+        planes = loop.evaluate(w0)
+        loop.observe(w0, float(planes.values.sum()), planes.values)
+        self.resume(loop, None)
+        return planes
+
+    def resume(self, loop, state):
+        self.centre_fun = loop.fun
+        loop.bundle.move_centre(loop.w)
+        self.begin(loop)
+
+    def begin(self, loop):
+        """Constants of the policy that depend on the first point."""
+
+    def solve(self, loop, alpha, tol):
+        """Master at proximity weight alpha."""
+        return loop.master.solve(loop.objective.lam, tol, alpha, loop.bundle.products)
+
+    def evaluate(self, loop, solution, phi):
+        """Risk at `w = (2 alpha c - phi) / (lam + 2 alpha)`: w, planes, F(w)."""
+        lam, alpha = loop.objective.lam, solution.alpha
+        w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
+        planes = loop.evaluate(w)
+        loop.check_model(solution, planes.values, loop.bundle.products)
+        return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
+
+    def move(self, loop, solution, w, fun):
+        """Makes w the centre; the products follow without touching the planes."""
+        self._moves += 1
+        known = None if self._moves % self.refresh_every == 0 else solution.products(loop.bundle.products)
+        loop.bundle.move_centre(w, known)
+        self.centre_fun = fun
+
+
+class PublishedProximity(Centred):
+    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2]: the centre is the last iterate.
+
+    Parameters
+    ----------
+    K : float or "auto"
+        Largest step. "auto" is 0.01 |w_1|, and 0.4 for w_1 = 0.
+    T : int
+        Number of iterations in which the present step length must reach the tolerance, else alpha is tuned anew.
+    """
+
+    def __init__(self, K="auto", T=100):
+        super().__init__()
+        self.K, self.T = K, T
+        self.required = np.inf      # gamma of the paper: the decrease below which alpha is tuned
+
+    def begin(self, loop):
+        norm = float(np.linalg.norm(loop.w))
+        self.radius = (0.01 * norm if norm > 0.0 else 0.4) if self.K == "auto" else self.K
+
+    def propose(self, loop):
+        with loop.trace.clock.phase("qp"):
+            self._plain = None
+            if np.isinf(self.required):
+                return self._tune(loop)
+            return self.solve(loop, self.alpha, loop.master_tolerance())
+
+    def _tune(self, loop):
+        tol, centre = loop.master_tolerance(), loop.bundle.centre
+        self.alpha, solution, self._plain = least_alpha(
+            lambda alpha: self.solve(loop, alpha, tol), loop.objective.lam, self.radius, self.alpha,
+            loop.bundle.products, float(centre @ centre))
+        return solution
+
+    def advance(self, loop, solution, phi):
+        w, planes, fun = self.evaluate(loop, solution, phi)
+        new = [planes]
+        if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
+            with loop.trace.clock.phase("qp"):
+                tuned = self._tune(loop)
+            if tuned.alpha != solution.alpha:
+                solution = tuned
+                w, planes, fun = self.evaluate(loop, tuned, loop.improve_bound(tuned))
+                new.append(planes)
+        has_converged = self._plain is not None and self._require(loop, fun)
+        self.move(loop, solution, w, fun)
+        return new, fun, has_converged
+
+    def _require(self, loop, fun):
+        """gamma (2.2) after tuning, and the published stop, tested only here."""
+        phi = loop.improve_bound(self._plain, settle=False)
+        bound = loop.objective.lower_bound(float(self._plain.beta @ loop.bundle.offsets), phi)
+        self.required = (fun - bound / (1.0 - loop.settings.gap.tol)) / self.T
+        return loop.settings.gap.holds(fun, bound)
+
+
+class BestPoint(Centred):
+    """Proximal bundle around the best point, for risks without scores (method "oca").
+
+    alpha starts at lam, halves after a step that kept more than half of the predicted decrease, doubles when the
+    model was badly off. Every fifth master is also solved without proximity, where the bound is tightest.
+    """
+
+    def begin(self, loop):
+        self.alpha = loop.objective.lam
+
+    def propose(self, loop):
+        with loop.trace.clock.phase("qp"):
+            tol = loop.master_tolerance()
+            solution = self.solve(loop, self.alpha, tol)
+            self._model = self._model_value(loop, solution)
+            if loop.trace.n_iter % 5 == 4 or loop.fun - self._model <= 0.5 * loop.settings.gap.tol * abs(loop.fun):
+                loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
+        return solution
+
+    def _model_value(self, loop, solution):
+        """Cutting-plane model of F at the candidate, in Gram space."""
+        centre, products, lam, alpha = loop.bundle.centre, loop.bundle.products, solution.lam, solution.alpha
+        beta, s = solution.beta, lam + 2.0 * alpha
+        norm2 = 4.0 * alpha**2 * float(centre @ centre) - 4.0 * alpha * float(beta @ products)
+        norm2 = (norm2 + float(beta @ solution.h)) / s**2
+        return 0.5 * lam * norm2 + float(loop.bundle.model(solution.products(products), loop.slack).sum())
+
+    def advance(self, loop, solution, phi):
+        before = loop.fun
+        w, planes, fun = self.evaluate(loop, solution, phi)
+        ratio = (before - fun) / max(before - self._model, 1e-300)
+        if ratio > 0.5:
+            self.alpha *= 0.5
+        elif ratio < -0.5:
+            self.alpha *= 2.0
+        if ratio >= 0.1:
+            self.move(loop, solution, w, fun)
+        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
+        return [planes], fun, loop.settings.gap.holds(fun, bound)

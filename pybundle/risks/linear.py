@@ -137,9 +137,9 @@ class LinearRisk:
     def planes(self, w):
         """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
-        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For the
-        piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing but time
-        distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
+        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For
+        the piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing
+        but time distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
         """
         w = check_vector("w", w, self.dim)
         # at w = 0 all labels tie: float32 would score every row twice

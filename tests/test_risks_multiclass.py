@@ -107,6 +107,21 @@ def test_float32_labels_are_those_of_float64():
     assert np.isfinite(single.evaluate(wild)[0]).all()
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("n_classes, d", [(2, 5), (10, 83), (37, 130)])
+def test_every_instruction_set(level, n_classes, d):
+    X, y, rng = pixels(n=131, d=d, n_classes=n_classes)
+    w = rng.standard_normal(n_classes * (d + 1))
+    for storage, kw in storages(X):
+        risk = MulticlassHinge(storage, y, 2, bias=0.5, **kw)
+        risk._engine = risk._engine.at_level(level)
+        if risk._engine is None:
+            pytest.skip("this CPU has not got it")
+        x = features(storage, kw.get("scale", 1.0), 0.5)
+        assert_planes(risk.planes(w), multiclass_planes(x, y, n_classes, risk.parts, w))
+        np.testing.assert_allclose(risk.scores(w), x @ w.reshape(n_classes, -1).T, atol=1e-4)
+
+
 def test_ties_go_to_the_smallest_label():
     for X in (np.eye(3), np.eye(3, dtype=np.float32), sp.csr_array(np.eye(3))):
         slopes = MulticlassHinge(X, [0, 1, 2]).evaluate(np.zeros(9))[1].reshape(3, 3)

@@ -65,7 +65,7 @@ class Passes:
 class BinaryPasses:
     """One score an example: the pass is bound by memory."""
 
-    params = ["float32", "uint8", "csr"]
+    params = ("float32", "uint8", "csr")
     param_names = ("storage",)
 
     def setup(self, storage):

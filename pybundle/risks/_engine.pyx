@@ -141,6 +141,18 @@ cdef class Engine:
             raw = data.reshape(-1).view(np.int8)
             self.X.data = &raw[0]
 
+    def at_level(self, int level):
+        """The same engine on the kernels of level 0 (baseline), 1 (AVX2), 2 (AVX-512); None if not available.
+
+        For tests: results agree to rounding.
+        """
+        cdef Engine other
+        if pb_kernels_at(level) == NULL:
+            return None
+        other = Engine(*self._args)
+        other.kernels = pb_kernels_at(level)
+        return other
+
     def __reduce__(self):
         return Engine, self._args
 

@@ -45,7 +45,7 @@ typedef struct {
 #define PB_CAT2(a, b, c) a##_##b##_##c
 #define PB_CAT(a, b, c) PB_CAT2(a, b, c)
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(PYBUNDLE_NO_VECTORS)
 #define PB_VECTORS 1
 #define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2) /* into the second cache: the first is full */
 #else
@@ -53,7 +53,7 @@ typedef struct {
 #define PB_PREFETCH(p) ((void)0)
 #endif
 
-#if PB_HAS_CLONES || (defined(__x86_64__) && defined(__clang__) && !defined(PYBUNDLE_NO_CLONES))
+#if PB_VECTORS && (PB_HAS_CLONES || (defined(__x86_64__) && defined(__clang__) && !defined(PYBUNDLE_NO_CLONES)))
 #define PB_DISPATCH 1
 #else
 #define PB_DISPATCH 0

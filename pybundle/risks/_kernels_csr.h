@@ -66,9 +66,13 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
 PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a)
 {
     for (int e = 0; e < n; e++) {
+        const int64_t start = X->indptr[rows[e]], nnz = X->indptr[rows[e] + 1] - start;
+        const PB_X *PB_RESTRICT x = (const PB_X *)X->data + start;
+        const int32_t *PB_RESTRICT index = X->indices + start;
+        double *PB_RESTRICT sum = a;
         const double c = coef[e];
-        for (int64_t q = X->indptr[rows[e]]; q < X->indptr[rows[e] + 1]; q++)
-            a[X->indices[q]] += c * ((const PB_X *)X->data)[q];
+        for (int64_t q = 0; q < nnz; q++)
+            sum[index[q]] += c * x[q];
     }
 }
 

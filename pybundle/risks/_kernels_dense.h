@@ -80,13 +80,14 @@ INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, int n_next, 
 }
 
 /* One row and up to PB_TILE classes, where a block does not end on four rows. */
-INLINE void FN(row)(const PB_X *const *x, ptrdiff_t d, const PB_S *W, ptrdiff_t ldw, int classes, PB_S *S)
+INLINE void FN(row)(const PB_X *const *x, const PB_X *const *next, int n_next, ptrdiff_t d, const PB_S *W,
+                    ptrdiff_t ldw, int classes, PB_S *S)
 {
     if (classes >= PB_TILE)
-        FN(tile)(x, NULL, 0, d, W, ldw, S, 1, PB_TILE);
+        FN(tile)(x, next, n_next, d, W, ldw, S, 1, PB_TILE);
     else
         for (int c = 0; c < classes; c++)
-            FN(tile)(x, NULL, 0, d, W + c * ldw, ldw, S + c * PB_BLOCK, 1, 1);
+            FN(tile)(x, next, c == 0 ? n_next : 0, d, W + c * ldw, ldw, S + c * PB_BLOCK, 1, 1);
 }
 
 /* Tiles outside, rows inside: one tile of W stays in the first cache while the block passes by in the second.
@@ -110,7 +111,7 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
                 next[fetch++] = data + rows[n + r + q] * d;
             if (rest < 4)
                 for (int q = 0; q < rest; q++)
-                    FN(row)(x + q, d, W, ldw, K - k, S + r + q);
+                    FN(row)(x + q, next, q == 0 ? fetch : 0, d, W, ldw, K - k, S + r + q);
             else
                 switch (K - k) {
                 default: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, PB_TILE); break;

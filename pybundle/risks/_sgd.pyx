@@ -61,7 +61,7 @@ def sgd_epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, 
             for step in range(n):
                 i = &order[step]
                 # s (V, base) is the iterate
-                e.kernels.score64[e.kind](&e.X, i, 1, <int>min(<Py_ssize_t>4, n - step - 1), v, ldw, K, S)
+                e.kernels.score64[e.kind](&e.X, i, 1, <int>(step + 1 < n), v, ldw, K, S)
                 for k in range(K):
                     S[k * BLOCK] = s * (e.scale * S[k * BLOCK] + e.bias * base[k])
                 e._label(S, i, 1, b)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ._engine import Engine
+from ._engine import Engine, aligned
 from ._line_search import line_search
 from ._sgd import sgd_epoch
 from .examples import Examples
@@ -137,12 +137,13 @@ class LinearRisk:
     def planes(self, w):
         """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
-        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For the
-        piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing but time
-        distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
+        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For
+        the piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing
+        but time distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
         """
         w = check_vector("w", w, self.dim)
-        packed = self._engine.pack(w, self.precision)
+        # at w = 0 all labels tie: float32 would score every row twice
+        packed = self._engine.pack(w, self.precision if w.any() else "float64")
         engine = self._engine
         planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
         if self._piecewise_linear:
@@ -268,7 +269,7 @@ class LinearRisk:
         if self.examples.is_sparse and self.dim >= SPARSE_DIM:
             return self._reduce_sparse(work)
         values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
-        slopes = np.zeros((self.n_parts, self.dim))
+        slopes = aligned((self.n_parts, self.dim), np.float64)
         alone = [len(rows) <= SHARD_ROWS for rows in self._parts]
 
         def shard(item):

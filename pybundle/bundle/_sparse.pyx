@@ -52,7 +52,7 @@ cdef class SparsePlanes:
             indices, data = np.empty(size, dtype=np.int32), np.empty(size)
             indices[:self.used], data[:self.used] = self._indices[:self.used], self._data[:self.used]
             self._indices, self._data = indices, data
-        self._start[self.count:need] = self.used + rows.indptr[:-1]
+        self._start[self.count:need] = self.used + rows.indptr[:rows.shape[0]]
         self._length[self.count:need] = np.diff(rows.indptr)
         self._indices[self.used:end] = rows.indices
         self._data[self.used:end] = rows.data
@@ -60,7 +60,7 @@ cdef class SparsePlanes:
 
     def inner(self, Py_ssize_t first):
         """`A @ A[first:].T`, shape (len, len - first), by scattering LANES new rows at a time."""
-        cdef Py_ssize_t n_new = self.count - first, block, lane, lanes, j, e
+        cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
         out = np.zeros((self.count, n_new))
         cdef double[:, ::1] C = out
         cdef double[:, ::1] scatter = np.zeros((self.dim, LANES)) if n_new else np.zeros((1, LANES))
@@ -70,8 +70,8 @@ cdef class SparsePlanes:
         cdef double sums[LANES]
         cdef double value
         with nogil:
-            for block in range(0, n_new, LANES):
-                lanes = min(LANES, n_new - block)
+            while block < n_new:
+                lanes = min(<Py_ssize_t>LANES, n_new - block)
                 for lane in range(lanes):
                     j = first + block + lane
                     for e in range(start[j], start[j] + length[j]):
@@ -89,6 +89,7 @@ cdef class SparsePlanes:
                     j = first + block + lane
                     for e in range(start[j], start[j] + length[j]):
                         scatter[indices[e], lane] = 0.0
+                block += LANES
         return out
 
     def combine(self, const double[::1] weights):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..qp import SimplexQP
+from ..qp._simplex_qp import SimplexQP
 from .objective import Ball
 
 

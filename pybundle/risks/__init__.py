@@ -1,0 +1,8 @@
+"""Risks: from examples to planes."""
+
+from ._engine import kernel_name
+from .binary import BinaryHinge, Logistic
+from .function import Function
+from .multiclass import MulticlassHinge
+
+__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "kernel_name"]

@@ -1,0 +1,493 @@
+"""The pass engine shared by all linear risks.
+
+Rows are taken in blocks of 64, so that X travels from memory once: a block is scored (register-tiled kernels,
+`_kernels_dense.h`), the loss turns scores into value, offset and at most two coefficients for each row, and the
+rows that count are added to the slopes from cache, class by class, in float64.
+
+In float32 a score carries a rounding error of at most `gamma |x_i| |w_k|`; a row whose two best labels are closer
+than twice that is scored again in float64. Labels are therefore those of float64, and since the plane of given
+labels is exact, so are offsets and slopes.
+
+All work on the data releases the GIL; scratch belongs to the call, the engine itself never changes.
+"""
+
+import numpy as np
+
+from libc.math cimport exp, fabs, log1p, sqrt
+from libc.stdlib cimport calloc, free
+
+
+cdef const pb_kernels* _chosen = NULL
+for _level in (2, 1, 0):
+    _chosen = pb_kernels_at(_level)
+    if _chosen != NULL:
+        break
+
+
+def kernel_name():
+    """Instruction set of the kernels in use: "avx512", "avx2" or "baseline"."""
+    return _chosen.name.decode()
+
+
+cdef Block* new_block(int K) except NULL:
+    cdef Block* b = <Block*>calloc(1, sizeof(Block))
+    cdef size_t rows = BLOCK
+    if b == NULL:
+        raise MemoryError
+    b.scores = calloc(K * rows, 8)
+    b.scores64 = <double*>calloc(K * rows, 8)
+    b.label = <int32_t*>calloc(rows, sizeof(int32_t))
+    b.coef = <double*>calloc(rows, 8)
+    b.value = <double*>calloc(rows, 8)
+    b.offset = <double*>calloc(rows, 8)
+    b.margin = <double*>calloc(rows, 8)
+    b.best = calloc(rows, 8)
+    b.second = calloc(rows, 8)
+    b.truth = <double*>calloc(rows, 8)
+    b.unsure = <Py_ssize_t*>calloc(rows, sizeof(Py_ssize_t))
+    b.place = <int*>calloc(rows, sizeof(int))
+    b.start = <int*>calloc(K + 1, sizeof(int))
+    b.entry_row = <Py_ssize_t*>calloc(2 * rows, sizeof(Py_ssize_t))
+    b.entry_coef = <double*>calloc(2 * rows, 8)
+    if (b.scores == NULL or b.scores64 == NULL or b.label == NULL or b.coef == NULL or b.value == NULL
+            or b.offset == NULL or b.margin == NULL or b.best == NULL or b.second == NULL or b.truth == NULL
+            or b.unsure == NULL or b.place == NULL or b.start == NULL or b.entry_row == NULL
+            or b.entry_coef == NULL):
+        free_block(b)
+        raise MemoryError
+    return b
+
+
+cdef void free_block(Block* b) noexcept:
+    free(b.scores)
+    free(b.scores64)
+    free(b.label)
+    free(b.coef)
+    free(b.value)
+    free(b.offset)
+    free(b.margin)
+    free(b.best)
+    free(b.second)
+    free(b.truth)
+    free(b.unsure)
+    free(b.place)
+    free(b.start)
+    free(b.entry_row)
+    free(b.entry_coef)
+    free(b)
+
+
+cdef class Weights:
+    """Weights of one pass, packed for the kernels."""
+
+
+cdef class Engine:
+    """Rows, labels and loss of a linear risk; immutable, shared by all regroupings of the risk.
+
+    Parameters
+    ----------
+    storage : (X,) or (data, indices int32, indptr int64)
+        C-contiguous rows of float32, float64 or uint8, or CSR of float32 or float64; never copied.
+    y : int32 array, shape (n,)
+        Label 0..K-1, or -1/+1 for the losses of one score.
+    c : float64 array, shape (n,)
+        Weight of every example.
+    cost : float64 array, shape (K, K), or None
+        None means the 0/1 loss.
+    norms : float64 array, shape (n,)
+        |x_i|, scale and bias included; used for the rounding bound only.
+    """
+
+    def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss, double scale,
+                 bias):
+        self._args = (storage, y, c, cost, norms, n_features, n_scores, loss, scale, bias)
+        self.storage = storage
+        self.y, self.c, self.norms = y, c, norms
+        self.has_cost = cost is not None
+        if self.has_cost:
+            self.cost = cost
+        self.n_examples = self.y.shape[0]
+        self.n_features = n_features
+        self.has_bias = bias is not None
+        self.bias = bias if self.has_bias else 0.0
+        self.width = n_features + self.has_bias
+        self.n_scores = n_scores
+        self.loss = loss
+        self.scale = scale
+        self.largest_loss = cost.max() if self.has_cost else 1.0
+        self.largest_norm = norms.max(initial=0.0)
+        self.kernels = _chosen
+        self.X.d = n_features
+        cdef const char[::1] raw
+        cdef const int32_t[::1] indices
+        cdef const int64_t[::1] indptr
+        data = storage[0]
+        if len(storage) == 1:
+            self.kind = {"f4": PB_FLOAT32, "f8": PB_FLOAT64, "u1": PB_UINT8}[data.dtype.str[1:]]
+        else:
+            self.kind = {"f4": PB_CSR32, "f8": PB_CSR64}[data.dtype.str[1:]]
+            indices, indptr = storage[1], storage[2]
+            self.X.indices = &indices[0] if indices.shape[0] else NULL
+            self.X.indptr = &indptr[0]
+        if data.size:
+            raw = data.reshape(-1).view(np.int8)
+            self.X.data = &raw[0]
+
+    def __reduce__(self):
+        return Engine, self._args
+
+    @property
+    def y_array(self):
+        """Labels as given to the constructor; read only."""
+        return self._args[1]
+
+    @property
+    def weight_array(self):
+        """Weights as given to the constructor; read only."""
+        return self._args[2]
+
+    def pack(self, w, precision):
+        """W (K, width) for the kernels; float32 falls back to float64 where it is not on offer or would overflow."""
+        cdef Weights packed = Weights.__new__(Weights)
+        cdef Py_ssize_t d = self.n_features
+        cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest
+        W = np.asarray(w, dtype=np.float64).reshape(self.n_scores, self.width)
+        features = W[:, :d] * self.scale
+        packed.base = self.bias * W[:, d] if self.has_bias else np.zeros(self.n_scores)
+        largest = sqrt(np.einsum("kj,kj->k", W, W).max(initial=0.0))
+        if self.kernels.score32[self.kind] == NULL or largest * self.largest_norm > 1e30:
+            precision = "float64"
+        packed.precision = precision
+        if self.kind >= PB_CSR32:
+            columns = 1 if self.n_scores == 1 else (self.n_scores + 7) // 8 * 8
+            W64 = np.zeros((d, columns))
+            W64[:, :self.n_scores] = features.T
+        else:
+            W64 = np.zeros((self.n_scores, (d + 15) // 16 * 16))
+            W64[:, :d] = features
+        packed.W64 = W64
+        if precision == "float32":
+            packed.W32 = W64.astype(np.float32)
+            # rounding of w, product, sums within and across lanes, bias; twice, for a difference of scores
+            terms = d / lanes + lanes + 6
+            packed.tau_row = 2.0 * 1.01 * terms * u * largest
+            packed.tau = 4.0 * u * (self.largest_loss + 1.0) + 1e-30
+        return packed
+
+    cdef void _score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, Block* b) noexcept nogil:
+        cdef int k, r
+        cdef float* S32 = <float*>b.scores
+        cdef double* S64 = <double*>b.scores
+        if w.tau > 0.0:
+            self.kernels.score32[self.kind](&self.X, rows, n, ahead, &w.W32[0, 0], w.W32.shape[1], self.n_scores,
+                                            S32)
+        else:
+            self.kernels.score64[self.kind](&self.X, rows, n, ahead, &w.W64[0, 0], w.W64.shape[1], self.n_scores,
+                                            S64)
+        if self.has_bias:
+            for k in range(self.n_scores):
+                for r in range(n):
+                    if w.tau > 0.0:
+                        S32[k * BLOCK + r] += <float>w.base[k]
+                    else:
+                        S64[k * BLOCK + r] += w.base[k]
+
+    cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
+        # label, value and margin of every row; overwrites the scores
+        cdef real* best = <real*>b.best
+        cdef real* second = <real*>b.second
+        cdef const int32_t* y = &self.y[0]
+        cdef int k, r, truth
+        cdef double m, tail
+        if self.loss != MULTICLASS:
+            for r in range(n):
+                m = y[rows[r]] * <double>S[r]
+                if self.loss == HINGE:
+                    b.label[r] = m < 1.0
+                    b.value[r] = 1.0 - m if m < 1.0 else 0.0
+                    b.margin[r] = fabs(1.0 - m)
+                else:
+                    # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m| p(|m|):
+                    # both in the form that neither overflows nor cancels
+                    tail = exp(-fabs(m))
+                    b.value[r] = log1p(tail) + (0.0 if m > 0.0 else -m)
+                    b.offset[r] = log1p(tail) + fabs(m) * tail / (1.0 + tail)
+                    b.coef[r] = (tail if m > 0.0 else 1.0) / (1.0 + tail)
+            return
+        for r in range(n):
+            truth = y[rows[r]]
+            b.truth[r] = S[truth * BLOCK + r]
+            if self.has_cost:
+                for k in range(self.n_scores):
+                    S[k * BLOCK + r] += <real>self.cost[truth, k]
+            else:
+                S[truth * BLOCK + r] -= 1      # the 0/1 loss, up to a constant
+        if real is float:
+            self.kernels.top2_32(S, self.n_scores, best, second, b.label)
+        else:
+            self.kernels.top2_64(S, self.n_scores, best, second, b.label)
+        for r in range(n):
+            b.margin[r] = <double>best[r] - <double>second[r]
+            b.value[r] = 0.0
+            if b.label[r] != y[rows[r]]:
+                m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)
+                b.value[r] = m if m > 0.0 else 0.0
+
+    cdef void _certain(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
+        # float32 labels that rounding may have changed are found again in float64
+        cdef const double* norms = &self.norms[0]
+        cdef int r, k, count = 0
+        cdef int32_t label[64]
+        cdef double value[64]
+        for r in range(n):
+            if b.margin[r] <= w.tau_row * norms[rows[r]] + w.tau:
+                b.unsure[count] = rows[r]
+                b.place[count] = r
+                count += 1
+        if count == 0:
+            return
+        self.kernels.score64[self.kind](&self.X, b.unsure, count, 0, &w.W64[0, 0], w.W64.shape[1], self.n_scores,
+                                        b.scores64)
+        if self.has_bias:
+            for k in range(self.n_scores):
+                for r in range(count):
+                    b.scores64[k * BLOCK + r] += w.base[k]
+        for r in range(n):
+            label[r] = b.label[r]
+            value[r] = b.value[r]
+        self._label(b.scores64, b.unsure, count, b)
+        for r in range(count):
+            label[b.place[r]] = b.label[r]
+            value[b.place[r]] = b.value[r]
+        for r in range(n):
+            b.label[r] = label[r]
+            b.value[r] = value[r]
+
+    cdef double _decide(self, const Py_ssize_t* rows, int n, Block* b, double* offset) noexcept nogil:
+        # coefficients and offsets of the labels; returns the sum of values, adds to offset
+        cdef const int32_t* y = &self.y[0]
+        cdef const double* c = &self.c[0]
+        cdef int r, truth
+        cdef double ci, total = 0.0, losses = 0.0
+        for r in range(n):
+            truth = y[rows[r]]
+            ci = c[rows[r]]
+            if self.loss == MULTICLASS:
+                b.coef[r] = ci if b.label[r] != truth else 0.0
+                b.offset[r] = b.coef[r] * (self.cost[truth, b.label[r]] if self.has_cost else 1.0)
+            elif self.loss == HINGE:
+                b.coef[r] = -ci * truth if b.label[r] else 0.0
+                b.offset[r] = ci if b.label[r] else 0.0
+                b.label[r] = 0
+            else:
+                b.coef[r] *= -ci * truth
+                b.offset[r] *= ci
+                b.label[r] = 0
+            total += ci * b.value[r]
+            losses += b.offset[r]
+        offset[0] += losses
+        return total
+
+    cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil:
+        # slope (K, width) += the plane of every row, entries sorted by class and inside a class by row
+        cdef int K = self.n_scores, k, r, q, first, last, truth
+        cdef const int32_t* y = &self.y[0]
+        cdef double coef
+        if K == 1:
+            last = 0
+            for r in range(n):
+                if b.coef[r] != 0.0:
+                    b.entry_row[last] = rows[r]
+                    b.entry_coef[last] = b.coef[r]
+                    last += 1
+            b.start[0] = last
+        else:
+            for k in range(K + 1):
+                b.start[k] = 0
+            for r in range(n):
+                if b.coef[r] != 0.0:
+                    b.start[b.label[r]] += 1
+                    b.start[y[rows[r]]] += 1
+            for k in range(1, K):
+                b.start[k] += b.start[k - 1]
+            for r in range(n - 1, -1, -1):
+                coef = b.coef[r]
+                if coef != 0.0:
+                    truth = y[rows[r]]
+                    b.start[truth] -= 1
+                    b.entry_row[b.start[truth]] = rows[r]
+                    b.entry_coef[b.start[truth]] = -coef
+                    b.start[b.label[r]] -= 1
+                    b.entry_row[b.start[b.label[r]]] = rows[r]
+                    b.entry_coef[b.start[b.label[r]]] = coef
+            last = 0
+            for r in range(n):
+                last += 2 * (b.coef[r] != 0.0)
+            b.start[K] = last
+        for k in range(K):
+            first = 0 if K == 1 else b.start[k]
+            last = b.start[0] if K == 1 else b.start[k + 1]
+            if first == last:
+                continue
+            self.kernels.accumulate[self.kind](&self.X, b.entry_row + first, b.entry_coef + first, last - first,
+                                               slope + k * self.width)
+            if self.has_bias:
+                coef = 0.0
+                for q in range(first, last):
+                    coef += b.entry_coef[q]
+                slope[k * self.width + self.n_features] += self.bias * coef
+
+    def planes(self, Weights w, const Py_ssize_t[::1] rows, double[::1] slope):
+        """Sum of the values and offsets of `rows` at w; their slopes are added to `slope` (K * width,), unscaled."""
+        cdef Py_ssize_t i = 0, n = rows.shape[0]
+        cdef int count, ahead
+        cdef double value = 0.0, offset = 0.0
+        cdef Block* b
+        if n == 0:
+            return value, offset
+        b = new_block(self.n_scores)
+        try:
+            with nogil:
+                while i < n:
+                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                    ahead = <int>min(<Py_ssize_t>4, n - i - count)
+                    self._score(w, &rows[i], count, ahead, b)
+                    if w.tau > 0.0:
+                        self._label[float](<float*>b.scores, &rows[i], count, b)
+                        if self.loss != LOGISTIC:
+                            self._certain(w, &rows[i], count, b)
+                    else:
+                        self._label[double](<double*>b.scores, &rows[i], count, b)
+                    value += self._decide(&rows[i], count, b, &offset)
+                    self._accumulate(&rows[i], count, b, &slope[0])
+                    i += count
+        finally:
+            free_block(b)
+        return value, offset
+
+    def scores(self, Weights w, Py_ssize_t start, Py_ssize_t stop, real[:, ::1] out):
+        """Scores of the rows start..stop, in the order of X, into out[start:stop]."""
+        cdef Py_ssize_t i = 0, r, n = stop - start
+        cdef int count, k
+        cdef const Py_ssize_t[::1] rows = np.arange(start, stop, dtype=np.intp)
+        cdef real* S
+        cdef Block* b
+        if n == 0:
+            return
+        b = new_block(self.n_scores)
+        S = <real*>b.scores
+        try:
+            with nogil:
+                while i < n:
+                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>4, n - i - count), b)
+                    for r in range(count):
+                        for k in range(self.n_scores):
+                            out[start + i + r, k] = S[k * BLOCK + r]
+                    i += count
+        finally:
+            free_block(b)
+
+    def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
+        """As `planes`, with the scores already known."""
+        cdef Py_ssize_t i = 0, n = rows.shape[0]
+        cdef int count, k, r
+        cdef double value = 0.0, offset = 0.0
+        cdef real* S
+        cdef Block* b
+        if n == 0:
+            return value, offset
+        b = new_block(self.n_scores)
+        S = <real*>b.scores
+        try:
+            with nogil:
+                while i < n:
+                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                    for r in range(count):
+                        for k in range(self.n_scores):
+                            S[k * BLOCK + r] = scores[rows[i + r], k]
+                    self._label(S, &rows[i], count, b)
+                    value += self._decide(&rows[i], count, b, &offset)
+                    self._accumulate(&rows[i], count, b, &slope[0])
+                    i += count
+        finally:
+            free_block(b)
+        return value, offset
+
+    def planes_of(self, const int32_t[::1] label, const double[::1] coef, const double[::1] offsets,
+                  const Py_ssize_t[::1] rows, double[::1] slope):
+        """Sum of the offsets of `rows`, decided elsewhere; slopes are added to `slope`."""
+        cdef Py_ssize_t i = 0, r, n = rows.shape[0]
+        cdef int count
+        cdef double offset = 0.0
+        cdef Block* b
+        if n == 0:
+            return offset
+        b = new_block(self.n_scores)
+        try:
+            with nogil:
+                while i < n:
+                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                    for r in range(count):
+                        b.label[r] = label[rows[i + r]]
+                        b.coef[r] = coef[rows[i + r]]
+                        offset += offsets[rows[i + r]]
+                    self._accumulate(&rows[i], count, b, &slope[0])
+                    i += count
+        finally:
+            free_block(b)
+        return offset
+
+
+def square_norms(storage):
+    """|x_i|^2 in float64, not finite for a row with NaN, infinity or overflow; without a copy of X."""
+    X = storage[0]
+    if len(storage) == 3:
+        out = np.empty(storage[2].shape[0] - 1)
+        if X.dtype == np.float32:
+            _squares_csr[float](X, storage[2], out)
+        else:
+            _squares_csr[double](X, storage[2], out)
+        return out
+    out = np.empty(X.shape[0])
+    if X.dtype == np.uint8:
+        _squares_uint8(X, out)
+    elif X.dtype == np.float32:
+        _squares[float](X, out)
+    else:
+        _squares[double](X, out)
+    return out
+
+
+cdef _squares(const real[:, ::1] X, double[::1] out):
+    cdef Py_ssize_t i, j
+    cdef double s
+    with nogil:
+        for i in range(X.shape[0]):
+            s = 0.0
+            for j in range(X.shape[1]):
+                s += <double>X[i, j] * <double>X[i, j]
+            out[i] = s
+
+
+cdef _squares_uint8(const unsigned char[:, ::1] X, double[::1] out):
+    cdef Py_ssize_t i, j
+    cdef double s
+    with nogil:
+        for i in range(X.shape[0]):
+            s = 0.0
+            for j in range(X.shape[1]):
+                s += <double>X[i, j] * <double>X[i, j]
+            out[i] = s
+
+
+cdef _squares_csr(const real[::1] data, const int64_t[::1] indptr, double[::1] out):
+    cdef Py_ssize_t i
+    cdef int64_t e
+    cdef double s
+    with nogil:
+        for i in range(out.shape[0]):
+            s = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                s += <double>data[e] * <double>data[e]
+            out[i] = s

@@ -1,0 +1,94 @@
+/* Kernels over blocks of rows, compiled for three instruction sets and chosen at import.
+ *
+ * A compiler that clones a function (PB_CLONES) keeps one source for all of them, but the register tile of a
+ * score kernel wants 20 accumulators on AVX-512 and 12 on AVX2, so the template is included once for each
+ * width. Compilers without vector extensions get one lane, i.e. plain C. */
+#ifndef PYBUNDLE_RISKS_KERNELS_H
+#define PYBUNDLE_RISKS_KERNELS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "_simd.h"
+
+/* Rows of examples in one of five storages; row i is data + i * d, or indptr[i] .. indptr[i + 1]. */
+typedef struct {
+    const void *data;
+    const int32_t *indices;
+    const int64_t *indptr;
+    ptrdiff_t d;
+} pb_matrix;
+
+enum { PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64, PB_STORAGES };
+enum { PB_BLOCK = 64 }; /* rows of a block; leading dimension of its transposed scores */
+
+/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, worth a prefetch. */
+typedef void (*pb_score_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
+                            ptrdiff_t ldw, int K, void *S);
+/* a += sum_e coef[e] * x_{rows[e]} */
+typedef void (*pb_accumulate_fn)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a);
+/* largest and second largest score of every row of a block; the first index wins a tie */
+typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32_t *label);
+
+typedef struct {
+    const char *name;
+    int lanes32;                              /* float32 lanes: enters the rounding bound */
+    pb_score_fn score32[PB_STORAGES];         /* float32 scores (NULL: none) */
+    pb_score_fn score64[PB_STORAGES];
+    pb_accumulate_fn accumulate[PB_STORAGES];
+    pb_top2_fn top2_32, top2_64;
+} pb_kernels;
+
+#define PB_CAT2(a, b, c) a##_##b##_##c
+#define PB_CAT(a, b, c) PB_CAT2(a, b, c)
+
+#if defined(__GNUC__)
+#define PB_VECTORS 1
+#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2)
+#else
+#define PB_VECTORS 0
+#define PB_PREFETCH(p) ((void)0)
+#endif
+
+#if PB_HAS_CLONES || (defined(__x86_64__) && defined(__clang__) && !defined(PYBUNDLE_NO_CLONES))
+#define PB_DISPATCH 1
+#else
+#define PB_DISPATCH 0
+#endif
+
+#if PB_DISPATCH
+#define PB_ISA v4
+#define PB_BYTES 64
+#define PB_TILE 5
+#define PB_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2")))
+#include "_kernels_isa.h"
+#define PB_ISA v3
+#define PB_BYTES 32
+#define PB_TILE 3
+#define PB_TARGET __attribute__((target("avx2,fma,bmi,bmi2")))
+#include "_kernels_isa.h"
+#endif
+#define PB_ISA base
+#define PB_BYTES 16
+#define PB_TILE 2
+#define PB_TARGET
+#include "_kernels_isa.h"
+
+/* 0 the baseline, 1 AVX2 with FMA, 2 AVX-512; NULL where compiler or CPU has not got it */
+static const pb_kernels *pb_kernels_at(int level)
+{
+#if PB_DISPATCH
+    __builtin_cpu_init();
+    if (level == 2)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+            && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+            && __builtin_cpu_supports("fma") ? &pb_kernels_v4 : NULL;
+    if (level == 1)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+            && __builtin_cpu_supports("bmi2") ? &pb_kernels_v3 : NULL;
+#endif
+    return level == 0 ? &pb_kernels_base : NULL;
+}
+
+#endif

@@ -1,0 +1,117 @@
+"""The examples X of a linear risk: checked, described for the compiled passes, never copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_number
+from ._engine import square_norms
+
+LARGEST_INDEX = np.iinfo(np.int32).max
+
+
+class Examples:
+    """Rows x_i = scale * X_i, with a constant last feature where `bias` is given.
+
+    Parameters
+    ----------
+    X : ndarray (float32, float64, uint8) or CSR matrix or array (float32, float64), shape (n, d)
+        Kept as it is when C-contiguous (CSR: with int32 indices); other layouts are converted once.
+    scale : float
+        x_i = scale * X_i, applied to w instead of X.
+    bias : float or None
+        Value of an additional constant feature.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+        The data, sharing memory with what was given where that was possible.
+    storage : tuple
+        (X,) or (data, int32 indices, int64 indptr): what the kernels read.
+    norms : ndarray, shape (n,)
+        |x_i| with scale and bias.
+    """
+
+    def __init__(self, X, scale=1.0, bias=None):
+        self.scale = check_number("scale", scale, low=0.0, strict=True)
+        self.bias = None if bias is None else check_number("bias", bias)
+        self.is_sparse = sp.issparse(X)
+        self.X, self.storage = _sparse(X) if self.is_sparse else _dense(X)
+        self.n_examples, self.n_features = map(int, self.X.shape)
+        self.width = self.n_features + (self.bias is not None)
+        if self.n_examples == 0 or self.n_features == 0:
+            raise ParameterError(f"X must have at least one example and one feature, got shape {self.X.shape}")
+        squares = square_norms(self.storage)
+        if not np.isfinite(squares).all():
+            raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0])))
+        self.norms = np.sqrt(squares * self.scale**2 + (self.bias or 0.0) ** 2)
+
+    def row(self, i):
+        """x_i as a dense float64 vector of `width` entries."""
+        row = np.empty(self.width)
+        row[:self.n_features] = self.X[[i]].toarray().ravel() if self.is_sparse else self.X[i]
+        row[:self.n_features] *= self.scale
+        if self.bias is not None:
+            row[-1] = self.bias
+        return row
+
+    def unscale(self, slopes, n_scores):
+        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` dense, shape (..., n_scores * width)."""
+        if self.scale != 1.0:
+            slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
+        return slopes
+
+
+def _dense(X):
+    if not isinstance(X, np.ndarray):
+        try:
+            X = np.asarray(X)
+        except ValueError as problem:
+            raise InputTypeError(f"X must be a two-dimensional array or a CSR matrix, got {type(X).__name__}: "
+                                 f"{problem}") from problem
+    if X.dtype == np.bool_:
+        X = X.view(np.uint8)
+    if X.dtype not in (np.float32, np.float64, np.uint8):
+        if X.dtype.kind not in "iuf":
+            raise InputTypeError(f"X must be float32, float64 or uint8, got dtype {X.dtype}; "
+                                 "convert with X.astype(np.float64)")
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ParameterError(f"X must have shape (n_examples, n_features), got shape {X.shape}; "
+                             "reshape images with X.reshape(len(X), -1)")
+    X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    return X, (X,)
+
+
+def _sparse(X):
+    if X.ndim != 2:
+        raise ParameterError(f"X must have shape (n_examples, n_features), got shape {X.shape}")
+    if X.format != "csr":
+        X = X.tocsr()
+    if X.dtype not in (np.float32, np.float64):
+        if X.dtype.kind not in "biuf":
+            raise InputTypeError(f"X must hold float32 or float64, got dtype {X.dtype}; convert with X.astype(float)")
+        X = X.astype(np.float64)
+    if X.shape[1] > LARGEST_INDEX:
+        raise ParameterError(f"X must have fewer than 2^31 features, got {X.shape[1]}")
+    nnz = len(X.data)
+    if (len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0 or X.indptr[-1] > nnz or len(X.indices) < X.indptr[-1]
+            or (np.diff(X.indptr) < 0).any()):
+        raise ParameterError("X must be a valid CSR matrix, but its indptr does not fit its data; "
+                             "see X.check_format()")
+    if nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
+        raise ParameterError(f"X must have column indices in 0..{X.shape[1] - 1}, got "
+                             f"{X.indices.min()}..{X.indices.max()}; see X.check_format()")
+    storage = (np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, dtype=np.int32),
+               np.ascontiguousarray(X.indptr, dtype=np.int64))
+    return X, storage
+
+
+def _not_finite(X, i):
+    row = X[[i]].toarray().ravel() if sp.issparse(X) else X[i]
+    bad = np.flatnonzero(~np.isfinite(row))
+    if len(bad) == 0:
+        return f"X must have rows of finite norm, but row {i} overflows; rescale the features"
+    return (f"X must be finite, got {row[bad[0]]} in row {i}, column {bad[0]}; drop the row or impute the value")

@@ -1,0 +1,106 @@
+"""A risk given as a plain callable."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, OracleError, ParameterError
+from ..core.validation import check_integer, check_vector
+
+
+class Function:
+    """Any convex function of w, or P of them, from a callable.
+
+    Parameters
+    ----------
+    fun : callable
+        `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with dense or
+        CSR subgradients. w is a copy: `fun` may change it.
+    dim : int
+    n_parts : int
+    lower_bounds : float or array, shape (P,), optional
+        A proven lower bound of every part, e.g. 0; None means none (minus infinity).
+
+    Notes
+    -----
+    What comes back is checked on each call; `OracleError` names what was wrong. Exceptions raised by `fun` itself
+    pass through unchanged. One call counts as one pass (`n_examples` = 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import Function
+    >>> risk = Function(lambda w: (np.abs(w).sum(), np.sign(w)), dim=2, lower_bounds=0.0)
+    >>> risk.evaluate(np.array([1.0, -2.0]))
+    (array([3.]), array([[ 1., -1.]]))
+    """
+
+    n_examples = 1
+
+    def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
+        if not callable(fun):
+            raise InputTypeError(f"fun must be callable as fun(w) -> (value, subgradient), got {type(fun).__name__}")
+        self.fun = fun
+        self.dim = check_integer("dim", dim, low=1)
+        self.n_parts = check_integer("n_parts", n_parts, low=1)
+        self.n_parts_given = True
+        bounds = np.full(self.n_parts, -np.inf)
+        if lower_bounds is not None:
+            try:
+                bounds = np.array(np.broadcast_to(np.asarray(lower_bounds, dtype=np.float64), (self.n_parts,)))
+            except (TypeError, ValueError) as problem:
+                raise ParameterError(f"lower_bounds must be a number or have shape ({self.n_parts},), "
+                                     f"got {lower_bounds!r}") from problem
+            if np.isnan(bounds).any() or (bounds == np.inf).any():
+                raise ParameterError(f"lower_bounds must be finite or -inf, got {lower_bounds!r}")
+        self.lower_bounds = bounds
+
+    def evaluate(self, w):
+        """Values (P,) and subgradients (P, dim) of the callable, checked; subgradients are copies."""
+        answer = self.fun(np.array(check_vector("w", w, self.dim)))
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            raise OracleError("fun must return a pair (value, subgradient), got "
+                              f"{type(answer).__name__}" + (f" of length {len(answer)}"
+                                                            if isinstance(answer, (tuple, list)) else ""))
+        return self._values(answer[0]), self._subgradients(answer[1])
+
+    def _values(self, values):
+        P = self.n_parts
+        try:
+            values = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise OracleError(f"fun must return real values, got {type(values).__name__}") from problem
+        if values.shape != (P,) and not (P == 1 and values.size == 1):
+            raise OracleError(f"fun must return {'one value' if P == 1 else f'values of shape ({P},)'}, "
+                              f"got shape {values.shape}")
+        values = values.reshape(P)
+        if not np.isfinite(values).all():
+            p = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise OracleError(f"fun must return finite values, got {values[p]} for part {p}")
+        low = np.flatnonzero(values < self.lower_bounds - 1e-9 * (1.0 + np.abs(self.lower_bounds)))
+        if len(low):
+            raise OracleError(f"fun returned {values[low[0]]:g} for part {low[0]}, below its lower bound "
+                              f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or leave them out")
+        return values
+
+    def _subgradients(self, slopes):
+        P, expected = self.n_parts, (self.n_parts, self.dim)
+        if sp.issparse(slopes):
+            slopes = sp.csr_array(slopes, dtype=np.float64, copy=True)
+            entries = slopes.data
+        else:
+            try:
+                slopes = np.array(slopes, dtype=np.float64, order="C")
+            except (TypeError, ValueError) as problem:
+                raise OracleError(f"fun must return real subgradients, got {type(slopes).__name__}") from problem
+            if P == 1 and slopes.shape == (self.dim,):
+                slopes = slopes.reshape(expected)
+            entries = slopes
+        if slopes.shape != expected:
+            shape = f"({self.dim},)" if P == 1 else f"{expected}"
+            raise OracleError(f"fun must return {'a subgradient' if P == 1 else 'subgradients'} of shape {shape}, "
+                              f"got {slopes.shape}")
+        if not np.isfinite(entries).all():
+            raise OracleError("fun must return finite subgradients, got NaN or infinity")
+        return slopes

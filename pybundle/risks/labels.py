@@ -1,0 +1,95 @@
+"""Checks of labels, weights and costs at the border of the linear risks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer
+
+
+def integer_labels(y, n_examples, remedy):
+    """`y` as an int64 vector of `n_examples` entries."""
+    labels = np.asarray(y)
+    if labels.shape != (n_examples,):
+        raise ParameterError(f"y must have one label for each row of X, shape ({n_examples},), "
+                             f"got shape {labels.shape}")
+    if labels.dtype.kind not in "biuf":
+        raise InputTypeError(f"y must hold integers, got dtype {labels.dtype} (first label {labels[0]!r}); {remedy}")
+    if labels.dtype.kind == "f":
+        bad = np.flatnonzero(labels != np.floor(labels))    # NaN included
+        if len(bad) or not np.isfinite(labels).all():
+            i = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(labels))[0])
+            raise ParameterError(f"y must hold integers, got {labels[i]} at index {i}; {remedy}")
+    return labels.astype(np.int64)
+
+
+def class_labels(y, n_examples, n_classes=None):
+    """Labels 0..K-1 as int32, and K >= 2."""
+    labels = integer_labels(y, n_examples, "use pb.MulticlassSVM for string labels, or encode them as 0..K-1")
+    if labels.min() < 0:
+        i = int(labels.argmin())
+        raise ParameterError(f"y must hold labels 0..K-1, got {labels[i]} at index {i}; encode the labels as 0..K-1 "
+                             "(np.unique(y, return_inverse=True)) or use pb.BinaryHinge for -1/+1")
+    largest = int(labels.max())
+    if n_classes is None:
+        n_classes = largest + 1
+        if n_classes < 2 or labels.min() == largest:
+            raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if the other "
+                                 "classes are absent on purpose")
+    n_classes = check_integer("n_classes", n_classes, low=2)
+    if largest >= n_classes:
+        i = int(labels.argmax())
+        raise ParameterError(f"y must hold labels below n_classes = {n_classes}, got {largest} at index {i}")
+    if n_classes > 1 << 24:
+        raise ParameterError(f"n_classes must be at most 2^24, got {n_classes}; encode the labels as 0..K-1 "
+                             "(np.unique(y, return_inverse=True))")
+    return labels.astype(np.int32), n_classes
+
+
+def sign_labels(y, n_examples):
+    """Labels -1/+1 as int32, from {-1, +1} or {0, 1}."""
+    labels = integer_labels(y, n_examples, "encode the two classes as -1 and +1")
+    found = set(np.unique(labels).tolist())
+    if not (found <= {-1, 1} or found <= {0, 1}):
+        raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(found)[:5]}; use "
+                             "pb.risks.MulticlassHinge for more than two classes")
+    if len(found) < 2:
+        raise ParameterError(f"y must hold two classes, got only {found.pop()}")
+    return np.where(labels > 0, 1, -1).astype(np.int32)
+
+
+def example_weights(sample_weight, n_examples):
+    """Non-negative finite weights c_i, ones by default."""
+    if sample_weight is None:
+        return np.ones(n_examples)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"sample_weight must hold real numbers: {problem}") from problem
+    if weights.shape != (n_examples,):
+        raise ParameterError(f"sample_weight must have shape ({n_examples},), got shape {weights.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ParameterError(f"sample_weight must be finite and >= 0, got {weights[bad[0]]} at index {bad[0]}")
+    return weights
+
+
+def cost_matrix(loss, n_classes):
+    """L (K, K) with zero diagonal and no negative entry, or None for the 0/1 loss."""
+    if loss is None:
+        return None
+    try:
+        cost = np.array(loss, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {loss!r}") from problem
+    if cost.shape != (n_classes, n_classes):
+        raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), got shape {cost.shape}")
+    if not np.isfinite(cost).all() or (cost < 0).any():
+        raise ParameterError("loss must be finite and >= 0, got "
+                             f"{cost[~(np.isfinite(cost) & (cost >= 0))][0]}")
+    if np.diagonal(cost).any():
+        k = int(np.flatnonzero(np.diagonal(cost))[0])
+        raise ParameterError(f"loss must have a zero diagonal (the truth costs nothing), got loss[{k}, {k}] = "
+                             f"{cost[k, k]:g}")
+    return cost

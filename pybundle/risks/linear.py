@@ -1,0 +1,299 @@
+"""What all risks of linear scores share: parts, shards, passes, line search."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ..core.plane import Planes
+from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ._engine import Engine
+from ._line_search import line_search
+from ._sgd import sgd_epoch
+from .examples import Examples
+from .partition import SHARD_ROWS, partition, shards
+
+SPARSE_DIM = 16384
+"""Slopes of CSR data are gathered sparsely from this dimension on ..."""
+SPARSE_DENSITY = 0.1
+"""... and returned sparse below this share of non-zeros."""
+
+
+class LinearRisk:
+    """R(w) = sum_i r_i(W x_i): base of the risks whose examples enter through K scores.
+
+    Subclasses validate their arguments and call `_build`; everything they add is the loss itself, which lives
+    in `_engine.pyx`. Objects share data and are cheap to `derive`; they are never changed after construction,
+    so that two solves may use one risk in two threads.
+
+    Attributes
+    ----------
+    dim : int
+        K * (n_features + 1 with bias).
+    n_examples, n_features, n_parts, n_scores : int
+    lower_bounds : ndarray, shape (P,)
+        Zeros: no loss here is negative.
+    n_parts_given : bool
+        True when `n_parts` was given explicitly; a solver that would like other parts respects it.
+    precision : {"float32", "float64"}
+        Working precision of scores.
+    examples : Examples
+        The data, for solvers that visit single examples.
+    """
+
+    def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh):
+        self.examples = Examples(X, scale, bias)
+        self.n_examples = self.examples.n_examples
+        self.n_features = self.examples.n_features
+        y, self.n_scores, cost, loss = encode(self.n_examples)
+        self.dim = self.n_scores * self.examples.width
+        self._engine = Engine(self.examples.storage, y, weigh(sample_weight, self.n_examples), cost,
+                              self.examples.norms, self.n_features, self.n_scores, loss, self.examples.scale,
+                              self.examples.bias)
+        self._single = not self.examples.is_sparse and self.examples.X.dtype != np.float64
+        self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
+        self.precision = self._check_precision(precision or ("float32" if self._single else "float64"))
+        self._map = map
+        self.n_parts_given = n_parts is not None
+        self._regroup(1 if n_parts is None else n_parts)
+
+    def _check_precision(self, precision):
+        check_choice("precision", precision, ("float32", "float64"))
+        return precision if self._single else "float64"
+
+    def _regroup(self, n_parts):
+        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state, self._engine.y_array)
+        self._shards = shards(self._parts)
+        self.n_parts = len(self._parts)
+        self.lower_bounds = np.zeros(self.n_parts)
+
+    @property
+    def parts(self):
+        """List of the row numbers of every part."""
+        return self._parts
+
+    @property
+    def labels(self):
+        """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
+        return self._engine.y_array
+
+    @property
+    def sample_weight(self):
+        """Weights c_i, shape (n,)."""
+        return self._engine.weight_array
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same risk over the same data with other parts, precision or executor; nothing large is copied.
+
+        Parameters
+        ----------
+        n_parts : int, optional
+            None keeps the parts.
+        precision : {"float32", "float64"}, optional
+            None keeps it. CSR and float64 data always score in float64.
+        executor : object with ``map(fn, items)``, optional
+            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit.
+        """
+        other = copy.copy(self)
+        if n_parts is not None and n_parts != self.n_parts:
+            other._regroup(n_parts)
+        if precision is not None:
+            other.precision = self._check_precision(precision)
+        if executor is not None:
+            other._map = executor.map
+        return other
+
+    def __getstate__(self):
+        # an executor belongs to a process; it does not travel
+        return {name: value for name, value in self.__dict__.items() if name != "_map"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._map = map
+
+    # passes -----------------------------------------------------------------------------------------------
+
+    def evaluate(self, w):
+        """Values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
+        planes = self.planes(w)
+        return planes.values, planes.slopes
+
+    def planes(self, w):
+        """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
+
+        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For the
+        piecewise linear losses in float32 the values are those of the planes, `offset + <slope, w>`, so that
+        nothing but time distinguishes the precisions; a logistic risk in float32 is as exact as its scores.
+        """
+        w = check_vector("w", w, self.dim)
+        packed = self._engine.pack(w, self.precision)
+        engine = self._engine
+        planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
+        if packed.precision == "float32" and self._piecewise_linear:
+            values = np.maximum(planes.offsets + planes.dot(w), 0.0)
+            return planes._replace(values=values)
+        return planes
+
+    def scores(self, w):
+        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision."""
+        w = check_vector("w", w, self.dim)
+        packed = self._engine.pack(w, self.precision)
+        S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
+        starts = range(0, self.n_examples, SHARD_ROWS)
+        for _ in self._map(lambda i: self._engine.scores(packed, i, min(i + SHARD_ROWS, self.n_examples), S), starts):
+            pass
+        return S
+
+    def planes_at(self, S):
+        """Planes at the point with scores S (any combination of `scores`): reads only the examples that count.
+
+        Labels and values are those of S; offsets and slopes are exact for these labels, so the planes are valid
+        whatever S is.
+        """
+        S = self._check_scores("S", S)
+        return self._reduce(lambda rows, slope: self._engine.planes_at(S, rows, slope))
+
+    def combine(self, S0, S1, t):
+        """Scores `S0 + t (S1 - S0)` of the point t on a segment."""
+        return S0 + S0.dtype.type(t) * (S1 - S0)
+
+    def line_search(self, S0, S1, a, b, upper=1.0):
+        """Exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper (piecewise linear losses).
+
+        Parameters
+        ----------
+        S0, S1 : ndarray, shape (n, K)
+            Scores of both ends.
+        a, b : float
+            For F on the segment from w0 to w1: `a = lam <w0, w1 - w0>`, `b = lam |w1 - w0|^2 >= 0`.
+
+        Returns
+        -------
+        t : float
+            0 where the right derivative at 0 is not negative (a null step).
+        value : float
+            R at t, in float64.
+
+        Notes
+        -----
+        ALGORITHMS 4.3: a safeguarded secant on the monotone derivative; examples with the same label at both ends
+        of the bracket are linear between them and leave the search, so the sweeps soon cost next to nothing. The
+        last pieces are walked from breakpoint to breakpoint.
+        """
+        S0, S1 = self._check_scores("S0", S0), self._check_scores("S1", S1)
+        if S0.dtype != S1.dtype:
+            S0, S1 = S0.astype(np.float64), S1.astype(np.float64)
+        return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
+                           check_number("upper", upper, low=0.0))
+
+    def sgd_epoch(self, w, order, lam, t=0, t0=1.0):
+        """Stochastic subgradient steps over the examples `order`; w changes in place.
+
+        Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to the sum
+        scale. w is held as a scalar times a vector, so that a step costs its scores and two rows of W.
+
+        Parameters
+        ----------
+        w : float64 array, shape (dim,)
+            C-contiguous; overwritten.
+        order : integer array
+            Row numbers, usually a permutation.
+        t, t0 : float
+            `t0 + t >= 1`.
+
+        Returns
+        -------
+        t : float
+            Counter after the epoch.
+        planes : Planes
+            For every part the sum of the example planes met on the way, hence valid planes at no additional
+            oracle call: of several visits the last counts, examples that were not visited contribute nothing
+            (the plane 0, valid as no loss is negative). They are tight only when the whole part was visited;
+            `values` are those of the planes at the last w.
+        """
+        if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (self.dim,) \
+                or not w.flags.c_contiguous or not w.flags.writeable:
+            raise ParameterError(f"w must be a writeable C-contiguous float64 array of shape ({self.dim},)")
+        check_vector("w", w, self.dim)
+        lam = check_number("lam", lam, low=0.0, strict=True)
+        start = check_number("t0", t0) + check_number("t", t)
+        if start < 1.0:
+            raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
+        order = np.ascontiguousarray(order, dtype=np.intp)
+        if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= self.n_examples)):
+            raise ParameterError(f"order must be a vector of row numbers 0..{self.n_examples - 1}")
+        label, coef, offset = sgd_epoch(self._engine, w, order, lam, start)
+        planes = self._reduce(
+            lambda rows, slope: (0.0, self._engine.planes_of(label, coef, offset, rows, slope)))
+        return t + len(order), planes._replace(values=planes.offsets + planes.dot(w))
+
+    # helpers ----------------------------------------------------------------------------------------------
+
+    _piecewise_linear = True
+
+    def _check_scores(self, name, S):
+        S = np.asarray(S)
+        if S.dtype != np.float32:
+            S = np.asarray(S, dtype=np.float64)
+        if S.shape != (self.n_examples, self.n_scores):
+            raise ParameterError(f"{name} must have shape (n_examples, n_scores) = "
+                                 f"({self.n_examples}, {self.n_scores}), got {S.shape}")
+        return np.ascontiguousarray(S)
+
+    def _reduce(self, work):
+        """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""
+        if self.examples.is_sparse and self.dim >= SPARSE_DIM:
+            return self._reduce_sparse(work)
+        values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
+        slopes = np.zeros((self.n_parts, self.dim))
+        alone = [len(rows) <= SHARD_ROWS for rows in self._parts]
+
+        def shard(item):
+            p, rows = item
+            slope = slopes[p] if alone[p] else np.zeros(self.dim)   # a part of one shard needs no sum
+            return work(rows, slope), slope
+
+        for (p, _), ((value, offset), slope) in zip(self._shards, self._map(shard, self._shards), strict=True):
+            values[p] += value
+            offsets[p] += offset
+            if not alone[p]:
+                slopes[p] += slope
+        return Planes(values, offsets, self.examples.unscale(slopes, self.n_scores))
+
+    def _reduce_sparse(self, work):
+        """As `_reduce`, with the slopes of shards and parts compressed at once."""
+        values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
+
+        def shard(item):
+            slope = np.zeros(self.dim)
+            result = work(item[1], slope)
+            index = np.flatnonzero(slope)
+            return result, index, slope[index]
+
+        rows = [(np.empty(0, dtype=np.intp), np.empty(0))] * self.n_parts
+        total, current = None, None
+        for (p, _), ((value, offset), index, data) in zip(self._shards, self._map(shard, self._shards), strict=True):
+            values[p] += value
+            offsets[p] += offset
+            if len(self._parts[p]) <= SHARD_ROWS:
+                rows[p] = index, data
+                continue
+            if p != current:                  # shards come part by part: one dense sum at a time
+                total, current = np.zeros(self.dim), p
+            total[index] += data
+            kept = np.flatnonzero(total)
+            rows[p] = kept, total[kept]
+        indptr = np.concatenate([[0], np.cumsum([len(index) for index, _ in rows])])
+        indices = np.concatenate([index for index, _ in rows])
+        data = np.concatenate([data for _, data in rows])
+        if self.examples.scale != 1.0:
+            data[indices % self.examples.width < self.n_features] *= self.examples.scale
+        if max(self.dim, indptr[-1]) <= np.iinfo(np.int32).max:
+            indices, indptr = indices.astype(np.int32), indptr.astype(np.int32)
+        slopes = sp.csr_array((data, indices, indptr), shape=(self.n_parts, self.dim))
+        if indptr[-1] >= SPARSE_DENSITY * self.n_parts * self.dim:
+            slopes = np.ascontiguousarray(slopes.toarray())
+        return Planes(values, offsets, slopes)

@@ -1,0 +1,109 @@
+"""The margin-rescaled multiclass hinge loss (Crammer and Singer), with costs and weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.protocols import Decoded, ExamplePlane
+from .labels import class_labels, cost_matrix, example_weights
+from .linear import LinearRisk
+
+
+class MulticlassHinge(LinearRisk):
+    """Multiclass hinge risk, a sum over examples.
+
+    R(w) = sum_i c_i max_k [ L(y_i, k) + <w_k - w_{y_i}, x_i> ],     w = W.ravel(), W (K, d)
+
+    Parameters
+    ----------
+    X : ndarray (float32, float64, uint8) or CSR (float32, float64), shape (n, d)
+        Never copied when C-contiguous.
+    y : array of int, shape (n,)
+        Labels 0..K-1.
+    n_parts : int, optional
+        Number P of parts of R; None starts with one and leaves the choice to the solver.
+    loss : ndarray, shape (K, K), optional
+        Cost L(truth, label) >= 0 with zero diagonal; None is the 0/1 loss.
+    sample_weight : array, shape (n,), optional
+        Weights c_i >= 0.
+    n_classes : int, optional
+        K where some classes do not occur in y.
+    scale : float
+        x_i = scale * X_i; meant for uint8 pixels (1 / 255), which are never expanded.
+    bias : float, optional
+        Adds a constant feature of this value as last column of W (K, d + 1). It is regularised like every other
+        weight; a large value makes that negligible.
+    partition : {"strided", "contiguous", "stratified"}
+        See `pybundle.risks.partition.partition`.
+    random_state : int
+        Seed of the partition.
+    precision : {"float32", "float64"}, optional
+        Precision of the scores; default float32 for float32 and uint8 data. Rows that rounding might mislabel
+        are scored again in float64, so the planes are the same. CSR and float64 data always use float64.
+
+    Attributes
+    ----------
+    dim, n_examples, n_parts, lower_bounds, n_classes, n_features, n_parts_given
+        As in `LinearRisk`.
+
+    Notes
+    -----
+    A pass costs O(nnz(X) K) flops and reads X once (ALGORITHMS 8.1). Ties of labels go to the smallest one.
+    Source: [Crammer2001]; the partition is that of P-BMRM [Uricar2012].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import MulticlassHinge
+    >>> risk = MulticlassHinge(np.eye(3), [0, 1, 2])
+    >>> values, slopes = risk.evaluate(np.zeros(9))
+    >>> values, slopes.shape
+    (array([3.]), (1, 9))
+    """
+
+    def __init__(self, X, y, n_parts=None, *, loss=None, sample_weight=None, n_classes=None, scale=1.0, bias=None,
+                 partition="strided", random_state=0, precision=None):
+        def encode(n_examples):
+            labels, self.n_classes = class_labels(y, n_examples, n_classes)
+            self.loss = cost_matrix(loss, self.n_classes)
+            return labels, self.n_classes, self.loss, 0
+
+        self._build(X, encode, n_parts, sample_weight, scale, bias, partition, random_state, precision,
+                    example_weights)
+
+    def oracle(self):
+        """Access to single examples: `solve`, `plane`, `key`; a labelling is a class number."""
+        return MulticlassOracle(self)
+
+
+class MulticlassOracle:
+    """Examples of a `MulticlassHinge`, one at a time; a labelling is a class number."""
+
+    def __init__(self, risk):
+        self.n_examples, self.dim = risk.n_examples, risk.dim
+        self._risk, self._width = risk, risk.examples.width
+        K = risk.n_classes
+        self._loss = 1.0 - np.eye(K) if risk.loss is None else risk.loss
+
+    def solve(self, i, w):
+        """The class of largest loss plus score, smallest class first in a tie; exact, so value = upper."""
+        risk, y = self._risk, int(self._risk.labels[i])
+        u = np.reshape(w, (risk.n_classes, self._width)) @ risk.examples.row(i)
+        u += self._loss[y] - u[y]
+        label = int(np.argmax(u))
+        value = float(risk.sample_weight[i] * max(u[label], 0.0))
+        return Decoded(label, value, value)
+
+    def plane(self, i, labelling):
+        """Offset c_i L(y_i, k) and slope c_i (e_k - e_{y_i}) x_i'."""
+        risk, y = self._risk, int(self._risk.labels[i])
+        slope = np.zeros((risk.n_classes, self._width))
+        if labelling != y:
+            x = risk.sample_weight[i] * risk.examples.row(i)
+            slope[labelling] = x
+            slope[y] = -x
+        return ExamplePlane(float(risk.sample_weight[i] * self._loss[y, labelling]), slope.ravel())
+
+    def key(self, labelling):
+        """The class itself."""
+        return int(labelling)

@@ -18,7 +18,6 @@ from ._build import is_checked
 from .core.exceptions import BundleError
 from .datasets import load_digits
 from .plotting import plot_convergence
-from .risks._engine import kernel_name
 
 
 def main(argv=None):
@@ -101,7 +100,7 @@ def _info(arguments):
         if library["user_api"] == "blas":
             details = [library["version"], library.get("architecture"), f"{library['num_threads']} threads"]
             rows.append(("BLAS", f"{library['internal_api']} {', '.join(str(d) for d in details if d)}"))
-    rows += [("kernels", kernel_name()), ("checked build", "yes" if is_checked() else "no")]
+    rows += [("kernels", risks.kernel_name()), ("checked build", "yes" if is_checked() else "no")]
     for name, value in rows:
         print(f"{name:<14} {value}")
     return 0

@@ -7,6 +7,7 @@ rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping pla
 from __future__ import annotations
 
 import json
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -235,6 +236,8 @@ class Bundle:
 
     def dot(self, w, first=0):
         """`<a_j, w>` for the planes from `first` on."""
+        if self._store is None:
+            return np.empty(0)
         return self._store.dot(np.ascontiguousarray(w, dtype=np.float64), first)
 
     def model(self, products, slack):
@@ -246,12 +249,40 @@ class Bundle:
         np.maximum.at(out, self.parts, self.offsets + products)
         return out
 
+    def copy(self):
+        """An independent bundle with the same planes, without a centre."""
+        return self._from_arrays(self._arrays(), self._header())
+
+    def _header(self):
+        return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
+
+    def _arrays(self):
+        slopes = {} if self._store is None else self._store.arrays()
+        columns = {name: column[:self.n_planes] for name, column in self._columns.items() if name != "products"}
+        return {"H": self.H, **columns, **slopes}
+
+    @classmethod
+    def _from_arrays(cls, arrays, header):
+        if len(arrays["offsets"]) == 0:
+            return cls(header["dim"], header["n_parts"])
+        bundle = cls(header["dim"], header["n_parts"], "sparse" if header["sparse"] else "dense")
+        kind, n = type(bundle._store), len(arrays["offsets"])
+        saved = [name for name in bundle._columns if name != "products"]
+        fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
+        bundle._store = kind.from_arrays(arrays, bundle.dim)
+        parts = arrays["parts"]
+        if not fits or len(bundle._store) != n or (n and not 0 <= parts.min() <= parts.max() < bundle.n_parts):
+            raise ValueError("array shapes do not agree")
+        bundle._reserve(n)
+        bundle.n_planes = n
+        bundle.H[:] = arrays["H"]
+        for name in saved:
+            bundle._columns[name][:n] = arrays[name]
+        return bundle
+
     def save(self, path):
         """Writes one `.npz` without pickled objects."""
-        header = {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
-        arrays = {} if self._store is None else self._store.arrays()
-        columns = {name: column[:self.n_planes] for name, column in self._columns.items() if name != "products"}
-        np.savez(path, header=np.array(json.dumps(header)), H=self.H, **columns, **arrays)
+        np.savez(path, header=np.array(json.dumps(self._header())), **self._arrays())
 
     @classmethod
     def load(cls, path):
@@ -262,25 +293,9 @@ class Bundle:
             header = json.loads(str(arrays["header"]))
             if header["format"] != FORMAT:
                 raise StateError(f"{path}: bundle format {header['format']} is unknown; this version reads {FORMAT}")
-            bundle = cls(header["dim"], header["n_parts"], "sparse" if header["sparse"] else "dense")
-            bundle._restore(arrays, header)
-        except (OSError, KeyError, ValueError, TypeError) as problem:
+            return cls._from_arrays(arrays, header)
+        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as problem:
             raise StateError(f"{path}: not a bundle saved by pybundle ({problem})") from problem
-        return bundle
-
-    def _restore(self, arrays, header):
-        n = len(arrays["offsets"])
-        kind = SparsePlanes if header["sparse"] else DensePlanes
-        saved = [name for name in self._columns if name != "products"]
-        fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
-        store = kind.from_arrays(arrays, self.dim)
-        if not fits or len(store) != n or (n and not 0 <= arrays["parts"].min() <= arrays["parts"].max() < self.n_parts):
-            raise ValueError("array shapes do not agree")
-        self._reserve(n)
-        self._store, self.n_planes = store, n
-        self.H[:] = arrays["H"]
-        for name in saved:
-            self._columns[name][:n] = arrays[name]
 
 
 def survivors(n, dropped):

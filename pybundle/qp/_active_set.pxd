@@ -38,3 +38,5 @@ cdef class Face:
     cdef void release(self, int position) noexcept nogil
     # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
     cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil
+    cdef void _correct(self, int rows, double* step) noexcept nogil
+    cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil

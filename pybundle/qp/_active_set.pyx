@@ -17,11 +17,15 @@ problems") with block changes. Because r is the residual at x, `shift` acts as a
 error in the limit.
 """
 
-from libc.string cimport memcpy
+from libc.math cimport fabs
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from pybundle.core cimport _blas
+
+# Violations of a sum or of a zero: what calls for a correction, and what is given up.
+cdef double LOOSE = 1e-13, HOPELESS = 1e-9
 
 
 cdef class Face:
@@ -54,7 +58,7 @@ cdef class Face:
         for i in range(old):
             memcpy(&L[i, 0], self.L + <Py_ssize_t>i * self.stride, (i + 1) * sizeof(double))
             index[i], part[i], row[i] = self.index[i], self.part[i], self.row[i]
-        for i in range(self.n_parts + self.n_held if old else 0):
+        for i in range(self.n_parts + self.n_held if self.capacity else 0):
             memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
             memcpy(&M[i, 0], self.M + <Py_ssize_t>i * self.row_capacity, (i + 1) * sizeof(double))
             held[i] = self.held[i]
@@ -162,23 +166,53 @@ cdef class Face:
     cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, info
         cdef Py_ssize_t ldm = self.row_capacity
+        cdef double miss
         memcpy(step, rhs, n * sizeof(double))
         _blas.trsv(n, self.L, self.stride, step, False)
-        if rows:
-            for i in range(self.n_parts):
-                self.t[i] = -lack[i]
-            for i in range(self.n_held):
-                self.t[self.n_parts + i] = x[self.held[i]]
-            # t = R @ step - b
-            _blas.gemv(rows, n, 1.0, self.R, self.stride, step, 1.0, self.t)
-            for i in range(rows):
-                memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
-            info = _blas.potrf(rows, self.F, self.row_capacity)
-            if info:
-                return info
-            _blas.trsv(rows, self.F, self.row_capacity, self.t, False)
-            _blas.trsv(rows, self.F, self.row_capacity, self.t, True)
-            # step -= R.T @ t
-            _blas.gemv_t(rows, n, -1.0, self.R, self.stride, self.t, 1.0, step)
+        for i in range(rows):
+            memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
+        info = _blas.potrf(rows, self.F, self.row_capacity) if rows else 0
+        if info:
+            return info
+        for i in range(self.n_parts):
+            self.t[i] = -lack[i]
+        for i in range(self.n_held):
+            self.t[self.n_parts + i] = x[self.held[i]]
+        # t = R @ step - b
+        _blas.gemv(rows, n, 1.0, self.R, self.stride, step, 1.0, self.t)
+        self._correct(rows, step)
         _blas.trsv(n, self.L, self.stride, step, True)
+        # A nearly singular face leaves the constraints inexact: repeat with what is missing.
+        miss = self._violation(x, lack, step)
+        if miss > LOOSE:
+            memcpy(self.z, step, n * sizeof(double))
+            memset(step, 0, n * sizeof(double))
+            self._correct(rows, step)
+            _blas.trsv(n, self.L, self.stride, step, True)
+            _blas.axpy(n, 1.0, self.z, step)
+            if not self._violation(x, lack, step) <= HOPELESS:
+                return n + 1
         return 0
+
+    cdef void _correct(self, int rows, double* step) noexcept nogil:
+        """step -= R.T @ (R R')^-1 t, which overwrites t."""
+        _blas.trsv(rows, self.F, self.row_capacity, self.t, False)
+        _blas.trsv(rows, self.F, self.row_capacity, self.t, True)
+        _blas.gemv_t(rows, self.n, -1.0, self.R, self.stride, self.t, 1.0, step)
+
+    cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:
+        """t = C'step - b; its largest entry."""
+        cdef int i, p
+        cdef double worst = 0.0
+        for i in range(self.n_parts):
+            self.t[i] = -lack[i]
+        for i in range(self.n):
+            p = self.part[i]
+            if p < self.n_parts:
+                self.t[p] += step[i]
+            if self.row[i] >= 0:
+                self.t[self.n_parts + self.row[i]] = step[i] + x[i]
+        for i in range(self.n_parts + self.n_held):
+            if not fabs(self.t[i]) <= worst:
+                worst = fabs(self.t[i])
+        return worst

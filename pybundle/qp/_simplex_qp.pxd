@@ -47,12 +47,14 @@ cdef class SimplexQP:
     cdef double* Q
     cdef double* qg
     cdef double* qx
-    cdef int single_left, single_next, n_add
+    cdef int caution                    # how a face loses variables, see the module
+    cdef int calm, calm_next            # good rounds until caution ends, and after the next failure
     cdef bint keeps_factor
 
     cdef int _reserve(self, Py_ssize_t m, Py_ssize_t n_parts) except -1
     cdef int _reserve_compact(self, Py_ssize_t n) except -1
     cdef void _normalise(self) noexcept nogil
+    cdef void _restore_sums(self, double* x, double* rest) noexcept nogil
     cdef void _multiply(self, const double* x, double* h) noexcept nogil
     cdef void _assess(self) noexcept nogil
     cdef int _violators(self, int most, int n_pick) noexcept nogil

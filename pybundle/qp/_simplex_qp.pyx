@@ -35,6 +35,10 @@ cdef extern from "_kernels.h" nogil:
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
 # Relative to the mean diagonal. Smallest first; more only if the factor fails.
+# How a face loses variables: all negative ones at once, half of them at a time, or one by one.
+cdef enum:
+    ALL, HALF, ONE
+
 cdef double SHIFT = 1e-12
 
 STATUS = ("converged", "step limit", "rounding")
@@ -212,6 +216,21 @@ cdef class SimplexQP:
                 self.x[self.start[p]] = 1.0
             self.rest[p] = 1.0 - total[p] if self.slack[p] and total[p] < 1.0 else 0.0
 
+    cdef void _restore_sums(self, double* x, double* rest) noexcept nogil:
+        """Takes rounding out of the sums of nonnegative x: without it the gap would lose its meaning."""
+        cdef int j, p
+        for p in range(self.n_parts):
+            self.lack[p] = 0.0
+        for j in range(self.m):
+            if self.parts[j] >= 0:
+                self.lack[self.parts[j]] += x[j]
+        for j in range(self.m):
+            p = self.parts[j]
+            if p >= 0 and x[j] != 0.0 and (self.lack[p] > 1.0 or rest[p] <= 0.0):
+                x[j] /= self.lack[p]
+        for p in range(self.n_parts):
+            rest[p] = 1.0 - self.lack[p] if rest[p] > 0.0 and self.lack[p] < 1.0 else 0.0
+
     cdef void _multiply(self, const double* x, double* h) noexcept nogil:
         cdef int j, count = 0
         for j in range(self.m):
@@ -258,7 +277,7 @@ cdef class SimplexQP:
     cdef int _violators(self, int most, int n_pick) noexcept nogil:
         """Appends to pick[n_pick:] the `most` variables of most negative reduced cost outside the base."""
         cdef int j, p, count = 0, total = self.m + self.n_parts
-        cdef double bar, cost
+        cdef double bar, cost, norm
         cdef double floor = self.slope_floor
         for j in range(total):
             if j < self.m:
@@ -270,8 +289,10 @@ cdef class SimplexQP:
                     continue
                 cost = -self.mean[p]
             if self.position[j] < 0 and cost < (-floor if p >= 0 else 0.0):
-                self.key[count] = cost
-                self.key_copy[count] = cost
+                # Squared distance to optimality in the metric of H: slopes of planes differ by orders of magnitude.
+                norm = self.H[j * self.ldh + j] if j < self.m else 0.0
+                self.key[count] = -cost * cost / norm if norm > 0.0 else -1e300
+                self.key_copy[count] = self.key[count]
                 self.pick[n_pick + count] = j
                 count += 1
         if count > most:
@@ -298,9 +319,9 @@ cdef class SimplexQP:
         cdef bint use_faces
         self._normalise()
         self._multiply(self.x, self.h)
-        self.single_left = 0
-        self.single_next = 2
-        self.n_add = 16
+        self.caution = ALL
+        self.calm = 0
+        self.calm_next = 2
         while True:
             self._assess()
             if self.gap <= self.tol:
@@ -322,7 +343,7 @@ cdef class SimplexQP:
                 outcome = self._face_round()
                 if outcome == 0:
                     continue
-            self._smo_round(min(max_steps - self.n_steps, 20000), 0.5 * self.tol)
+            self._smo_round(min(max_steps - self.n_steps, 20000), max(0.5 * self.tol, 0.1 * self.gap))
 
     # ------------------------------------------------------------------ pairwise steps
 
@@ -420,13 +441,13 @@ cdef class SimplexQP:
         """One change of face; 0, or 1 where the factor failed or no descent was left."""
         cdef int j, i, k, p, info = 1, worst = -1, attempt
         cdef double cost, least = 0.0, slope, curve, step, shift = SHIFT
-        cdef bint single = self.single_left > 0
+        cdef bint single = self.caution == ONE
         if self.face.n:
             for j in range(self.m + self.n_parts):
                 self.position[j] = -1
             for i in range(self.face.n):
                 self.position[self.face.index[i]] = i
-            if 3 * self.face.n_held > self.face.n + 24:
+            if 5 * self.face.n_held > self.face.n + 24:
                 self.face.n = 0
         for attempt in range(4):
             if self.face.n == 0:
@@ -464,7 +485,7 @@ cdef class SimplexQP:
             else:
                 for j in range(k):
                     self.position[self.pick[j]] = 0
-                j = max(self.n_add, (self.face.n + k - self.face.n_held) // 2)
+                j = max(16, (self.face.n + k - self.face.n_held) // 3)
                 k = self._violators(j, k)
                 for j in range(k):
                     self.position[self.pick[j]] = -1
@@ -488,10 +509,13 @@ cdef class SimplexQP:
         if slope >= 0.0:
             if single:
                 return 1
-            self.single_left = self.single_next
-            self.single_next *= 2
+            self.caution += 1
+            self.calm = self.calm_next
+            self.calm_next *= 2
             return 0
-        self.single_left = max(0, self.single_left - 1)
+        self.calm -= 1
+        if self.calm <= 0:
+            self.caution = ALL
         step = 1.0 if -slope >= curve * (1.0 - 1e-9) else -slope / curve
         for j in range(self.m):
             if step == 1.0:
@@ -551,11 +575,24 @@ cdef class SimplexQP:
                     self.yb[i] += length * (self.xb[i] + self.sb[i] - self.yb[i])
                 self.pick[0] = block
                 k = 1
+            elif self.caution == HALF:
+                # those that reach zero first on the way
+                for i in range(k):
+                    self.key[i] = self.xb[self.pick[i]] / -self.sb[self.pick[i]]
+                    self.key_copy[i] = self.key[i]
+                ratio = _smallest(self.key_copy, k, (k + 1) // 2)
+                block = 0
+                for i in range(k):
+                    if self.key[i] <= ratio:
+                        self.pick[block] = self.pick[i]
+                        block += 1
+                k = block
             self.face.hold(self.pick, k)
         memset(self.target, 0, (self.m + self.n_parts) * sizeof(double))
         for i in range(n):
             if self.face.row[i] < 0:
                 self.target[self.face.index[i]] = self.xb[i] + self.sb[i]
+        self._restore_sums(self.target, self.target + self.m)
         return 0
 
 

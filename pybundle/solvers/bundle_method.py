@@ -107,7 +107,7 @@ class BundleMethod:
         """Evaluates the risk at `w0`, or takes over the state of another run without any oracle call."""
         risk = self.risk
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
-            self.bundle = state.bundle
+            self.bundle = state.bundle.copy()
             self.observe(state.w, state.risk_value)
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)

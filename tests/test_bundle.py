@@ -1,0 +1,171 @@
+"""Bundle: Gram matrix, dropping, aggregation, dense against sparse storage, saving."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import pybundle as pb
+from pybundle.bundle import Bundle, estimate_bytes, planes_within
+from pybundle.bundle.bundle import survivors
+from pybundle.core.plane import Planes
+
+
+def some_planes(rng, n_parts, dim, density=1.0):
+    slopes = rng.normal(size=(n_parts, dim)) * (rng.random((n_parts, dim)) < density)
+    return Planes(rng.normal(size=n_parts), rng.uniform(0.1, 1.0, n_parts), slopes)
+
+
+def filled(storage, rng, rounds=7, n_parts=3, dim=23, density=1.0):
+    bundle = Bundle(dim, n_parts, storage)
+    for _ in range(rounds):
+        bundle.append(some_planes(rng, n_parts, dim, density))
+    return bundle
+
+
+def slopes_of(bundle):
+    return np.array([bundle.combine(row)[0] for row in np.eye(bundle.n_planes)])
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_gram_is_that_of_the_slopes_after_any_drops(storage):
+    rng = np.random.default_rng(0)
+    bundle = filled(storage, rng)
+    for _ in range(6):
+        bundle.drop(rng.choice(bundle.n_planes, size=4, replace=False))
+        bundle.append(some_planes(rng, 3, 23))
+        A = slopes_of(bundle)
+        np.testing.assert_allclose(bundle.H, A @ A.T, rtol=1e-12, atol=1e-12)
+
+
+def test_dense_and_sparse_storage_agree():
+    dense, sparse = (filled(s, np.random.default_rng(1), density=0.2) for s in ("dense", "sparse"))
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        gone = rng.choice(dense.n_planes, size=5, replace=False)
+        dense.drop(gone)
+        sparse.drop(gone)
+        planes = some_planes(rng, 3, 23, 0.2)
+        dense.append(planes)
+        sparse.append(planes._replace(slopes=csr_array(planes.slopes)))
+    w, beta = rng.normal(size=23), rng.random(dense.n_planes)
+    np.testing.assert_array_equal(dense.parts, sparse.parts)
+    np.testing.assert_allclose(dense.H, sparse.H, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(dense.dot(w), sparse.dot(w), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(dense.combine(beta)[0], sparse.combine(beta)[0], rtol=1e-12, atol=1e-13)
+
+
+def test_storage_is_chosen_by_density():
+    rng = np.random.default_rng(0)
+    assert filled("auto", rng, dim=500, density=0.02).is_sparse
+    assert not filled("auto", rng, dim=500, density=0.5).is_sparse
+
+
+@given(st.integers(1, 40), st.data())
+def test_survivors_fill_holes_from_the_end(n, data):
+    gone = data.draw(st.sets(st.integers(0, n - 1)))
+    order = survivors(n, sorted(gone))
+    assert sorted(order) == sorted(set(range(n)) - gone)
+    assert all(order[k] >= k for k in range(len(order)))
+
+
+def test_copies_and_zero_planes_are_not_stored():
+    rng = np.random.default_rng(3)
+    bundle, planes = Bundle(5, 2, "dense"), some_planes(rng, 2, 5)
+    bundle.append(planes)
+    bundle.settle(np.zeros(2))
+    bundle.append(planes)
+    assert bundle.n_planes == 2
+    assert (bundle.idle == 0).all()
+    bundle.append(Planes(np.zeros(2), np.zeros(2), np.zeros((2, 5))))
+    assert bundle.n_planes == 2
+
+
+def test_a_parallel_plane_with_another_offset_is_stored():
+    bundle = Bundle(2, 1, "dense")
+    bundle.append(Planes(np.ones(1), np.array([1.0]), np.array([[1.0, 0.0]])))
+    bundle.append(Planes(np.ones(1), np.array([2.0]), np.array([[1.0, 0.0]])))
+    assert bundle.n_planes == 2
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("cap", [15, 9, 6])
+def test_a_hard_cap_keeps_the_lower_bound(storage, cap):
+    rng = np.random.default_rng(4)
+    bundle = filled(storage, rng, rounds=8)
+    beta = rng.random(bundle.n_planes) * (rng.random(bundle.n_planes) < 0.7)
+    beta /= np.bincount(bundle.parts, beta)[bundle.parts]
+    bundle.settle(beta)
+    phi, offset = bundle.combine(beta)
+    bundle.shrink_to(cap)
+    assert bundle.n_planes <= cap
+    after = bundle.combine(bundle.beta)
+    np.testing.assert_allclose(after[0], phi, rtol=1e-12, atol=1e-12)
+    assert after[1] == pytest.approx(offset, rel=1e-12)
+    A = slopes_of(bundle)
+    np.testing.assert_allclose(bundle.H, A @ A.T, rtol=1e-11, atol=1e-11)
+
+
+def test_centre_products_follow_drops_appends_and_aggregates():
+    rng = np.random.default_rng(5)
+    bundle = filled("dense", rng)
+    c = rng.normal(size=23)
+    bundle.move_centre(c)
+    bundle.drop([0, 5, 20])
+    bundle.append(some_planes(rng, 3, 23))
+    beta = np.full(bundle.n_planes, 0.1)
+    bundle.settle(beta)
+    bundle.shrink_to(8)
+    np.testing.assert_allclose(bundle.products, slopes_of(bundle) @ c, rtol=1e-11, atol=1e-12)
+
+
+def test_prune_takes_only_planes_idle_for_too_long():
+    rng = np.random.default_rng(6)
+    bundle = filled("dense", rng, rounds=2, n_parts=1)
+    for _ in range(3):
+        bundle.settle(np.array([0.0, 1.0]))
+    bundle.prune(3)
+    assert bundle.n_planes == 2
+    bundle.prune(2)
+    assert bundle.n_planes == 1 and bundle.beta[0] == 1.0
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_save_and_load(tmp_path, storage):
+    bundle = filled(storage, np.random.default_rng(7), density=0.3)
+    bundle.settle(np.random.default_rng(8).random(bundle.n_planes))
+    bundle.save(tmp_path / "bundle.npz")
+    with np.load(tmp_path / "bundle.npz", allow_pickle=False) as file:
+        assert all(file[name].dtype != object for name in file.files)
+    again = Bundle.load(tmp_path / "bundle.npz")
+    assert again.is_sparse == bundle.is_sparse
+    for name in ("H", "offsets", "parts", "beta", "idle"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(bundle, name))
+    np.testing.assert_array_equal(slopes_of(again), slopes_of(bundle))
+    again.append(some_planes(np.random.default_rng(9), 3, 23))
+    assert again.n_planes == bundle.n_planes + 3
+
+
+def test_a_file_that_is_no_bundle_is_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(pb.StateError, match="not a bundle"):
+        Bundle.load(tmp_path / "other.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(pb.StateError, match="not a bundle"):
+        Bundle.load(tmp_path / "text.npz")
+    bundle = filled("dense", np.random.default_rng(7))
+    bundle.save(tmp_path / "bundle.npz")
+    with np.load(tmp_path / "bundle.npz") as file:
+        arrays = dict(file)
+    arrays["offsets"] = arrays["offsets"][:-1]
+    np.savez(tmp_path / "short.npz", **arrays)
+    with pytest.raises(pb.StateError, match="shapes"):
+        Bundle.load(tmp_path / "short.npz")
+
+
+def test_planes_within_inverts_the_estimate():
+    n = planes_within(10**7, 100)
+    assert estimate_bytes(100, n) <= 10**7 < estimate_bytes(100, n + 1)
+    with pytest.raises(pb.ParameterError, match="memory_limit"):
+        planes_within(100, 1000)

@@ -1,0 +1,101 @@
+"""Bad input raises our own errors that name argument, value, expectation and remedy; runs are never lost."""
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+
+X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.5, 2.0]])
+Y = np.array([0, 1, 1, 0])
+RISK = pb.risks.MulticlassHinge(X, Y)
+
+
+@pytest.mark.parametrize(("arguments", "kind", "words"), [
+    ({"lam": 0.0}, pb.ParameterError, "lam must be a finite number > 0, got 0.0"),
+    ({"lam": -1}, pb.ParameterError, "lam"),
+    ({"lam": float("nan")}, pb.ParameterError, "lam"),
+    ({"lam": "big"}, pb.InputTypeError, "lam must be a real number"),
+    ({}, pb.ParameterError, "exactly one of lam and radius"),
+    ({"lam": 1.0, "radius": 1.0}, pb.ParameterError, "exactly one"),
+    ({"radius": 1.0, "method": "bmrm"}, pb.ParameterError, "radius belongs to method 'cutting-plane'"),
+    ({"lam": 1.0, "method": "cutting-plane"}, pb.ParameterError, "pass radius"),
+    ({"lam": 1.0, "tol": 0.0}, pb.ParameterError, "tol"),
+    ({"lam": 1.0, "tol": float("nan")}, pb.ParameterError, "tol"),
+    ({"lam": 1.0, "atol": -1.0}, pb.ParameterError, "atol"),
+    ({"lam": 1.0, "method": "newton"}, pb.ParameterError, "method must be one of"),
+    ({"lam": 1.0, "colour": 1}, pb.ParameterError, "unknown option 'colour'"),
+    ({"lam": 1.0, "method": "bmrm", "K": 1.0}, pb.ParameterError, "unknown option 'K'"),
+    ({"lam": 1.0, "method": "prox-bmrm", "K": -1.0}, pb.ParameterError, "K must be"),
+    ({"lam": 1.0, "method": "prox-bmrm", "T": 0}, pb.ParameterError, "T must be an integer >= 1"),
+    ({"lam": 1.0, "n_parts": 0}, pb.ParameterError, "n_parts"),
+    ({"lam": 1.0, "n_parts": 1.5}, pb.InputTypeError, "n_parts must be an integer"),
+    ({"lam": 1.0, "max_iter": 0}, pb.ParameterError, "max_iter"),
+    ({"lam": 1.0, "time_limit": 0}, pb.ParameterError, "time_limit"),
+    ({"lam": 1.0, "scale": "median"}, pb.ParameterError, "scale must be one of 'sum', 'mean'"),
+    ({"lam": 1.0, "stop": "never"}, pb.ParameterError, "stop must be one of"),
+    ({"lam": 1.0, "callback": 3}, pb.InputTypeError, "callback must be callable"),
+    ({"lam": 1.0, "executor": 3}, pb.InputTypeError, "executor must have a method map"),
+    ({"lam": 1.0, "n_jobs": 0}, pb.ParameterError, "n_jobs"),
+    ({"lam": 1.0, "w0": np.zeros(3)}, pb.ParameterError, r"w0 must be of shape \(4,\), got shape \(3,\)"),
+    ({"lam": 1.0, "w0": [0, 0, np.nan, 0]}, pb.ParameterError, "w0 must be finite, got nan at index 2"),
+    ({"lam": 1.0, "w0": "zero"}, pb.InputTypeError, "w0"),
+])
+def test_arguments_of_minimize(arguments, kind, words):
+    with pytest.raises(kind, match=words):
+        pb.minimize(RISK, **arguments)
+
+
+def test_risk_must_be_a_risk():
+    with pytest.raises(pb.InputTypeError, match="risk must be"):
+        pb.minimize(3.0, lam=1.0)
+    with pytest.raises(pb.ParameterError, match="w0 must be given"):
+        pb.minimize(lambda w: (0.0, w), lam=1.0)
+
+    class Half:
+        def evaluate(self, w):
+            return None
+    with pytest.raises(pb.InputTypeError, match="lacks dim"):
+        pb.minimize(Half(), lam=1.0)
+
+
+@pytest.mark.parametrize("lams", [[], 3.0, [1.0, -1.0], [[1.0]]])
+def test_path_wants_positive_numbers(lams):
+    with pytest.raises(pb.ParameterError, match="lams"):
+        pb.path(RISK, lams)
+
+
+def after(calls, bad):
+    """|w - 3| until the given call, then something else."""
+    count = [0]
+
+    def fun(w):
+        count[0] += 1
+        if count[0] > calls:
+            return bad(w)
+        return np.abs(w - 3.0).sum() + 0.1 * (w @ w), np.sign(w - 3.0) + 0.2 * w
+    return fun
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca"])
+@pytest.mark.parametrize(("bad", "words"), [
+    (lambda w: (1.0, np.zeros(3)), r"\(2,\)|\(1, 2\)"),
+    (lambda w: (1.0, np.array([np.nan, 0.0])), "finite"),
+    (lambda w: (np.inf, np.zeros(2)), "finite"),
+    (lambda w: (-50.0, np.zeros(2)), "subgradient inequality"),
+    (lambda w: (500.0, np.array([0.0, 0.0])), "subgradient inequality"),
+    (lambda w: None, "pair|value"),
+])
+def test_a_broken_callable_is_refused_and_the_run_is_kept(method, bad, words):
+    with pytest.raises(pb.OracleError, match=words) as caught:
+        pb.minimize(after(3, bad), [1.0, 0.0], lam=0.01, tol=1e-12, method=method)
+    result = caught.value.result
+    assert result.status == pb.Status.FAILED and not result.success
+    assert np.isfinite(result.fun) and result.lower_bound <= result.fun
+
+
+def test_an_exception_of_the_callable_passes_with_the_result():
+    def bad(w):
+        raise ZeroDivisionError("user code")
+    with pytest.raises(ZeroDivisionError, match="user code") as caught:
+        pb.minimize(after(3, bad), [1.0, 0.0], lam=0.01, tol=1e-12)
+    assert np.isfinite(caught.value.result.fun)

@@ -1,0 +1,274 @@
+"""The loop: certificates hold, bounds are monotone, all methods and partitions reach the same optimum."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.primal import multiclass_minimum, multiclass_objective
+
+import pybundle as pb
+
+METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
+
+
+def blobs(n=60, d=5, n_classes=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    X = rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(n_classes, d))[y]
+    return X.astype(dtype), y
+
+
+def multiclass(n_parts=None, **kwargs):
+    X, y = blobs(**kwargs)
+    return pb.risks.MulticlassHinge(X, y, n_parts=n_parts)
+
+
+def check_history(result):
+    """Every row keeps the promise."""
+    h = result.history
+    assert len({len(column) for column in h.values()}) == 1
+    assert (np.diff(h["lower_bound"]) >= 0).all()
+    assert (np.diff(h["best_primal"]) <= 0).all()
+    assert (np.diff(h["n_passes"]) >= 0).all()
+    assert (h["gap"] >= 0).all()
+    assert (h["best_primal"] <= h["primal"] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_parts", [1, 3, 60, 97])
+def test_every_method_and_partition_reaches_the_optimum(method, n_parts):
+    X, y = blobs()
+    for lam in (10.0, 0.5):
+        result = pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=n_parts), lam=lam, method=method, tol=1e-7)
+        assert result.success and result.certified and result.status == pb.Status.CONVERGED
+        assert result.gap <= 1e-7
+        assert result.fun == pytest.approx(multiclass_objective(result.x.reshape(4, 5), X, y, lam), rel=1e-12)
+        best = multiclass_minimum(X, y, lam, 4)
+        assert result.lower_bound <= best * (1 + 1e-9)
+        assert best <= result.fun * (1 + 1e-9)
+        check_history(result)
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca", "sgd"])
+def test_bounds_hold_at_every_iteration(method):
+    X, y = blobs()
+    best = multiclass_minimum(X, y, 1.0, 4)
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=2), lam=1.0, method=method, tol=1e-9, max_iter=25,
+                         random_state=0)
+    assert (result.history["lower_bound"] <= best * (1 + 1e-9)).all()
+    assert (result.history["primal"] >= best * (1 - 1e-9)).all()
+    check_history(result)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_plain_callable_without_lower_bound(method):
+    """R(w) = max(w - 5, -8) has R < 0: the zero plane would be wrong. lam = 1: minimum -5.5 at w = -1."""
+    def fun(w):
+        return w[0] - 5.0, np.array([1.0])
+    result = pb.minimize(fun, [2.0], lam=1.0, method=method, tol=1e-8)
+    assert result.fun == pytest.approx(-5.5) and result.lower_bound == pytest.approx(-5.5)
+    assert result.lower_bound <= result.fun and result.success
+
+
+def test_callable_with_parts_and_smooth_risk():
+    A = np.random.default_rng(0).normal(size=(4, 3))
+
+    def fun(w):
+        residual = A @ w - 1.0
+        return residual**2, 2.0 * residual[:, None] * A
+    exact = np.linalg.solve(2 * A.T @ A + 0.1 * np.eye(3), 2 * A.T @ np.ones(4))
+    result = pb.minimize(fun, np.zeros(3), lam=0.1, tol=1e-9)
+    np.testing.assert_allclose(result.x, exact, atol=1e-4)
+    assert result.success
+
+
+@pytest.mark.parametrize("bound", [-1.0, 0.5])
+def test_known_lower_bound_of_a_part_is_used(bound):
+    def fun(w):
+        return max(bound, abs(w[0] - 3.0) + bound), np.array([np.sign(w[0] - 3.0)])
+    risk = pb.risks.Function(fun, 1, lower_bounds=[bound])
+    result = pb.minimize(risk, lam=0.01, tol=1e-9)
+    assert result.success and result.fun == pytest.approx(0.005 * 9 + bound)
+
+
+def test_ball_problem_against_the_penalty_problem():
+    """With radius = |w(lam)| both problems have the same minimiser."""
+    risk = multiclass(n_parts=2)
+    penalised = pb.minimize(risk, lam=2.0, method="bmrm", tol=1e-9)
+    radius = float(np.linalg.norm(penalised.x))
+    ball = pb.minimize(risk, radius=radius, method="cutting-plane", tol=1e-6)
+    assert ball.success and np.linalg.norm(ball.x) <= radius * (1 + 1e-9)
+    assert ball.fun == pytest.approx(penalised.fun - 0.5 * 2.0 * radius**2, rel=1e-5)
+    assert ball.lower_bound <= ball.fun
+    check_history(ball)
+
+
+def test_ball_larger_than_needed():
+    result = pb.minimize(lambda w: (abs(w[0] - 1.0) + 1.0, np.sign(w - 1.0)), [3.0], radius=100.0,
+                         method="cutting-plane", tol=1e-6)
+    assert result.fun == pytest.approx(1.0, rel=1e-5) and result.success
+
+
+def test_teo_iteration_bound():
+    """[Teo2010, Thm 5]: at most log2(lam F(0) / G^2) + 4 G^2 / (lam eps) iterations to the absolute gap eps."""
+    X, y = blobs()
+    lam, eps = 30.0, 0.5
+    G2 = 2.0 * np.linalg.norm(X, axis=1).sum() ** 2
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=1), lam=lam, method="bmrm", tol=1e-15, atol=eps)
+    assert result.success
+    assert result.nit <= max(0.0, np.log2(lam * len(y) / G2)) + 4.0 * G2 / (lam * eps)
+
+
+@pytest.mark.parametrize("options", [{"max_idle": 3}, {"memory_limit": 20000}, {"memory_limit": 4000}])
+def test_forgetting_planes_keeps_the_answer(options):
+    risk = multiclass(n_parts=2)
+    full = pb.minimize(risk, lam=1.0, method="bmrm", tol=1e-5, max_idle=10**6)
+    small = pb.minimize(risk, lam=1.0, method="oca", tol=1e-5, max_iter=5000, **options)
+    assert small.max_planes < full.max_planes
+    assert small.success
+    assert abs(small.fun - full.fun) <= 2e-5 * full.fun
+    check_history(small)
+
+
+def test_memory_limit_too_small_is_refused():
+    with pytest.raises(pb.ParameterError, match="memory_limit must be at least"):
+        pb.minimize(multiclass(n_parts=4), lam=1.0, memory_limit=2000)
+
+
+def test_mean_scale_is_converted_once_at_the_border():
+    risk, n = multiclass(n_parts=2), 60
+    total = pb.minimize(risk, lam=3.0, tol=1e-6)
+    mean = pb.minimize(risk, lam=3.0 / n, tol=1e-6, scale="mean")
+    np.testing.assert_array_equal(total.x, mean.x)
+    assert mean.fun == pytest.approx(total.fun / n, rel=1e-14)
+    assert mean.lower_bound == pytest.approx(total.lower_bound / n, rel=1e-14)
+    np.testing.assert_allclose(mean.history["primal"], total.history["primal"] / n)
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca", "sgd"])
+def test_dense_and_csr_give_the_same_result(method):
+    X, y = blobs(n=300, d=20)
+    X[np.abs(X) < 0.7] = 0.0
+    results = [pb.minimize(pb.risks.MulticlassHinge(data, y, n_parts=4), lam=1.0, method=method, tol=1e-3, random_state=1)
+               for data in (X, sp.csr_array(X), X.astype(np.float32))]
+    assert results[1].fun == pytest.approx(results[0].fun, rel=1e-9)
+    assert results[1].lower_bound == pytest.approx(results[0].lower_bound, rel=1e-9)
+    assert results[2].fun == pytest.approx(results[0].fun, rel=2e-3)
+
+
+@pytest.mark.parametrize("method", ["bmrm", "oca", "sgd"])
+def test_threads_give_the_same_bits(method):
+    risk = multiclass(n=20000, d=7, dtype=np.float32)
+    one, two = (pb.minimize(risk, lam=5.0, method=method, max_iter=12, tol=1e-4, n_jobs=k, random_state=3) for k in (1, 2))
+    np.testing.assert_array_equal(one.x, two.x)
+    assert one.fun == two.fun and one.lower_bound == two.lower_bound
+
+
+def test_two_solves_at_once():
+    risk, results = multiclass(n=400), {}
+
+    def solve(lam):
+        results[lam] = pb.minimize(risk, lam=lam, tol=1e-5)
+    threads = [threading.Thread(target=solve, args=(lam,)) for lam in (4.0, 0.5, 1.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for lam, result in results.items():
+        np.testing.assert_array_equal(result.x, pb.minimize(risk, lam=lam, tol=1e-5).x)
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm"])
+def test_published_stop_compares_the_current_iterate(method):
+    risk = multiclass(n=300)
+    published = pb.minimize(risk, lam=1.0, method=method, stop="published", n_parts=1)
+    free = pb.minimize(risk, lam=1.0, method=method, n_parts=1)
+    assert published.success and free.success
+    assert published.nit >= free.nit
+    h = published.history
+    assert h["primal"][-1] - h["lower_bound"][-1] <= 0.01 * h["primal"][-1]
+
+
+def test_prox_honours_K():
+    risk, w0 = multiclass(n=300, seed=3), np.full(20, 0.1)
+    steps = []
+    pb.minimize(risk, w0, lam=0.01, method="prox-bmrm", K=0.05, T=1, tol=1e-3, n_parts=1, max_iter=6,
+                callback=lambda p: steps.append(p.w.copy()))
+    moves = np.linalg.norm(np.diff([w0, *steps], axis=0), axis=1)
+    assert (moves > 0).any() and moves.max() <= 0.05 * (1 + 1e-6)
+
+
+def test_path_reuses_planes_without_an_oracle_call():
+    risk, lams = multiclass(n=400, n_parts=4), [10.0, 3.0, 1.0]
+    cold = [pb.minimize(risk, lam=lam, tol=1e-4) for lam in lams]
+    planes = pb.path(risk, lams, tol=1e-4)
+    solution = pb.path(risk, lams[::-1], tol=1e-4, reuse="solution")[::-1]
+    for a, b, c in zip(cold, planes, solution, strict=True):
+        assert a.success and b.success and c.success
+        assert max(a.lower_bound, b.lower_bound, c.lower_bound) <= min(a.fun, b.fun, c.fun)
+    assert sum(r.n_passes for r in planes) < sum(r.n_passes for r in cold)
+    again = pb.minimize(risk, lam=1.0, tol=1e-4, warm_start=planes[-1])
+    assert again.n_passes <= 1.0 and again.success      # the certificate pass only
+
+
+def test_sgd_gives_a_bound_and_warms_a_bundle():
+    risk = multiclass(n=500, d=8, n_parts=4)
+    sgd = pb.minimize(risk, lam=5.0, method="sgd", random_state=0)
+    assert sgd.nit <= 10 and -np.inf < sgd.lower_bound <= sgd.fun and sgd.certified
+    assert sgd.fun < 500.0
+    warm = pb.minimize(risk, lam=5.0, method="oca", warm_start=sgd, tol=1e-3)
+    assert warm.success and warm.fun <= sgd.fun * (1 + 1e-12)
+    same = pb.minimize(risk, lam=5.0, method="sgd", random_state=0)
+    np.testing.assert_array_equal(same.x, sgd.x)
+
+
+def test_callback_stops_and_sees_progress():
+    seen = []
+
+    def callback(progress):
+        seen.append((progress.n_iter, progress.gap, progress.n_planes))
+        return len(seen) == 3
+    result = pb.minimize(multiclass(n=300), lam=0.01, tol=1e-9, callback=callback)
+    assert result.status == pb.Status.CALLBACK and not result.success
+    assert [row[0] for row in seen] == [1, 2, 3]
+    assert result.certified and result.lower_bound <= result.fun
+
+    def stop(progress):
+        raise StopIteration
+    assert pb.minimize(multiclass(), lam=0.01, tol=1e-9, callback=stop).nit == 1
+
+
+def test_limits_are_reported():
+    risk = multiclass(n=300)
+    limited = pb.minimize(risk, lam=0.01, tol=1e-9, max_iter=2)
+    assert limited.status == pb.Status.ITERATION_LIMIT and limited.nit == 2 and "max_iter" in limited.message
+    timed = pb.minimize(risk, lam=0.01, tol=1e-12, time_limit=1e-9)
+    assert timed.status == pb.Status.TIME_LIMIT and timed.certified
+
+
+def test_keyboard_interrupt_returns_the_best_state():
+    def interrupt(progress):
+        if progress.n_iter == 4:
+            raise KeyboardInterrupt
+    result = pb.minimize(multiclass(n=300), lam=0.01, tol=1e-9, callback=interrupt)
+    assert result.status == pb.Status.INTERRUPTED
+    assert result.certified and -np.inf < result.lower_bound <= result.fun
+
+
+def test_verbose_prints_few_lines(capsys):
+    pb.minimize(multiclass(n=300), lam=0.5, tol=1e-6, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert "objective" in lines[0] and 2 <= len(lines) < 20
+
+
+def test_linear_svc_reaches_the_same_objective_on_digits():
+    from sklearn.datasets import load_digits
+    from sklearn.svm import LinearSVC
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    peer = LinearSVC(multi_class="crammer_singer", C=0.1, fit_intercept=False, tol=1e-6, max_iter=100000).fit(X, y)
+    theirs = multiclass_objective(peer.coef_, X, y, 10.0)
+    ours = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=10.0, tol=1e-4)
+    assert ours.lower_bound <= theirs * (1 + 1e-9)
+    assert ours.fun <= theirs * (1 + 1e-4)

@@ -17,7 +17,6 @@ DIRECTIVES = {
     "boundscheck": CHECKED,
     "wraparound": False,
     "initializedcheck": CHECKED,
-    "nonecheck": CHECKED,
     "cdivision": not CHECKED,
     "freethreading_compatible": True,
 }

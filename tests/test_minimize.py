@@ -45,19 +45,19 @@ def test_every_method_and_partition_reaches_the_optimum(method, n_parts):
         assert result.gap <= 1e-7
         assert result.fun == pytest.approx(multiclass_objective(result.x.reshape(4, 5), X, y, lam), rel=1e-12)
         best = multiclass_minimum(X, y, lam, 4)
-        assert result.lower_bound <= best * (1 + 1e-9)
-        assert best <= result.fun * (1 + 1e-9)
+        assert result.lower_bound <= best * (1 + 1e-7)
+        assert best <= result.fun * (1 + 1e-7)
         check_history(result)
 
 
 @pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca", "sgd"])
 def test_bounds_hold_at_every_iteration(method):
     X, y = blobs()
-    best = multiclass_minimum(X, y, 1.0, 4)
+    best = multiclass_minimum(X, y, 1.0, 4)      # to about 1e-9
     result = pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=2), lam=1.0, method=method, tol=1e-9, max_iter=25,
                          random_state=0)
-    assert (result.history["lower_bound"] <= best * (1 + 1e-9)).all()
-    assert (result.history["primal"] >= best * (1 - 1e-9)).all()
+    assert (result.history["lower_bound"] <= best * (1 + 1e-7)).all()
+    assert (result.history["primal"] >= best * (1 - 1e-7)).all()
     check_history(result)
 
 
@@ -182,8 +182,8 @@ def test_two_solves_at_once():
 @pytest.mark.parametrize("method", ["bmrm", "prox-bmrm"])
 def test_published_stop_compares_the_current_iterate(method):
     risk = multiclass(n=300)
-    published = pb.minimize(risk, lam=1.0, method=method, stop="published", n_parts=1)
-    free = pb.minimize(risk, lam=1.0, method=method, n_parts=1)
+    published = pb.minimize(risk, lam=1.0, method=method, stop="published", n_parts=1, theta=0.02)
+    free = pb.minimize(risk, lam=1.0, method=method, n_parts=1, theta=0.02)
     assert published.success and free.success
     assert published.nit >= free.nit
     h = published.history

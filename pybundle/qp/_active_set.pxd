@@ -19,7 +19,7 @@ cdef class Face:
     cdef int n                      # variables in the base
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
-    cdef int* index                 # (capacity,) variable in 0..m-1, or m + p for the slack of part p
+    cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p: m may grow
     cdef int* part                  # (capacity,) its part, n_parts where it has none
     cdef int* row                   # (capacity,) its row among the held ones, -1 where it is free
     cdef int* held                  # (row_capacity,) position in the base of each held variable
@@ -30,7 +30,7 @@ cdef class Face:
     # Empties the base. `coupling` is c above.
     cdef void clear(self, int n_parts, double coupling, double shift) noexcept nogil
     # Appends k variables (room must be there); 0, or the order of the first bad minor, the base as it was
-    cdef int append(self, const double* H, Py_ssize_t ldh, int m, const int* index, const int* part,
+    cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil
     # Holds k variables of the base at zero / frees the last ones until n_held = k / frees one
     cdef void hold(self, const int* position, int k) noexcept nogil

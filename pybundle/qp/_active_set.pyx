@@ -79,10 +79,10 @@ cdef class Face:
             for j in range(i + 1):
                 self.M[<Py_ssize_t>i * self.row_capacity + j] = 0.0
 
-    cdef int append(self, const double* H, Py_ssize_t ldh, int m, const int* index, const int* part,
+    cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, j, info, v, p
-        cdef Py_ssize_t ld = self.stride, ldm = self.row_capacity
+        cdef Py_ssize_t ld = self.stride
         cdef const double* h
         cdef double* out
         cdef double* corner = self.L + n * ld + n
@@ -94,9 +94,9 @@ cdef class Face:
             v = self.index[i]
             p = self.part[i]
             out = self.L + i * ld
-            h = H + v * ldh
+            h = H + v * ldh             # read for v >= 0 only
             for j in range(i + 1):
-                out[j] = h[self.index[j]] if v < m and self.index[j] < m else 0.0
+                out[j] = h[self.index[j]] if v >= 0 and self.index[j] >= 0 else 0.0
             if p < self.n_parts:
                 for j in range(i + 1):
                     if self.part[j] == p:
@@ -111,7 +111,8 @@ cdef class Face:
             return info
         # the new columns of R: (C_2' - R_1 L21') L22^-T
         if n and rows:
-            _blas.gemm_nt(rows, k, n, self.R, self.stride, self.L + n * ld, self.stride, self.R + n, self.stride)
+            _blas.gemm_nt(rows, k, n, self.R, self.stride, self.L + n * ld, self.stride,
+                          self.R + n, self.stride)
         for i in range(rows):
             out = self.R + i * ld + n
             for j in range(k):

@@ -16,7 +16,7 @@ cdef class SimplexQP:
     cdef const int* parts               # (m,) 0..n_parts-1, or -1
     cdef unsigned char* slack           # (n_parts,)
     cdef double* x                      # (m,) the point; feasible from `_normalise` on
-    cdef double scale, tol
+    cdef double scale, wanted, rtol, tol    # tol: the absolute gap that both ask for at x
     cdef int m, n_parts, n_signed       # n_signed: variables without a sum
     # the state at x
     cdef double* rest                   # (n_parts,) weight of the zero plane
@@ -49,6 +49,10 @@ cdef class SimplexQP:
     cdef double* qx
     cdef int caution                    # how a face loses variables, see the module
     cdef int calm, calm_next            # good rounds until caution ends, and after the next failure
+    # what pairwise steps may cost, have cost, cost each; in units of about a nanosecond
+    cdef double budget, spent, step_work, last_gap
+    cdef Py_ssize_t chunk, last_steps
+    cdef bint stale                     # h is a combination of fresh products, not one itself
     cdef bint keeps_factor
 
     cdef int _reserve(self, Py_ssize_t m, Py_ssize_t n_parts) except -1
@@ -59,6 +63,7 @@ cdef class SimplexQP:
     cdef void _assess(self) noexcept nogil
     cdef int _violators(self, int most, int n_pick) noexcept nogil
     cdef int _run(self, int method, Py_ssize_t max_steps) except -1 nogil
+    cdef bint _pairwise_pays(self) noexcept nogil
     cdef int _rebuild(self, double shift) except -1 nogil
     cdef int _extend(self, int k) except -1 nogil
     cdef int _part_of(self, int variable) noexcept nogil

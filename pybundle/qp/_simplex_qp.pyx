@@ -17,8 +17,8 @@ never rises; where the result is no descent, variables leave one at a time by th
 which cannot fail. Work is counted in floating-point operations, never in seconds: equal input, equal bits.
 """
 
-from libc.math cimport fabs
-from libc.string cimport memcpy, memset
+from libc.math cimport fabs, log
+from libc.string cimport memset
 
 from typing import NamedTuple
 
@@ -34,12 +34,21 @@ cdef extern from "_kernels.h" nogil:
 
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
-# Relative to the mean diagonal. Smallest first; more only if the factor fails.
+# Pairwise steps may use this share of the work of faces before they must be near the end.
+cdef double PAIRWISE_SHARE = 0.3
+# Diagonal shift relative to the mean diagonal; more only if the factor fails.
+cdef double SHIFT = 1e-12
+# Slope of a step, as a share of the gap, that counts as none.
+cdef double NO_DESCENT = 1e-9
+# Share of |q|'s own terms below which |q| no longer sets the scale of a relative gap.
+cdef double CANCELLED = 1e-3
+cdef enum:
+    AUTO, SMO, FACES
+
 # How a face loses variables: all negative ones at once, half of them at a time, or one by one.
 cdef enum:
     ALL, HALF, ONE
 
-cdef double SHIFT = 1e-12
 
 STATUS = ("converged", "step limit", "rounding")
 METHODS = {"auto": 0, "smo": 1, "active-set": 2}
@@ -85,7 +94,8 @@ cdef class SimplexQP:
         self.face.n = self.face.n_held = 0
 
     def solve(self, H, const double[::1] f, const int[::1] parts, slack, double[::1] x, double scale=1.0,
-              double tol=0.0, Py_ssize_t max_steps=1000000, bint reuse=False, method="auto"):
+              double tol=0.0, double rtol=0.0, Py_ssize_t max_steps=1000000, bint reuse=False,
+              method="auto"):
         """Minimises in place, from x.
 
         Parameters
@@ -103,6 +113,8 @@ cdef class SimplexQP:
             1/s in front of the quadratic term.
         tol : float
             Absolute duality gap wanted.
+        rtol : float
+            Gap wanted relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger of both counts.
         max_steps : int
             Most pairwise steps plus face solves.
         reuse : bool
@@ -138,7 +150,7 @@ cdef class SimplexQP:
         cdef double[::1] h_view = h
         self.H, self.ldh = &H_view[0, 0], H_view.strides[0] // 8
         self.f, self.parts, self.x, self.h = &f[0], &parts[0], &x[0], &h_view[0]
-        self.scale, self.tol = scale, tol
+        self.scale, self.wanted, self.rtol = scale, tol, rtol
         self.n_steps = 0
         if not (reuse and self.keeps_factor and self.face.n_parts == self.n_parts):
             self.reset()
@@ -273,6 +285,8 @@ cdef class SimplexQP:
             if self.least[p] < 1e300:
                 self.gap += max(0.0, self.mean[p] - self.least[p])
         self.value = 0.5 * self.scale * product - linear
+        self.tol = max(self.wanted, self.rtol * max(
+            fabs(self.value), CANCELLED * (0.5 * self.scale * product + fabs(linear))))
 
     cdef int _violators(self, int most, int n_pick) noexcept nogil:
         """Appends to pick[n_pick:] the `most` variables of most negative reduced cost outside the base."""
@@ -289,7 +303,7 @@ cdef class SimplexQP:
                     continue
                 cost = -self.mean[p]
             if self.position[j] < 0 and cost < (-floor if p >= 0 else 0.0):
-                # Squared distance to optimality in the metric of H: slopes of planes differ by orders of magnitude.
+                # Squared, in the metric of H: slopes of planes differ by orders of magnitude.
                 norm = self.H[j * self.ldh + j] if j < self.m else 0.0
                 self.key[count] = -cost * cost / norm if norm > 0.0 else -1e300
                 self.key_copy[count] = self.key[count]
@@ -315,15 +329,22 @@ cdef class SimplexQP:
 
     cdef int _run(self, int method, Py_ssize_t max_steps) except -1 nogil:
         cdef double best_gap = 1e300, best_value = 1e300
-        cdef int idle = 0, outcome
-        cdef bint use_faces
+        cdef Py_ssize_t limit
+        cdef int idle = 0
+        cdef bint faces = method == FACES
         self._normalise()
         self._multiply(self.x, self.h)
+        self.stale = False
+        self.spent = 0.0
         self.caution = ALL
         self.calm = 0
         self.calm_next = 2
         while True:
             self._assess()
+            if self.stale and (self.gap <= self.tol or self.n_steps >= max_steps):
+                self._multiply(self.x, self.h)
+                self.stale = False
+                continue
             if self.gap <= self.tol:
                 return 0
             if self.n_steps >= max_steps:
@@ -333,17 +354,45 @@ cdef class SimplexQP:
                 idle = 0
             else:
                 idle += 1
+                if idle >= 6 and self.stale:
+                    self._multiply(self.x, self.h)
+                    self.stale = False
+                    continue
                 if idle >= 6:
                     return 2
             best_value = min(self.value, best_value)
             best_gap = min(self.gap, best_gap)
             self.slope_floor = 0.5 * self.tol / (self.n_parts + 1)
-            use_faces = method != 1 and not (method == 0 and idle >= 3)
-            if use_faces:
-                outcome = self._face_round()
-                if outcome == 0:
+            if method == AUTO and not faces and not self._pairwise_pays():
+                faces = True
+            if faces and idle < 3 or method == FACES:
+                if self._face_round() == 0:
                     continue
-            self._smo_round(min(max_steps - self.n_steps, 20000), max(0.5 * self.tol, 0.1 * self.gap))
+            limit = self.chunk if method == AUTO and not faces else 5000
+            self._smo_round(min(max_steps - self.n_steps, limit), max(0.5 * self.tol, 0.1 * self.gap))
+
+    cdef bint _pairwise_pays(self) noexcept nogil:
+        """Whether pairwise steps promise to reach tol with a fraction of the work of faces."""
+        cdef double n, progress
+        cdef int j
+        if self.spent == 0.0:
+            n = self.n_parts
+            for j in range(self.m):
+                n += self.x[j] > 0.0
+            n = min(n + max(16.0, n / 3.0), <double>(self.m + self.n_parts))
+            self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (self.n_parts + 20) / 5.0)
+            self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, self.n_parts)
+            self.chunk = <Py_ssize_t>(200.0 + 10.0 * n)
+        else:
+            # linear convergence assumed
+            progress = log(self.last_gap / self.gap) if self.last_gap < 1e300 else 1.0
+            n = (self.n_steps - self.last_steps) * self.step_work
+            if (progress <= 0.0
+                    or n * log(self.gap / self.tol) > progress * (self.budget - self.spent)):
+                return False
+        self.last_gap = self.gap
+        self.last_steps = self.n_steps
+        return True
 
     # ------------------------------------------------------------------ pairwise steps
 
@@ -387,11 +436,14 @@ cdef class SimplexQP:
                 out[k] = row[self.pick_part[k]]
             self.qg[j] = self.g[self.pick_part[j]]
             self.qx[j] = self.x[self.pick_part[j]]
-        self.n_steps += smo(n, self.Q, n, self.scale, self.qg, self.qx, self.n_parts, self.start, self.rest,
-                            self.slack, tol, max_steps, &gap)
+        max_steps = smo(n, self.Q, n, self.scale, self.qg, self.qx, self.n_parts, self.start, self.rest,
+                        self.slack, tol, max_steps, &gap)
+        self.n_steps += max_steps
+        self.spent += 1.0 + max_steps * self.step_work
         for j in range(n):
             self.x[self.pick_part[j]] = self.qx[j]
         self._multiply(self.x, self.h)
+        self.stale = False
         return 0
 
     # ------------------------------------------------------------------ faces
@@ -415,17 +467,17 @@ cdef class SimplexQP:
 
     cdef int _extend(self, int k) except -1 nogil:
         """Appends pick[:k] to the base; 0 or the failure of the factor."""
-        cdef int j, info, n = self.face.n
+        cdef int j, n = self.face.n
         if k == 0:
             return 0
         if n + k > self.face.capacity or self.n_parts + n + k > self.face.row_capacity:
             with gil:
                 self.face.reserve(n + k, self.n_parts)
-        info = self.face.append(self.H, self.ldh, self.m, self.pick, self.pick_part, k)
-        if info == 0:
-            for j in range(k):
-                self.position[self.pick[j]] = n + j
-        return info
+        for j in range(k):
+            self.position[self.pick[j]] = n + j
+            if self.pick[j] >= self.m:
+                self.pick[j] = self.m - 1 - self.pick[j]
+        return self.face.append(self.H, self.ldh, self.pick, self.pick_part, k)
 
     cdef int _missing_support(self) noexcept nogil:
         """pick = positive weights outside the base, slacks included."""
@@ -439,17 +491,18 @@ cdef class SimplexQP:
 
     cdef int _face_round(self) except -1 nogil:
         """One change of face; 0, or 1 where the factor failed or no descent was left."""
-        cdef int j, i, k, p, info = 1, worst = -1, attempt
+        cdef int j, i, k, p, info = 1, worst = -1, _attempt
         cdef double cost, least = 0.0, slope, curve, step, shift = SHIFT
         cdef bint single = self.caution == ONE
         if self.face.n:
             for j in range(self.m + self.n_parts):
                 self.position[j] = -1
             for i in range(self.face.n):
-                self.position[self.face.index[i]] = i
+                j = self.face.index[i]
+                self.position[j if j >= 0 else self.m - 1 - j] = i
             if 5 * self.face.n_held > self.face.n + 24:
                 self.face.n = 0
-        for attempt in range(4):
+        for _attempt in range(4):
             if self.face.n == 0:
                 self._rebuild(shift)
             else:
@@ -459,8 +512,8 @@ cdef class SimplexQP:
                         continue
                     j = self.face.index[i]
                     p = self.face.part[i]
-                    cost = (self.g[j] if j < self.m else 0.0) - self.mean[p]
-                    if (self.x[j] if j < self.m else self.rest[p]) > 0.0:
+                    cost = (self.g[j] if j >= 0 else 0.0) - self.mean[p]
+                    if (self.x[j] if j >= 0 else self.rest[p]) > 0.0:
                         self.face.release(i)
                     elif cost < (-self.slope_floor if p < self.n_parts else 0.0):
                         if not single:
@@ -506,7 +559,8 @@ cdef class SimplexQP:
             slope += self.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - self.h[j])
         curve *= self.scale
-        if slope >= 0.0:
+        # A target that is the point itself, up to rounding, is no descent either.
+        if not slope < -NO_DESCENT * self.gap:
             if single:
                 return 1
             self.caution += 1
@@ -526,6 +580,7 @@ cdef class SimplexQP:
             else:
                 self.x[j] = max(0.0, self.x[j] + step * self.target[j])
                 self.h[j] += step * (self.target_h[j] - self.h[j])
+        self.stale = step != 1.0
         for p in range(self.n_parts):
             if self.slack[p]:
                 self.rest[p] += step * (self.target[self.m + p] - self.rest[p])
@@ -540,7 +595,7 @@ cdef class SimplexQP:
         for i in range(n):
             j = self.face.index[i]
             p = self.face.part[i]
-            if j < self.m:
+            if j >= 0:
                 self.xb[i] = self.x[j]
                 self.rb[i] = -self.g[j] / self.scale
             else:
@@ -565,7 +620,7 @@ cdef class SimplexQP:
                 if ratio < 0.0:
                     self.pick[k] = i
                     k += 1
-                    if self.yb[i] < length * (self.yb[i] - ratio):
+                    if self.yb[i] <= length * (self.yb[i] - ratio):
                         length = self.yb[i] / (self.yb[i] - ratio)
                         block = i
             if k == 0:
@@ -591,7 +646,8 @@ cdef class SimplexQP:
         memset(self.target, 0, (self.m + self.n_parts) * sizeof(double))
         for i in range(n):
             if self.face.row[i] < 0:
-                self.target[self.face.index[i]] = self.xb[i] + self.sb[i]
+                j = self.face.index[i]
+                self.target[j if j >= 0 else self.m - 1 - j] = self.xb[i] + self.sb[i]
         self._restore_sums(self.target, self.target + self.m)
         return 0
 

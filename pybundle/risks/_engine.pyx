@@ -41,7 +41,7 @@ cdef Block* new_block(int K) except NULL:
     b.value = <double*>calloc(rows, 8)
     b.offset = <double*>calloc(rows, 8)
     b.margin = <double*>calloc(rows, 8)
-    b.best = calloc(rows, 8)
+    b.best = calloc(2 * rows, 8)
     b.second = calloc(rows, 8)
     b.truth = <double*>calloc(rows, 8)
     b.unsure = <Py_ssize_t*>calloc(rows, sizeof(Py_ssize_t))
@@ -75,6 +75,14 @@ cdef void free_block(Block* b) noexcept:
     free(b.entry_row)
     free(b.entry_coef)
     free(b)
+
+
+def aligned(shape, dtype):
+    """Zeros that start on a cache line: a vector load never straddles two."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + size].view(dtype).reshape(shape)
 
 
 cdef class Weights:
@@ -160,14 +168,16 @@ cdef class Engine:
         packed.precision = precision
         if self.kind >= PB_CSR32:
             columns = 1 if self.n_scores == 1 else (self.n_scores + 7) // 8 * 8
-            W64 = np.zeros((d, columns))
+            W64 = aligned((d, columns), np.float64)
             W64[:, :self.n_scores] = features.T
         else:
-            W64 = np.zeros((self.n_scores, (d + 15) // 16 * 16))
+            W64 = aligned((self.n_scores, (d + 15) // 16 * 16), np.float64)
             W64[:, :d] = features
         packed.W64 = W64
         if precision == "float32":
-            packed.W32 = W64.astype(np.float32)
+            W32 = aligned(W64.shape, np.float32)
+            W32[:] = W64
+            packed.W32 = W32
             # rounding of w, product, sums within and across lanes, bias; twice, for a difference of scores
             terms = d / lanes + lanes + 6
             packed.tau_row = 2.0 * 1.01 * terms * u * largest
@@ -350,7 +360,7 @@ cdef class Engine:
             with nogil:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    ahead = <int>min(<Py_ssize_t>4, n - i - count)
+                    ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
                     self._score(w, &rows[i], count, ahead, b)
                     if w.tau > 0.0:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
@@ -380,7 +390,7 @@ cdef class Engine:
             with nogil:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>4, n - i - count), b)
+                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), b)
                     for r in range(count):
                         for k in range(self.n_scores):
                             out[start + i + r, k] = S[k * BLOCK + r]

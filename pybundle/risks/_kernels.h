@@ -23,12 +23,14 @@ typedef struct {
 enum { PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64, PB_STORAGES };
 enum { PB_BLOCK = 64 }; /* rows of a block; leading dimension of its transposed scores */
 
-/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, worth a prefetch. */
+/* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, the next block:
+ * it is fetched meanwhile. */
 typedef void (*pb_score_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
                             ptrdiff_t ldw, int K, void *S);
 /* a += sum_e coef[e] * x_{rows[e]} */
 typedef void (*pb_accumulate_fn)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a);
-/* largest and second largest score of every row of a block; the first index wins a tie */
+/* largest and second largest score of every row of a block; the first index wins a tie; `best` has room for
+ * two blocks */
 typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32_t *label);
 
 typedef struct {
@@ -45,7 +47,7 @@ typedef struct {
 
 #if defined(__GNUC__)
 #define PB_VECTORS 1
-#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2)
+#define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2) /* into the second cache: the first is full */
 #else
 #define PB_VECTORS 0
 #define PB_PREFETCH(p) ((void)0)
@@ -57,13 +59,22 @@ typedef struct {
 #define PB_DISPATCH 0
 #endif
 
+/* PB_LOAD_XY(p): a vector of Y from as many X. Given as intrinsics, for GCC 12 widens vectors by halves (twice as
+ * slow) and bytes one by one (ten times). */
 #if PB_DISPATCH
+#include <immintrin.h>
 #define PB_ISA v4
+#define PB_LOAD_U8F32(p) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define PB_LOAD_U8F64(p) _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define PB_LOAD_F32F64(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define PB_BYTES 64
 #define PB_TILE 5
 #define PB_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2")))
 #include "_kernels_isa.h"
 #define PB_ISA v3
+#define PB_LOAD_U8F32(p) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define PB_LOAD_U8F64(p) _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
+#define PB_LOAD_F32F64(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define PB_BYTES 32
 #define PB_TILE 3
 #define PB_TARGET __attribute__((target("avx2,fma,bmi,bmi2")))

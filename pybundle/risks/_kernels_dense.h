@@ -13,10 +13,14 @@ typedef int32_t FN(ivec) __attribute__((vector_size(PB_BYTES / sizeof(PB_S) * 4)
 
 INLINE FN(vec) FN(load)(const PB_X *p)
 {
+#ifdef PB_LOAD
+    return (FN(vec))PB_LOAD(p);
+#else
+    /* bytes go through int32, a step for which there are instructions */
     FN(xvec) x = *(const FN(xvec) *)p;
-    /* bytes go through int32: compilers have instructions for both steps, but none for both at once */
     return sizeof(PB_X) == 1 ? __builtin_convertvector(__builtin_convertvector(x, FN(ivec)), FN(vec))
                              : __builtin_convertvector(x, FN(vec));
+#endif
 }
 
 INLINE PB_S FN(sum)(FN(vec) v)
@@ -43,8 +47,8 @@ INLINE FN(vec) FN(load_tail)(const PB_X *p, ptrdiff_t count)
 }
 
 /* NR rows times NC classes of scores, all sums in registers: NR and NC are constants where this is inlined. */
-INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, ptrdiff_t d, const PB_S *W, ptrdiff_t ldw,
-                     PB_S *S, const int NR, const int NC)
+INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, int n_next, ptrdiff_t d, const PB_S *W,
+                     ptrdiff_t ldw, PB_S *S, const int NR, const int NC)
 {
     FN(vec) acc[4][5], v[4];
     const ptrdiff_t whole = d - d % LANES;
@@ -52,11 +56,11 @@ INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, ptrdiff_t d,
         for (int c = 0; c < NC; c++)
             acc[r][c] = (FN(vec)){0};
     for (ptrdiff_t j = 0; j < whole; j += LANES) {
-        for (int r = 0; r < NR; r++) {
+        for (int r = 0; r < NR; r++)
             v[r] = FN(load)(x[r] + j);
-            if (next && (LANES * sizeof(PB_X) >= 64 || j * sizeof(PB_X) % 64 == 0)) /* once a cache line */
+        if (LANES * sizeof(PB_X) >= 64 || j * sizeof(PB_X) % 64 == 0) /* once a cache line */
+            for (int r = 0; r < n_next; r++)
                 PB_PREFETCH(next[r] + j);
-        }
         for (int c = 0; c < NC; c++) {
             const FN(vec) w = *(const FN(vec) *)(W + c * ldw + j);
             for (int r = 0; r < NR; r++)
@@ -75,61 +79,86 @@ INLINE void FN(tile)(const PB_X *const *x, const PB_X *const *next, ptrdiff_t d,
             S[c * PB_BLOCK + r] = FN(sum)(acc[r][c]);
 }
 
-INLINE void FN(classes)(const PB_X *const *x, const PB_X *const *next, ptrdiff_t d, const PB_S *W, ptrdiff_t ldw,
-                        int K, PB_S *S, const int NR)
+/* One row and up to PB_TILE classes, where a block does not end on four rows. */
+INLINE void FN(row)(const PB_X *const *x, ptrdiff_t d, const PB_S *W, ptrdiff_t ldw, int classes, PB_S *S)
 {
-    int k = 0;
-    for (; k + PB_TILE <= K; k += PB_TILE, next = NULL)
-        FN(tile)(x, next, d, W + k * ldw, ldw, S + k * PB_BLOCK, NR, PB_TILE);
-    W += k * ldw;
-    S += k * PB_BLOCK;
-    switch (K - k) {
-#if PB_TILE > 4
-    case 4: FN(tile)(x, next, d, W, ldw, S, NR, 4); break;
-    case 3: FN(tile)(x, next, d, W, ldw, S, NR, 3); break;
-#endif
-#if PB_TILE > 2
-    case 2: FN(tile)(x, next, d, W, ldw, S, NR, 2); break;
-#endif
-    case 1: FN(tile)(x, next, d, W, ldw, S, NR, 1); break;
-    }
+    if (classes >= PB_TILE)
+        FN(tile)(x, NULL, 0, d, W, ldw, S, 1, PB_TILE);
+    else
+        for (int c = 0; c < classes; c++)
+            FN(tile)(x, NULL, 0, d, W + c * ldw, ldw, S + c * PB_BLOCK, 1, 1);
 }
 
-PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
-                                ptrdiff_t ldw, int K, void *S)
+/* Tiles outside, rows inside: one tile of W stays in the first cache while the block passes by in the second.
+ * Meanwhile the next block is fetched, evenly over the first tiles, so that memory never rests. */
+PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
+                                ptrdiff_t ldw, int K, void *scores)
 {
     const PB_X *data = (const PB_X *)X->data, *x[4], *next[4];
-    int r = 0;
-    for (; r + 4 <= n; r += 4) {
-        for (int q = 0; q < 4; q++) {
-            x[q] = data + rows[r + q] * X->d;
-            next[q] = r + q + 4 < n + ahead ? data + rows[r + q + 4] * X->d : x[q];
+    const ptrdiff_t d = X->d;
+    const int share = K > 2 * PB_TILE ? 1 : K > PB_TILE ? 2 : 4;
+    int fetched = 0;
+    for (int k = 0; k < K; k += PB_TILE, fetched += share) {
+        const PB_S *W = (const PB_S *)weights + k * ldw;
+        PB_S *S = (PB_S *)scores + k * PB_BLOCK;
+        for (int r = 0; r < n; r += 4) {
+            const int rest = n - r;
+            int fetch = 0;
+            for (int q = 0; q < 4; q++)
+                x[q] = data + rows[q < rest ? r + q : r] * d;
+            for (int q = fetched; q < fetched + share && q < 4 && r + q < ahead; q++)
+                next[fetch++] = data + rows[n + r + q] * d;
+            if (rest < 4)
+                for (int q = 0; q < rest; q++)
+                    FN(row)(x + q, d, W, ldw, K - k, S + r + q);
+            else
+                switch (K - k) {
+                default: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, PB_TILE); break;
+#if PB_TILE > 4
+                case 4: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 4); break;
+                case 3: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 3); break;
+#endif
+#if PB_TILE > 2
+                case 2: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 2); break;
+#endif
+                case 1: FN(tile)(x, next, fetch, d, W, ldw, S + r, 4, 1); break;
+                }
         }
-        FN(classes)(x, next, X->d, (const PB_S *)W, ldw, K, (PB_S *)S + r, 4);
-    }
-    for (; r < n; r++) {
-        x[0] = data + rows[r] * X->d;
-        FN(classes)(x, NULL, X->d, (const PB_S *)W, ldw, K, (PB_S *)S + r, 1);
     }
 }
 
-PB_TARGET static void FN(top2)(const void *scores, int K, void *out_best, void *out_second, int32_t *label)
+/* Lanes of `a` where the comparison holds, else of `b`; compilers do not vectorise the loop below themselves. */
+#if PB_VECTORS
+typedef __typeof__((FN(vec)){0} < (FN(vec)){0}) FN(mask);
+#define SELECT(m, a, b) ((FN(vec))(((m) & (FN(mask))(a)) | (~(m) & (FN(mask))(b))))
+#else
+typedef int FN(mask);
+#define SELECT(m, a, b) ((m) ? (a) : (b))
+#endif
+
+PB_TARGET static void FN(top2)(const void *scores, int K, void *best, void *second, int32_t *label)
 {
-    const PB_S *S = (const PB_S *)scores;
-    PB_S *PB_RESTRICT best = (PB_S *)out_best, *PB_RESTRICT second = (PB_S *)out_second;
-    for (int r = 0; r < PB_BLOCK; r++) {
-        best[r] = S[r];
-        second[r] = (PB_S)-INFINITY;
-        label[r] = 0;
-    }
-    for (int k = 1; k < K; k++)
-        for (int r = 0; r < PB_BLOCK; r++) {
-            const PB_S v = S[k * PB_BLOCK + r], b = best[r], low = v < b ? v : b;
-            second[r] = second[r] > low ? second[r] : low;
-            label[r] = v > b ? k : label[r];
-            best[r] = v > b ? v : b;
+    for (int r = 0; r < PB_BLOCK; r += LANES) {
+        const PB_S *S = (const PB_S *)scores + r;
+        const FN(vec) zero = {0};
+        FN(vec) high = *(const FN(vec) *)S, low = zero - (PB_S)INFINITY, at = zero, k = zero;
+        for (int i = 1; i < K; i++) {
+            const FN(vec) v = *(const FN(vec) *)(S + i * PB_BLOCK);
+            const FN(mask) above = v > high;
+            const FN(vec) loser = SELECT(above, high, v);
+            k += 1;                                 /* labels travel as numbers of the scores' own type */
+            at = SELECT(above, k, at);
+            high = SELECT(above, v, high);
+            low = SELECT(loser > low, loser, low);
         }
+        *(FN(vec) *)((PB_S *)best + r) = high;
+        *(FN(vec) *)((PB_S *)second + r) = low;
+        *(FN(vec) *)((PB_S *)best + PB_BLOCK + r) = at;
+    }
+    for (int r = 0; r < PB_BLOCK; r++)
+        label[r] = (int32_t)((const PB_S *)best)[PB_BLOCK + r];
 }
+#undef SELECT
 
 #ifdef PB_SUMS
 /* Columns in strips whose sums stay in registers while the rows pass by: no stores in the loop over rows. */
@@ -174,3 +203,4 @@ PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, 
 #undef PB_S
 #undef PB_PAIR
 #undef PB_SUMS
+#undef PB_LOAD

@@ -8,15 +8,24 @@
 #define PB_X uint8_t
 #define PB_S float
 #define PB_PAIR u8f32
+#ifdef PB_LOAD_U8F32
+#define PB_LOAD PB_LOAD_U8F32
+#endif
 #include "_kernels_dense.h"
 #define PB_X float
 #define PB_S double
 #define PB_PAIR f32f64
+#ifdef PB_LOAD_F32F64
+#define PB_LOAD PB_LOAD_F32F64
+#endif
 #define PB_SUMS
 #include "_kernels_dense.h"
 #define PB_X uint8_t
 #define PB_S double
 #define PB_PAIR u8f64
+#ifdef PB_LOAD_U8F64
+#define PB_LOAD PB_LOAD_U8F64
+#endif
 #define PB_SUMS
 #include "_kernels_dense.h"
 #define PB_X double
@@ -50,3 +59,6 @@ static const pb_kernels PB_CAT(pb, kernels, PB_ISA) = {
 #undef PB_BYTES
 #undef PB_TILE
 #undef PB_TARGET
+#undef PB_LOAD_U8F32
+#undef PB_LOAD_U8F64
+#undef PB_LOAD_F32F64

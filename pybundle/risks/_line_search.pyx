@@ -50,6 +50,8 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
     cdef double e, v
     cdef int k
     best.value = -INFINITY
+    best.low = best.high = 0
+    best.slope_low = best.slope_high = 0.0
     for k in range(p.K):
         v = line(p, s0, s1, i, k, &e)
         v += t * e
@@ -69,7 +71,7 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b, double upper):
     """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t)."""
-    cdef Py_ssize_t n = engine.n_examples, columns = S0.shape[1], i, q, left, kept, first
+    cdef Py_ssize_t n = engine.n_examples, columns = S0.shape[1], i, q, left, kept
     cdef Lines p
     cdef Best at
     cdef double lo = 0.0, hi = upper, g_lo, g_hi, t, g_low, g_high, e, e0, value, fixed, slope, width
@@ -80,6 +82,7 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
     cdef const real* s1 = &S1[0, 0]
     cdef Py_ssize_t[::1] active = np.empty(n, dtype=np.intp)
     cdef int32_t[::1] at_lo = np.empty(n, dtype=np.int32), at_hi = np.empty(n, dtype=np.int32)
+    cdef double[::1] change = np.empty(n), rise = np.empty(n)
     cdef int32_t[::1] label = np.empty(n, dtype=np.int32), other = np.empty(n, dtype=np.int32)
     p.y, p.c, p.binary = &engine.y[0], &engine.c[0], engine.loss != MULTICLASS
     p.cost = &engine.cost[0, 0] if engine.has_cost else NULL
@@ -162,36 +165,32 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
                 line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
                 g_lo += p.c[i] * e0
             t = lo
-            while lo < hi:
+            for sweep in range(<int>left * p.K + 1 if lo < hi else 0):
                 nearest = hi
-                for q in range(left):
+                for q in range(left):          # where each example changes its label next, and to which
                     i = active[q]
                     c0 = line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
+                    change[q] = hi
+                    rise[q] = 0.0
                     for k in range(p.K):
                         c1 = line(&p, s0 + i * columns, s1 + i * columns, i, k, &e)
-                        if e > e0 and c0 - c1 < nearest * (e - e0):
-                            nearest = (c0 - c1) / (e - e0)
-                nearest = max(nearest, t)
+                        if k != at_lo[q] and e > e0 and c0 - c1 < change[q] * (e - e0):
+                            change[q] = max((c0 - c1) / (e - e0), t)
+                            label[q] = k
+                            rise[q] = e - e0
+                    nearest = min(nearest, change[q])
                 root = -g_lo / b if b > 0.0 else INFINITY
                 if root <= nearest:
                     t = max(root, t)
                     break
                 t = nearest
                 if t >= hi:
-                    t = hi
                     break
-                first = 0
-                for q in range(left):          # the labels that take over at t: of equal values the steepest
-                    i = active[q]
-                    c0 = line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
-                    for k in range(p.K):
-                        c1 = line(&p, s0 + i * columns, s1 + i * columns, i, k, &e)
-                        if e > e0 and (c0 - c1) / (e - e0) <= t:
-                            g_lo += p.c[i] * (e - e0)
-                            c0, e0 = c1, e
-                            at_lo[q] = k
-                            first = 1
-                if g_lo + b * t >= 0.0 or not first:
+                for q in range(left):
+                    if change[q] <= t:
+                        g_lo += p.c[active[q]] * rise[q]
+                        at_lo[q] = label[q]
+                if g_lo + b * t >= 0.0:
                     break
             value = fixed + slope * t
             for q in range(left):

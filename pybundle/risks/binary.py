@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+from scipy.special import expit
+
+from ..core.validation import check_number
 from .labels import example_weights, sign_labels
 from .linear import LinearRisk
 
@@ -61,3 +65,31 @@ class Logistic(_Binary):
 
     _loss = 2
     _piecewise_linear = False
+
+    def line_search(self, S0, S1, a, b, upper=1.0):
+        """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in `LinearRisk`.
+
+        The derivative is smooth and monotone: Newton steps, a bisection where they leave the bracket.
+        """
+        S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
+        a, b, upper = check_number("a", a), check_number("b", b, low=0.0), check_number("upper", upper, low=0.0)
+        margin, step, c = self.labels * S0, self.labels * (S1 - S0), self.sample_weight
+
+        def derivatives(t):
+            p = expit(-(margin + t * step))
+            return a + b * t - (c * step) @ p, b + (c * step**2) @ (p * (1.0 - p))
+
+        low, high, t = 0.0, upper, 0.0
+        if derivatives(0.0)[0] < 0.0:
+            t = upper
+            if derivatives(upper)[0] > 0.0:
+                t = 0.0
+                for _ in range(100):
+                    first, second = derivatives(t)
+                    low, high = (t, high) if first < 0.0 else (low, t)
+                    newton = t - first / second if second > 0.0 else low
+                    following = newton if low < newton < high else 0.5 * (low + high)
+                    if abs(following - t) <= 1e-15 * upper or first == 0.0:
+                        break
+                    t = following
+        return t, float(c @ np.logaddexp(0.0, -(margin + t * step)))

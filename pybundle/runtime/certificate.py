@@ -75,4 +75,5 @@ def certify(risk, objective, w, bound):
     values, _ = exact.evaluate(w)
     fun = objective.value(w) + float(np.sum(values))
     lower = objective.lower_bound(bound.offset, bound.phi, bound.error)
-    return Certificate(fun, min(lower, fun) if lower - fun <= 1e-12 * abs(fun) else lower, lower <= fun * (1 + 1e-12))
+    rounding = 1e-12 * abs(fun)
+    return Certificate(fun, min(lower, fun) if lower - fun <= rounding else lower, lower - fun <= rounding)

@@ -135,15 +135,14 @@ class BundleMethod:
         for planes in new:
             self.append(planes)
         self.record(value)
-        if self.settings.stop == "published":
-            return Status.CONVERGED if has_converged else None
-        return None
+        done = has_converged if self.settings.stop == "published" else self.is_close()
+        return Status.CONVERGED if done else None
 
     def finish(self, status):
-        """Certificate and result for the best point; valid after any number of steps."""
+        """Certificate and result for the best point; after a failure of the risk it is not asked again."""
         bound = self.bound
         certified, fun, lower = False, self.fun, -np.inf if bound is None else bound.value
-        if bound is not None and self.w is not None:
+        if status is not Status.FAILED and bound is not None:
             try:
                 with self.trace.clock.phase("oracle"):
                     certificate = certify(self.risk, self.objective, self.w, bound)

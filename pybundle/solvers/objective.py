@@ -29,9 +29,9 @@ class L2:
         """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
         return float(offset - (np.linalg.norm(phi) + error) ** 2 / (2.0 * self.lam))
 
-    def minimiser(self, phi):
-        """Point where that minimum is attained."""
-        return -phi / self.lam
+    def point(self, phi, lam):
+        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
+        return -phi / lam
 
     def contains(self, w):
         """Every w is feasible."""
@@ -52,10 +52,10 @@ class Ball:
         """`min_{|w| <= radius} <phi, w> + offset`."""
         return float(offset - self.radius * (np.linalg.norm(phi) + error))
 
-    def minimiser(self, phi):
-        """`-radius phi / |phi|`, 0 for phi = 0."""
-        norm = np.linalg.norm(phi)
-        return -phi * (self.radius / norm) if norm > 0.0 else np.zeros_like(phi)
+    def point(self, phi, lam):
+        """Minimiser of the model in the ball; lam is the multiplier of the ball that the master found."""
+        w = -phi / lam
+        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
     def contains(self, w):
         """Whether w lies in the ball, up to rounding."""

@@ -39,7 +39,7 @@ class LastIterate:
             return loop.master.solve_objective(loop.objective, loop.master_tolerance())
 
     def advance(self, loop, solution, phi):
-        w = loop.objective.minimiser(phi)
+        w = loop.objective.point(phi, solution.lam)
         planes = loop.evaluate(w)
         if not hasattr(loop.objective, "radius"):
             loop.check_model(solution, planes.values)
@@ -80,7 +80,7 @@ class LineSearch:
 
     def advance(self, loop, solution, phi):
         best, lam = loop.w, loop.objective.lam
-        w = loop.objective.minimiser(phi)
+        w = loop.objective.point(phi, solution.lam)
         step = w - best
         with loop.trace.clock.phase("oracle"):
             scores = loop.risk.scores(w)

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.plane import Planes
 
 TUNING_SHARE = 0.1
-GRID = 10.0 ** np.arange(-1, 9)
+GRID = 10.0 ** np.arange(0, 9)
 
 
 class StochasticSubgradient:

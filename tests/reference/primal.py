@@ -34,6 +34,6 @@ def multiclass_minimum(X, y, lam, n_classes):
     start = np.r_[np.zeros(n_classes * d), np.ones(n)]
     found = minimize(lambda z: 0.5 * z @ (scale * z) + cost @ z, start, jac=lambda z: scale * z + cost, method="SLSQP",
                      constraints={"type": "ineq", "fun": lambda z: C @ z - limits, "jac": lambda z: C},
-                     options={"maxiter": 500, "ftol": 1e-14})
+                     options={"maxiter": 500, "ftol": 1e-10})
     assert found.success, found.message
     return found.fun

@@ -1,0 +1,328 @@
+"""The master QP: feasibility, optimality, invariances, and the promises of the compiled class."""
+
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.simplex_qp import by_enumeration, by_slsqp
+
+import pybundle.qp.problem
+from pybundle.core.exceptions import BundleError, InputTypeError, ParameterError
+from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
+
+METHODS = ["auto", "smo", "active-set"]
+hypothesis_settings = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+def make_problem(seed, m, n_parts, rank, scale=1.0, n_signed=0, duplicates=0, mixed_slack=True, strict=False):
+    """H of the given rank, parts interleaved at random, every part used."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((m, rank)) + rng.standard_normal(rank)
+    for _ in range(duplicates):
+        i, j = rng.integers(0, m, 2)
+        A[i] = A[j]
+    parts = rng.integers(0, n_parts, m) if n_parts else np.full(m, -1)
+    parts[:n_parts] = np.arange(n_parts)
+    if n_signed:
+        parts[m - n_signed:] = -1
+    order = rng.permutation(m)
+    parts = parts[order]
+    H = A @ A.T
+    f = rng.standard_normal(m) * np.sqrt(rank)
+    if n_signed:                          # bounded below
+        H += np.diag((parts == -1) * 1.0)
+    slack = rng.random(n_parts) < 0.5 if mixed_slack else np.zeros(n_parts, bool)
+    return scale * (H + H.T) / 2, scale * f, parts, slack
+
+
+def assert_solution(result, H, f, parts, slack, tol=1e-9, signed_gap=True):
+    x = result.x
+    assert x.min() >= 0.0
+    sums = np.bincount(parts[parts >= 0], x[parts >= 0], len(slack))
+    assert (sums <= 1.0 + 1e-12).all()
+    assert np.abs(sums[~slack] - 1.0).max(initial=0.0) <= 1e-12
+    assert result.gap >= 0.0
+    assert result.value == pytest.approx(0.5 * x @ H @ x - f @ x, rel=1e-12, abs=1e-300)
+    assert result.success and result.status == 0, result.message
+    scale = max(abs(result.value), 1e-3 * (0.5 * x @ H @ x + abs(f @ x)))
+    assert result.gap <= tol * scale
+    # multipliers: one number a part, at most every gradient, equal where there is weight
+    g = H @ x - f
+    for p in range(len(slack)):
+        least = min(g[parts == p].min(), 0.0) if slack[p] else g[parts == p].min()
+        assert x[parts == p] @ g[parts == p] - least <= tol * scale + 1e-13 * np.abs(g).max()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 10**6), m=st.integers(1, 40), n_parts=st.integers(1, 6), rank=st.integers(1, 60),
+       log_scale=st.integers(-9, 9), duplicates=st.integers(0, 5))
+@hypothesis_settings
+def test_feasible_and_optimal(method, seed, m, n_parts, rank, log_scale, duplicates):
+    n_parts = min(n_parts, m)
+    problem = make_problem(seed, m, n_parts, rank, 10.0**log_scale, duplicates=duplicates)
+    tol = 1e-9 if method != "smo" else 1e-5
+    result = solve_simplex_qp(*problem[:3], tol, problem[3], method=method)
+    if method == "smo" and result.status == 1:
+        return                              # slow on ill-conditioned faces, and says so
+    assert_solution(result, *problem, tol)
+    if tol == 1e-9:
+        assert result.kkt_residual <= 1e-4
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(1, 6), n_parts=st.integers(1, 2), rank=st.integers(1, 8))
+@hypothesis_settings
+def test_equals_the_best_face(seed, m, n_parts, rank):
+    problem = make_problem(seed, m, min(n_parts, m), rank)
+    best, _ = by_enumeration(*problem)
+    result = solve_simplex_qp(*problem[:3], 1e-10, problem[3])
+    assert result.value == pytest.approx(best, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_signed", [0, 3, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_slsqp(seed, n_signed):
+    n_parts = 3 if n_signed < 12 else 0
+    problem = make_problem(seed, 12, n_parts, 15, n_signed=n_signed)
+    value, _ = by_slsqp(*problem)
+    for method in METHODS:
+        result = solve_simplex_qp(*problem[:3], 1e-9, problem[3], method=method)
+        assert_solution(result, *problem)
+        assert result.value == pytest.approx(value, rel=1e-6, abs=1e-8)
+
+
+def test_signed_block_as_in_a_bundle():
+    # Weights kept nonnegative: multipliers nu with slopes -e_j; then w = (e - A'beta)_+ / s, coordinatewise.
+    rng = np.random.default_rng(3)
+    planes, dim = 30, 8
+    A = rng.standard_normal((planes, dim))
+    b = rng.random(planes)
+    full = np.vstack([A, -np.eye(dim)])
+    parts = np.r_[np.zeros(planes, int), np.full(dim, -1)]
+    result = solve_simplex_qp(full @ full.T, np.r_[b, np.zeros(dim)], parts, slack=True)
+    assert result.success
+    w = -full.T @ result.x
+    assert w.min() >= -1e-9
+    beta = result.x[:planes]
+    np.testing.assert_allclose(w, np.maximum(-A.T @ beta, 0.0), atol=1e-7)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(derandomize=True, deadline=None, max_examples=15)
+def test_invariant_to_order_of_planes_and_parts(seed):
+    H, f, parts, slack = make_problem(seed, 60, 5, 80)
+    rng = np.random.default_rng(seed)
+    order, names = rng.permutation(60), rng.permutation(5)
+    result = solve_simplex_qp(H, f, parts, slack=slack)
+    renamed = np.empty(5, bool)
+    renamed[names] = slack
+    other = solve_simplex_qp(H[np.ix_(order, order)], f[order], names[parts][order], slack=renamed)
+    assert other.value == pytest.approx(result.value, rel=1e-8)
+    np.testing.assert_allclose(other.x, result.x[order], atol=1e-5)     # rank 80: unique
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_duplicates_share_or_not_but_value_stands(method):
+    H, f, parts, slack = make_problem(5, 40, 3, 60)
+    twice = np.tile(np.arange(40), 3)
+    single = solve_simplex_qp(H, f, parts, slack=slack)
+    result = solve_simplex_qp(H[np.ix_(twice, twice)], f[twice], parts[twice], 1e-8, slack, method=method)
+    assert result.success
+    assert result.value == pytest.approx(single.value, rel=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("slack", [False, True])
+def test_degenerate_shapes(method, slack):
+    one = solve_simplex_qp([[2.0]], [3.0], [0], slack=slack, method=method)
+    np.testing.assert_allclose(one.x, [1.0])
+    idle = solve_simplex_qp([[2.0]], [-3.0], [0], slack=slack, method=method)
+    np.testing.assert_allclose(idle.x, [0.0 if slack else 1.0])
+    zero = solve_simplex_qp(np.zeros((4, 4)), np.zeros(4), [0, 1, 0, 1], slack=slack, method=method)
+    assert zero.success and zero.value == 0.0
+    linear = solve_simplex_qp(np.zeros((5, 5)), [1.0, 5.0, -2.0, -3.0, 4.0], [0, 0, 1, 1, 0], slack=slack,
+                              method=method)
+    assert linear.success
+    assert linear.value == pytest.approx(-5.0 if slack else -3.0, rel=1e-8)
+    flat = np.zeros((3, 3))
+    flat[0, 0] = 1.0                        # zero rows
+    result = solve_simplex_qp(flat, [3.0, 1.0, 0.5], [0, 0, 0], slack=slack, method=method)
+    assert result.value == pytest.approx(-2.5, rel=1e-8)
+
+
+def test_one_variable_a_part():
+    H, f, _, _ = make_problem(2, 50, 1, 20)
+    parts = np.random.default_rng(0).permutation(50)
+    fixed = solve_simplex_qp(H, f, parts)
+    np.testing.assert_array_equal(fixed.x, np.ones(50))
+    boxed = solve_simplex_qp(H, f, parts, slack=True)
+    assert_solution(boxed, H, f, parts, np.ones(50, bool))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_scales_apart(scale):
+    H, f, parts, slack = make_problem(7, 80, 4, 100)
+    d = 10.0 ** np.random.default_rng(1).uniform(-2, 2, 80)
+    H, f = H * d[:, None] * d * scale, f * d * scale
+    result = solve_simplex_qp(H, f, parts, slack=slack)
+    assert_solution(result, H, f, parts, slack)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_warm_start_at_the_optimum_is_free(method):
+    problem = make_problem(11, 200, 8, 300)
+    first = solve_simplex_qp(*problem[:3], 1e-10, problem[3])
+    again = solve_simplex_qp(*problem[:3], 1e-8, problem[3], first.x, method=method)
+    assert again.n_steps == 0
+    np.testing.assert_allclose(again.x, first.x, rtol=1e-14)
+
+
+def test_infeasible_start_is_made_feasible():
+    problem = make_problem(11, 30, 3, 40)
+    start = np.random.default_rng(0).standard_normal(30) * 100
+    result = solve_simplex_qp(*problem[:3], slack=problem[3], x0=start)
+    assert_solution(result, *problem)
+
+
+def test_corner_of_a_larger_array_is_read_in_place():
+    H, f, parts, slack = make_problem(13, 50, 4, 70)
+    room = np.full((128, 96), np.nan)
+    room[:50, :50] = H
+    inside = solve_simplex_qp(room[:50, :50], f, parts, slack=slack)
+    outside = solve_simplex_qp(H, f, parts, slack=slack)
+    np.testing.assert_allclose(inside.x, outside.x, atol=1e-9)
+    fortran = solve_simplex_qp(np.asfortranarray(H), f, parts, slack=slack)
+    np.testing.assert_array_equal(fortran.x, outside.x)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_input_equal_bits(method):
+    H, f, parts, slack = make_problem(17, 150, 6, 120)
+    used = SimplexQP()
+    used.solve(np.eye(400), np.ones(400), np.zeros(400, np.int32), np.ones(1, bool), np.zeros(400))
+    runs = []
+    for solver in (SimplexQP(), SimplexQP(), used):
+        x = np.zeros(150)
+        record = solver.solve(H, f, parts.astype(np.int32), slack, x, 1.0, rtol=1e-7, method=method)
+        runs.append((x.tobytes(), record.h.tobytes(), record.gap, record.value, record.n_steps))
+    assert runs[0] == runs[1] == runs[2]
+
+
+class TestMasterObject:
+    """A growing bundle: the record is exact, warm starts help, the kept factor changes nothing."""
+
+    def grow(self, reuse, method="auto", scale=0.1):
+        rng = np.random.default_rng(0)
+        n_parts, rounds, dim = 4, 25, 30
+        planes = rng.standard_normal((n_parts * rounds, dim)) + 1.0
+        offsets = 5.0 * rng.random(n_parts * rounds)
+        room = np.zeros((128, 128))
+        solver, x, records = SimplexQP(), np.zeros(0), []
+        for t in range(1, rounds + 1):
+            m = t * n_parts
+            room[:m, :m] = planes[:m] @ planes[:m].T
+            parts = np.tile(np.arange(n_parts, dtype=np.int32), t)
+            x = np.r_[x, np.zeros(n_parts)]
+            slack = np.arange(n_parts) % 2 == 0
+            record = solver.solve(room[:m, :m], offsets[:m], parts, slack, x, scale, 1e-8, reuse=reuse,
+                                  method=method)
+            problem = SimplexProblem(scale * room[:m, :m], offsets[:m], parts, slack)
+            value, gap, _, _ = problem.measure(x)
+            assert record.status == 0
+            assert record.gap <= 1e-8
+            assert record.gap == pytest.approx(gap, abs=1e-12)
+            assert record.value == pytest.approx(value, rel=1e-12)
+            np.testing.assert_allclose(record.h, room[:m, :m] @ x, rtol=1e-12, atol=1e-12)
+            records.append(record.value)
+        return np.array(records)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_growth(self, method):
+        values = self.grow(False, method)
+        assert (np.diff(values) <= 1e-8).all()          # more planes, lower minimum
+
+    @pytest.mark.parametrize("method", ["auto", "active-set"])
+    def test_kept_factor(self, method):
+        np.testing.assert_allclose(self.grow(True, method), self.grow(False, method), atol=2e-8)
+
+    def test_many_scales_on_one_factor(self):
+        H, f, parts, slack = make_problem(19, 120, 4, 200)
+        parts = parts.astype(np.int32)
+        kept, x = SimplexQP(), np.zeros(120)
+        for scale in (1.0, 0.3, 0.1, 0.03, 1.0):
+            record = kept.solve(H, f, parts, slack, x, scale, 1e-9, reuse=True, method="active-set")
+            fresh = solve_simplex_qp(scale * H, f, parts, 1e-11, slack)
+            assert record.value == pytest.approx(fresh.value, abs=2e-9)
+
+    def test_step_limit_is_a_status(self):
+        H, f, parts, slack = make_problem(23, 100, 4, 200)
+        x = np.zeros(100)
+        record = SimplexQP().solve(H, f, parts.astype(np.int32), slack, x, max_steps=3, method="smo")
+        assert record.status == 1 and record.gap > 0.0
+        sums = np.bincount(parts, x)
+        assert (sums <= 1.0 + 1e-12).all() and np.abs(sums[~slack] - 1.0).max() <= 1e-12
+
+    def test_zero_tolerance_ends(self):
+        H, f, parts, slack = make_problem(23, 100, 4, 200)
+        for method in METHODS:
+            x = np.zeros(100)
+            record = SimplexQP().solve(H, f, parts.astype(np.int32), slack, x, method=method, max_steps=10**5)
+            assert record.gap <= 1e-6 * abs(record.value)
+
+    def test_shapes_are_checked(self):
+        with pytest.raises(ParameterError, match="H must be"):
+            SimplexQP().solve(np.eye(3), np.ones(2), np.zeros(2, np.int32), np.ones(1, bool), np.zeros(2))
+        with pytest.raises(ParameterError, match="got 1 at index 0"):
+            SimplexQP().solve(np.eye(1), np.ones(1), np.ones(1, np.int32), np.ones(1, bool), np.zeros(1))
+
+
+def test_not_converged_is_a_status_not_an_error():
+    problem = make_problem(29, 100, 4, 200)
+    result = solve_simplex_qp(*problem[:3], slack=problem[3], max_steps=2, method="smo")
+    assert not result.success and result.status == 1
+    assert "raise max_steps or tol" in result.message
+    hopeless = solve_simplex_qp(*problem[:3], tol=1e-300, slack=problem[3])
+    assert hopeless.gap <= 1e-9 * abs(hopeless.value)
+    assert hopeless.success == (hopeless.gap == 0.0)
+
+
+NAN = np.eye(3)
+NAN[1, 2] = np.nan
+SKEW = np.eye(3)
+SKEW[0, 2] = 0.5
+
+
+@pytest.mark.parametrize(("change", "error", "text"), [
+    ({"H": np.ones((2, 3))}, ParameterError, r"H must be square with the size of f, \(3, 3\), got \(2, 3\)"),
+    ({"H": NAN}, ParameterError, r"H must be finite, got H\[1, 2\] = nan"),
+    ({"H": SKEW}, ParameterError, r"H must be symmetric, got H\[0, 2\] = 0.5"),
+    ({"H": -np.eye(3)}, ParameterError, "H must be positive semidefinite"),
+    ({"H": "no"}, InputTypeError, "H must be a matrix of real numbers"),
+    ({"f": [1.0, np.inf, 0.0]}, ParameterError, "f must be finite, got inf at index 1"),
+    ({"f": np.ones((3, 1))}, ParameterError, "f must be a vector"),
+    ({"f": [], "H": np.zeros((0, 0)), "parts": []}, ParameterError, "f must have at least one entry"),
+    ({"parts": [0, 0]}, ParameterError, r"parts must have shape \(m,\) = \(3,\)"),
+    ({"parts": [0, 0, 2]}, ParameterError, "part 1 has none"),
+    ({"parts": [0, 0, -2]}, ParameterError, "got -2"),
+    ({"parts": [0.0, 0.0, 1.0]}, InputTypeError, "parts must be integers, got dtype float64"),
+    ({"parts": [0, 0, -1], "H": np.diag([1.0, 1.0, 0.0])}, ParameterError, "q is unbounded below"),
+    ({"slack": [True, False]}, ParameterError, r"slack must be a bool or have shape \(P,\) = \(1,\)"),
+    ({"slack": 1}, InputTypeError, "slack must be a bool"),
+    ({"slack": [1.0]}, InputTypeError, "slack must hold bools"),
+    ({"tol": 0.0}, ParameterError, "tol must be a finite number > 0, got 0.0"),
+    ({"tol": "small"}, InputTypeError, "tol must be a real number"),
+    ({"x0": [1.0]}, ParameterError, r"x0 must be of shape \(3,\)"),
+    ({"x0": [1.0, np.nan, 0.0]}, ParameterError, "x0 must be finite"),
+    ({"max_steps": 0}, ParameterError, "max_steps must be an integer >= 1"),
+    ({"method": "simplex"}, ParameterError, "method must be one of 'auto', 'smo', 'active-set'"),
+])
+def test_errors_say_what_to_do(change, error, text):
+    arguments = {"H": np.eye(3), "f": np.ones(3), "parts": [0, 0, 0], **change}
+    with pytest.raises(error, match=text) as caught:
+        solve_simplex_qp(**arguments)
+    assert isinstance(caught.value, BundleError)
+
+
+def test_doctests():
+    assert doctest.testmod(pybundle.qp.problem).failed == 0

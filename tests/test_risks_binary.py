@@ -1,0 +1,121 @@
+import doctest
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.multiclass import binary_planes, features
+
+import pybundle.risks.binary as module
+from pybundle.core.exceptions import ParameterError
+from pybundle.risks import BinaryHinge, Logistic, MulticlassHinge
+
+
+def data(n=120, d=9, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 256, (n, d)).astype(np.uint8)
+    return X, np.where(np.arange(n) % 3, 1, -1), rng
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+@pytest.mark.parametrize("bias", [None, 1.5])
+def test_all_storages_equal_the_slow_twin(Risk, bias):
+    X, y, rng = data()
+    weights = rng.random(len(y))
+    scale = 2.0**-8
+    dense = X * scale
+    for storage, kw in [(dense, {}), (dense.astype(np.float32), {}), (X, {"scale": scale}), (sp.csr_array(dense), {}),
+                        (X, {"scale": scale, "precision": "float64"})]:
+        risk = Risk(storage, y, 4, sample_weight=weights, bias=bias, **kw)
+        # the labels of the hinge are exact in float32; a logistic risk is as exact as its scores
+        rough = risk.precision == "float32" and Risk is Logistic
+        for w in (np.zeros(risk.dim), rng.standard_normal(risk.dim)):
+            expected = binary_planes(features(storage, kw.get("scale", 1.0), bias), y, risk.parts, w,
+                                     Risk is Logistic, weights)
+            for got, wanted in zip(risk.planes(w), expected, strict=True):
+                np.testing.assert_allclose(got, wanted, atol=1e-4 if rough else 1e-11)
+            planes = risk.planes(w)
+            v = rng.standard_normal(risk.dim)
+            assert (planes.offsets + planes.dot(v) <= risk.derive(precision="float64").evaluate(v)[0] + 1e-9).all()
+
+
+def test_labels_zero_one_mean_minus_one_one():
+    X, y, rng = data()
+    w = rng.standard_normal(9) / 256
+    for mine, other in zip(BinaryHinge(X, y).planes(w), BinaryHinge(X, y > 0).planes(w), strict=True):
+        assert np.array_equal(mine, other)
+
+
+def test_hinge_is_the_multiclass_hinge_of_two_classes():
+    X, y, rng = data()
+    X = X / 256
+    w = rng.standard_normal(9)
+    two = MulticlassHinge(X, (y > 0).astype(int), 3)
+    one = BinaryHinge(X, y, 3)
+    np.testing.assert_allclose(one.evaluate(w)[0], two.evaluate(np.concatenate([-w / 2, w / 2]))[0], rtol=1e-12)
+
+
+def test_logistic_gradient_by_finite_differences():
+    X, y, rng = data()
+    risk = Logistic(X / 256, y)
+    w = rng.standard_normal(9)
+    gradient = risk.evaluate(w)[1][0]
+    for j in range(9):
+        h = 1e-5 * np.eye(9)[j]
+        slope = (risk.evaluate(w + h)[0][0] - risk.evaluate(w - h)[0][0]) / 2e-5
+        np.testing.assert_allclose(gradient[j], slope, rtol=1e-6, atol=1e-6)
+
+
+def test_logistic_at_extreme_scores():
+    risk = Logistic(np.array([[1.0], [1.0]]), [1, -1])
+    planes = risk.planes(np.array([800.0]))
+    assert planes.values[0] == 800.0 and planes.offsets[0] == 0.0 and planes.slopes[0, 0] == 1.0
+    # the offset of a sure label: naive r - r' s loses all digits to cancellation
+    offset = risk.planes(np.array([40.0])).offsets[0]
+    np.testing.assert_allclose(offset, 2 * 41.0 * np.exp(-40.0), rtol=1e-12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10000), n=st.sampled_from([3, 50, 300]), smooth=st.booleans())
+def test_line_search(seed, n, smooth):
+    rng = np.random.default_rng(seed)
+    risk = (Logistic if smooth else BinaryHinge)(rng.standard_normal((n, 2)), np.arange(n) % 2,
+                                                 sample_weight=rng.random(n))
+    S0, S1 = risk.scores(rng.standard_normal(2)), risk.scores(rng.standard_normal(2))
+    a, b = 0.2 * n * rng.standard_normal(), n * rng.random()
+
+    def phi(t):
+        return a * t + b * t**2 / 2 + risk.planes_at(risk.combine(S0, S1, t)).values.sum()
+
+    t, value = risk.line_search(S0, S1, a, b, 2.0)
+    assert 0.0 <= t <= 2.0
+    np.testing.assert_allclose(value, risk.planes_at(risk.combine(S0, S1, t)).values.sum(), atol=1e-10 * n)
+    assert phi(t) <= min(phi(s) for s in np.linspace(0, 2, 101)) + 1e-10 * n
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+def test_sgd_epoch(Risk):
+    X, y, rng = data()
+    for storage in (X / 256, sp.csr_array(X / 256)):
+        risk = Risk(storage, y, 2, bias=1.0)
+        x = features(storage, 1.0, 1.0)
+        w, expected, order = np.zeros(10), np.zeros(10), rng.permutation(120)
+        _, planes = risk.sgd_epoch(w, order, 5.0, 0, 1.0)
+        for step, i in enumerate(order):
+            gradient = binary_planes(x[i:i + 1], y[i:i + 1], [[0]], expected, Risk is Logistic)[2][0]
+            expected = expected - (5.0 * expected + 120 * gradient) / (5.0 * (1 + step))
+        np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-10)
+        for v in rng.standard_normal((20, 10)):
+            assert (planes.offsets + planes.dot(v) <= risk.evaluate(v)[0] + 1e-9).all()
+
+
+def test_errors():
+    with pytest.raises(ParameterError, match=r"y must hold -1 and \+1, or 0 and 1, got the labels \[0, 1, 2\]"):
+        BinaryHinge(np.ones((3, 1)), [0, 1, 2])
+    with pytest.raises(ParameterError, match="y must hold two classes, got only 1"):
+        Logistic(np.ones((3, 1)), [1, 1, 1])
+
+
+def test_doctest():
+    assert doctest.testmod(module).failed == 0

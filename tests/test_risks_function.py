@@ -1,0 +1,64 @@
+import doctest
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle.risks.function as module
+from pybundle.core.exceptions import InputTypeError, OracleError, ParameterError
+from pybundle.core.protocols import Risk
+from pybundle.risks import Function
+
+
+def test_one_and_many_parts():
+    one = Function(lambda w: (w @ w, 2 * w), 3)
+    values, slopes = one.evaluate(np.array([1.0, 2.0, 3.0]))
+    assert values.tolist() == [14.0] and slopes.tolist() == [[2.0, 4.0, 6.0]]
+    assert isinstance(one, Risk) and one.n_examples == 1 and one.lower_bounds.tolist() == [-np.inf]
+    two = Function(lambda w: (np.array([w[0], 0.0]), np.eye(2)), 2, n_parts=2, lower_bounds=[-np.inf, 0.0])
+    assert two.evaluate(np.array([5.0, 1.0]))[1].shape == (2, 2)
+    sparse = Function(lambda w: (w[:2], sp.csr_array(np.eye(2))), 2, n_parts=2)
+    assert isinstance(sparse.evaluate(np.zeros(2))[1], sp.csr_array)
+
+
+def test_what_comes_back_is_ours():
+    kept = np.ones(2)
+    slopes = Function(lambda w: (0.0, kept), 2).evaluate(np.zeros(2))[1]
+    slopes[:] = 7.0
+    assert kept.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("answer, message", [
+    (3.0, r"fun must return a pair \(value, subgradient\), got float"),
+    ((1.0, 2.0, 3.0), "got tuple of length 3"),
+    ((np.ones(2), np.ones(2)), r"one value, got shape \(2,\)"),
+    ((1.0, np.ones(3)), r"a subgradient of shape \(2,\), got \(3,\)"),
+    ((np.nan, np.ones(2)), "finite values, got nan for part 0"),
+    ((1.0, np.array([1.0, np.inf])), "finite subgradients"),
+    (("a", np.ones(2)), "real values"),
+    ((1.0, "b"), "real subgradients"),
+    ((-1.0, np.ones(2)), "below its lower bound 0"),
+])
+def test_answers_are_checked(answer, message):
+    with pytest.raises(OracleError, match=message):
+        Function(lambda w: answer, 2, lower_bounds=0.0).evaluate(np.zeros(2))
+
+
+def test_foreign_errors_pass_through():
+    def fun(w):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        Function(fun, 2).evaluate(np.zeros(2))
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InputTypeError, match="fun must be callable"):
+        Function(3, 2)
+    with pytest.raises(ParameterError, match="dim must be an integer >= 1"):
+        Function(abs, 0)
+    with pytest.raises(ParameterError, match="lower_bounds must be finite or -inf"):
+        Function(abs, 1, lower_bounds=np.nan)
+
+
+def test_doctest():
+    assert doctest.testmod(module).failed == 0

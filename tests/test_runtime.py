@@ -1,0 +1,116 @@
+"""Certificates with rounding, stopping rules, history, executors."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import pybundle as pb
+from pybundle.runtime.certificate import UNIT, LowerBound, aggregation_error, certify
+from pybundle.runtime.executors import Serial, Threads, make_executor, single_threaded_blas
+from pybundle.runtime.history import FIELDS, History
+from pybundle.runtime.result import SENTENCES, Status
+from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
+from pybundle.solvers.objective import L2, Ball
+
+
+def progress(fun=10.0, lower=9.0, n_iter=1):
+    return Progress(np.zeros(1), fun, lower, n_iter, 1.0, 1, {})
+
+
+@pytest.mark.parametrize(("fun", "lower", "gap"), [(10.0, 9.0, 0.1), (0.0, 0.0, 0.0), (-5.0, -6.0, 0.2), (1.0, 2.0, 0.0),
+                                                   (0.0, -1.0, np.inf)])
+def test_relative_gap(fun, lower, gap):
+    assert relative_gap(fun, lower) == pytest.approx(gap)
+
+
+def test_rules_in_turn():
+    rules = [GapBelow(0.05), MaxIterations(3)]
+    assert first_reason(rules, progress()) is None
+    assert first_reason(rules, progress(n_iter=3)) is Status.ITERATION_LIMIT
+    assert first_reason(rules, progress(lower=9.9, n_iter=3)) is Status.CONVERGED
+    assert GapBelow(1e-9, atol=1.5)(progress()) is Status.CONVERGED
+    assert TimeLimit(1e-9)(progress()) is Status.TIME_LIMIT and TimeLimit(1e9)(progress()) is None
+    asked = []
+    assert first_reason([MaxIterations(1), Callback(asked.append)], progress()) is Status.ITERATION_LIMIT
+    assert len(asked) == 1
+
+
+def test_every_status_has_a_sentence():
+    assert set(SENTENCES) == set(Status)
+
+
+def test_history_has_equal_lengths():
+    history = History()
+    assert all(len(column) == 0 for column in history.arrays().values())
+    history.record(0.1, 1.0, 12.0, 10.0, 9.0)
+    arrays = history.arrays(scale=0.5)
+    assert tuple(arrays) == FIELDS
+    assert arrays["primal"][0] == 6.0 and arrays["gap"][0] == pytest.approx(0.1) and arrays["time"][0] == 0.1
+
+
+@pytest.mark.parametrize("objective", [L2(3.0), Ball(0.7)])
+def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
+    rng = np.random.default_rng(0)
+    phi, offset = rng.normal(size=4), 2.5
+    bound = LowerBound.from_aggregate(objective, offset, phi).value
+    w = objective.point(phi, 3.0 if isinstance(objective, L2) else 1e-9)
+    assert objective.value(w) + offset + phi @ w == pytest.approx(bound)
+    for _ in range(200):
+        v = rng.normal(size=4)
+        if objective.contains(v):
+            assert objective.value(v) + offset + phi @ v >= bound
+
+
+def test_rounding_errors_count_against_the_bound():
+    phi = np.array([3.0, 4.0])
+    exact = LowerBound.from_aggregate(L2(1.0), 1.0, phi).value
+    for error in (1e-9, 1e-3):
+        worst = min(L2(1.0).lower_bound(1.0, phi + error * np.array([np.cos(a), np.sin(a)])) for a in np.linspace(0, 6.3, 99))
+        assert LowerBound.from_aggregate(L2(1.0), 1.0, phi, error).value <= worst < exact
+    beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
+    assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(1e-8 + 2 * UNIT * 3.0)
+
+
+def test_certify_recomputes_both_sides():
+    risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
+    bound = LowerBound(1.0, np.array([0.5]), 0.0, value=99.0)      # a wrong stored value must not survive
+    certificate = certify(risk, L2(1.0), np.array([0.5]), bound)
+    assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
+    assert certificate.lower_bound == pytest.approx(1.0 - 0.125) and certificate.certified
+    wrong = certify(risk, L2(1.0), np.array([0.5]), LowerBound(50.0, np.zeros(1), 0.0, 50.0))
+    assert not wrong.certified
+
+
+def test_executors_keep_the_order():
+    for pool in (Serial(), Threads(3)):
+        assert pool.map(lambda k: (time.sleep(0.002 * (5 - k)), k)[1], range(5)) == list(range(5))
+        pool.close()
+    assert make_executor(None).n_jobs == make_executor(1).n_jobs == 1
+    pool = make_executor(-1)
+    assert pool.n_jobs >= 1
+    pool.close()
+    with pytest.raises(pb.ParameterError, match="n_jobs"):
+        make_executor(-2)
+
+
+def test_blas_limit_is_shared_and_restored():
+    def limits():
+        return sorted(row["num_threads"] for row in threadpool_info() if row["user_api"] == "blas")
+    before, inside, ready, leave = limits(), [], threading.Barrier(2), threading.Event()
+
+    def other():
+        with single_threaded_blas():
+            ready.wait()
+            leave.wait()
+    thread = threading.Thread(target=other)
+    thread.start()
+    with single_threaded_blas():
+        ready.wait()
+    inside.extend(limits())               # one user has left, the other is still in
+    leave.set()
+    thread.join()
+    assert set(inside) == {1}
+    assert limits() == before

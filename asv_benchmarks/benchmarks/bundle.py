@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+
 from pybundle.bundle import Bundle
 from pybundle.core.plane import Planes
 

@@ -326,3 +326,26 @@ def test_errors_say_what_to_do(change, error, text):
 
 def test_doctests():
     assert doctest.testmod(pybundle.qp.problem).failed == 0
+
+
+def test_one_object_through_ill_conditioned_problems():
+    # Norms over four orders of magnitude, copies of planes, singular faces: factors fail and are rebuilt.
+    kept = SimplexQP()
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        m, rank = int(rng.integers(1, 120)), int(rng.integers(1, 120))
+        n_parts = int(rng.integers(1, min(m, 30) + 1))
+        A = rng.standard_normal((m, rank)) * 10.0 ** rng.uniform(-2, 2, (m, 1)) + rng.standard_normal(rank)
+        A[rng.integers(0, m, m // 3)] = A[rng.integers(0, m, m // 3)]
+        parts = np.r_[np.arange(n_parts), rng.integers(0, n_parts, m - n_parts)].astype(np.int32)
+        H, f, slack = A @ A.T, rng.standard_normal(m) * 10.0 ** rng.uniform(-1, 3), rng.random(n_parts) < 0.5
+        x = np.zeros(m)
+        kept.reset()
+        for scale in (1.0, 0.7):
+            record = kept.solve(H, f, parts, slack, x, scale, rtol=1e-7, reuse=True, method="active-set",
+                                max_steps=20000)
+            sums = np.bincount(parts, x, n_parts)
+            assert sums.max() <= 1.0 + 1e-12 and np.abs(sums[~slack] - 1.0).max(initial=0.0) <= 1e-12
+            reference = solve_simplex_qp(scale * H, f, parts, 1e-7, slack)
+            limit = record.gap + reference.gap + 1e-12 * (abs(f @ x) + scale * (x @ H @ x))
+            assert abs(record.value - reference.value) <= limit

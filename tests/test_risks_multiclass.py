@@ -29,7 +29,8 @@ def storages(X):
     """The same rows in every storage, with the keyword they need."""
     dense = X * SCALE
     return [(dense, {}), (dense.astype(np.float32), {}), (X, {"scale": SCALE}), (sp.csr_array(dense), {}),
-            (sp.csr_matrix(dense.astype(np.float32)), {}), (dense.astype(np.float32), {"precision": "float64"}),
+            (sp.csr_matrix(dense.astype(np.float32)), {}),
+            (dense.astype(np.float32), {"precision": "float64"}),
             (X, {"scale": SCALE, "precision": "float64"})]
 
 
@@ -48,8 +49,9 @@ def test_all_storages_equal_the_slow_twin(n_classes, d, options):
         cost, weights = rng.random((n_classes, n_classes)) * 3, rng.random(len(y))
         np.fill_diagonal(cost, 0.0)
     for storage, kw in storages(X):
-        risk = MulticlassHinge(storage, y, 3, loss=cost, sample_weight=weights, bias=options.get("bias"), **kw)
-        x = features(storage, kw.get("scale", 1.0), options.get("bias"))
+        bias = options.get("bias")
+        risk = MulticlassHinge(storage, y, 3, loss=cost, sample_weight=weights, bias=bias, **kw)
+        x = features(storage, kw.get("scale", 1.0), bias)
         for w in (np.zeros(risk.dim), rng.standard_normal(risk.dim), 1e-3 * rng.standard_normal(risk.dim)):
             planes = risk.planes(w)
             assert_planes(planes, multiclass_planes(x, y, n_classes, risk.parts, w, cost, weights))
@@ -143,14 +145,14 @@ def test_sparse_slopes_equal_dense(monkeypatch):
     monkeypatch.setattr(linear_module, "SPARSE_DIM", 10**9)
     assert_planes(risk.planes(w), expected)
     monkeypatch.setattr(linear_module, "SPARSE_DIM", 1)      # dense planes come back dense
-    assert isinstance(MulticlassHinge(np.ones((9, 2)), y[:9]).evaluate(np.ones(8))[1], np.ndarray)
-    assert isinstance(MulticlassHinge(sp.csr_array(np.ones((9, 2))), y[:9]).evaluate(np.ones(8))[1], np.ndarray)
+    for X in (np.ones((9, 2)), sp.csr_array(np.ones((9, 2)))):
+        assert isinstance(MulticlassHinge(X, y[:9]).evaluate(np.ones(8))[1], np.ndarray)
 
 
 def test_wide_indices_are_narrowed():
     X, y, rng = pixels()
     csr = sp.csr_array(X * SCALE)
-    wide = sp.csr_array((csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)), shape=csr.shape)
+    wide = sp.csr_array((csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)), csr.shape)
     w = rng.standard_normal(85)
     assert np.array_equal(MulticlassHinge(wide, y).evaluate(w)[1], MulticlassHinge(csr, y).evaluate(w)[1])
 
@@ -218,15 +220,16 @@ def test_scores_and_planes_at():
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
-@given(seed=st.integers(0, 10000), n=st.sampled_from([3, 10, 60, 400]), upper=st.sampled_from([0.1, 1.0, 5.0]),
-       curved=st.booleans(), costs=st.booleans())
+@given(seed=st.integers(0, 10000), n=st.sampled_from([3, 10, 60, 400]),
+       upper=st.sampled_from([0.1, 1.0, 5.0]), curved=st.booleans(), costs=st.booleans())
 def test_line_search_is_exact(seed, n, upper, curved, costs):
     rng = np.random.default_rng(seed)
     cost = None
     if costs:
         cost = rng.random((3, 3))
         np.fill_diagonal(cost, 0.0)
-    risk = MulticlassHinge(rng.standard_normal((n, 2)), np.arange(n) % 3, loss=cost, sample_weight=rng.random(n))
+    X, weights = rng.standard_normal((n, 2)), rng.random(n)
+    risk = MulticlassHinge(X, np.arange(n) % 3, loss=cost, sample_weight=weights)
     S0, S1 = risk.scores(rng.standard_normal(6)), risk.scores(rng.standard_normal(6))
     a, b = 0.3 * n * rng.standard_normal(), (n * rng.random() if curved else 0.0)
 
@@ -319,20 +322,27 @@ LABELS = [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("X, y, options, error, message", [
-    (GOOD, ["a", "b", "c", "a"], {}, InputTypeError, "y must hold integers.*use pb.MulticlassSVM for string labels"),
+    (GOOD, ["a", "b", "c", "a"], {}, InputTypeError,
+     "y must hold integers.*use pb.MulticlassSVM for string labels"),
     (GOOD, [0.5, 1, 2, 0], {}, ParameterError, "y must hold integers, got 0.5 at index 0"),
     (GOOD, [0, np.nan, 2, 0], {}, ParameterError, "got nan at index 1"),
     (GOOD, [0, -1, 2, 0], {}, ParameterError, "y must hold labels 0..K-1, got -1 at index 1"),
-    (GOOD, [0, 1, 2], {}, ParameterError, r"y must have one label for each row of X, shape \(4,\), got shape \(3,\)"),
+    (GOOD, [0, 1, 2], {}, ParameterError,
+     r"y must have one label for each row of X, shape \(4,\), got shape \(3,\)"),
     (GOOD, [1, 1, 1, 1], {}, ParameterError, "at least two classes, got only 1"),
     (GOOD, LABELS, {"n_classes": 2}, ParameterError, "labels below n_classes = 2, got 2 at index 2"),
     (GOOD[:0], [], {}, ParameterError, "X must have at least one example"),
-    (np.ones(4), LABELS, {}, ParameterError, r"X must have shape \(n_examples, n_features\), got shape \(4,\)"),
-    (np.ones((4, 3), dtype=complex), LABELS, {}, InputTypeError, "X must be float32, float64 or uint8, got dtype"),
-    (np.where(np.eye(4, 3) > 0, np.nan, 1), LABELS, {}, ParameterError, "X must be finite, got nan in row 0, column 0"),
-    (sp.csr_array(np.where(np.eye(4, 3) > 0, np.inf, 0)), LABELS, {}, ParameterError, "got inf in row 0, column 0"),
+    (np.ones(4), LABELS, {}, ParameterError,
+     r"X must have shape \(n_examples, n_features\), got shape \(4,\)"),
+    (np.ones((4, 3), dtype=complex), LABELS, {}, InputTypeError,
+     "X must be float32, float64 or uint8, got dtype"),
+    (np.where(np.eye(4, 3) > 0, np.nan, 1), LABELS, {}, ParameterError,
+     "X must be finite, got nan in row 0, column 0"),
+    (sp.csr_array(np.where(np.eye(4, 3) > 0, np.inf, 0)), LABELS, {}, ParameterError,
+     "got inf in row 0, column 0"),
     (GOOD * 1e200, LABELS, {}, ParameterError, "row 0 overflows; rescale"),
-    (GOOD, LABELS, {"sample_weight": [1, 1, -1, 1]}, ParameterError, "sample_weight must be finite and >= 0, got -1"),
+    (GOOD, LABELS, {"sample_weight": [1, 1, -1, 1]}, ParameterError,
+     "sample_weight must be finite and >= 0, got -1"),
     (GOOD, LABELS, {"sample_weight": [1]}, ParameterError, r"sample_weight must have shape \(4,\)"),
     (GOOD, LABELS, {"loss": np.ones((3, 3))}, ParameterError, "zero diagonal"),
     (GOOD, LABELS, {"loss": np.eye(2)}, ParameterError, r"have shape \(3, 3\), got shape \(2, 2\)"),

@@ -10,6 +10,7 @@ setting that does, with the setup of the solver counted. One thread; the median 
 solvers taking turns on a problem. Writes asv_benchmarks/results/qp_masters.md.
 """
 
+# ruff: noqa: E402  (threads are set before NumPy loads)
 import os
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -27,10 +28,14 @@ import scipy.sparse as sp
 from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
 
 GOAL = 1e-6
-MASTERS = ("bmrm_lam100_m200", "bmrm_lam10_m1000", "pbmrm16_lam10_m800", "prox16_lam1_m900", "prox1_lam1_m142")
 # ms, cold / warm, of the solver inside SHOGUN on the machine that saved the problems, and of PIQP there
-LIBQP = {"bmrm_lam100_m200": (4.7, 2.9, 1.8), "bmrm_lam10_m1000": (96, 18, 138),
-         "pbmrm16_lam10_m800": (25, 22, 68), "prox16_lam1_m900": (74, 75, 95), "prox1_lam1_m142": (96, 80, 0.9)}
+LIBQP = {
+    "bmrm_lam100_m200": (4.7, 2.9, 1.8),
+    "bmrm_lam10_m1000": (96, 18, 138),
+    "pbmrm16_lam10_m800": (25, 22, 68),
+    "prox16_lam1_m900": (74, 75, 95),
+    "prox1_lam1_m142": (96, 80, 0.9),
+}
 TOO_SLOW = 20.0     # seconds of one attempt after which a peer is not tightened further
 RESULTS = Path(__file__).parents[1] / "results" / "qp_masters.md"
 
@@ -221,7 +226,7 @@ def measure(problem, start, peers, repeats):
 
 
 def table(rows):
-    """Markdown: one line a problem, ms, with ratios to the fastest peer that reached the gap and to Clarabel."""
+    """Markdown, ms, with the ratios to Clarabel and to the fastest peer that reached the gap."""
     names = list(next(iter(rows.values())))
     lines = ["| problem | " + " | ".join(names) + " | best peer / ours | Clarabel / ours |",
              "|---" * (len(names) + 3) + "|"]
@@ -253,30 +258,35 @@ def main():
             peers[name] = prepare
         except ImportError:
             print(f"{name} is not installed: skipped (pip install {package})")
-    problems = {name: load(folder, name) for name in MASTERS}
+    problems = {name: load(folder, name) for name in LIBQP}
     problems["made: 1000 planes, 1 part, rank 40"] = made("low rank", 1000, 1, 40, 0)
     problems["made: 600 planes, 64 parts, rank 2000"] = made("many parts", 600, 64, 2000, 1)
     rows = {}
     for name, (problem, start) in problems.items():
         row = measure(problem, start, peers, arguments.repeats)
-        active = np.count_nonzero(solve_simplex_qp(problem.H, problem.f, problem.parts, 1e-9, problem.slack).x)
+        exact = solve_simplex_qp(problem.H, problem.f, problem.parts, 1e-9, problem.slack)
+        active = np.count_nonzero(exact.x)
         rows[f"{name} ({active} active)"] = row
-        print(name, {k: (round(c * 1e3, 3), w and round(w * 1e3, 3), f"{g:.0e}") for k, (c, w, g) in row.items()},
-              flush=True)
+        for solver, (cold, warm, gap) in row.items():
+            warm = np.nan if warm is None else warm
+            print(f"{name:24s} {solver:20s} {cold * 1e3:9.3f} {warm * 1e3:9.3f} ms, gap {gap:.0e}",
+                  flush=True)
     lines = ["# Master QPs to a relative duality gap of 1e-6", "",
-             "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in turn in "
-             "one run. Gaps are recomputed in float64 from the data; in brackets where a peer never got there "
-             "(best of its answers). \"in a loop\" is the compiled object without validation, as the bundle loop "
-             "calls it. " + ", ".join(versions) + ".", "", *table(rows), ""]
+             "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in "
+             "turn in one run. Gaps are recomputed in float64 from the data; in brackets where a peer never "
+             "got there (best of its answers). 'In a loop' is the compiled object without validation, as the "
+             "bundle loop calls it. " + ", ".join(versions) + ".", "", *table(rows), ""]
     if "PIQP" in peers:
-        lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled here "
-                  "by the ratio of the two PIQP times.", "",
-                  "| problem | libqp rescaled, cold / warm | pybundle cold / warm | ratio |", "|---|---|---|---|"]
-        for name, label in zip(MASTERS, rows, strict=False):
+        lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled "
+                  "here by the ratio of the two PIQP times.", "",
+                  "| problem | libqp rescaled, cold / warm | pybundle cold / warm | ratio |",
+                  "|---|---|---|---|"]
+        for name, label in zip(LIBQP, rows, strict=False):
             cold, warm, piqp_there = LIBQP[name]
             factor = rows[label]["PIQP"][0] * 1e3 / piqp_there
             ours = [seconds * 1e3 for seconds in rows[label]["pybundle"][:2]]
-            lines.append(f"| {name} | {cold * factor:.3g} / {warm * factor:.3g} | {ours[0]:.3g} / {ours[1]:.3g} | "
+            lines.append(f"| {name} | {cold * factor:.3g} / {warm * factor:.3g} | "
+                         f"{ours[0]:.3g} / {ours[1]:.3g} | "
                          f"{cold * factor / ours[0]:.3g} / {warm * factor / ours[1]:.3g} |")
         lines.append("")
     RESULTS.parent.mkdir(exist_ok=True)

@@ -1,3 +1,5 @@
+# cython: nonecheck=False
+# (the check needs the GIL for `self.x += 1`, and self is never None)
 """Steps to the minimiser of a simplex QP on a face, with one factor for many faces.
 
 For a base B of variables, E the indicator of their parts, and multiples of 1 added inside each part (which

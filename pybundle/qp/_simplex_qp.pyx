@@ -1,3 +1,5 @@
+# cython: nonecheck=False
+# (the check needs the GIL for `self.x += 1`, and self is never None)
 """The master of a bundle method: pairwise steps where few are needed, faces where many are.
 
     min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),
@@ -36,6 +38,8 @@ cdef extern from "_kernels.h" nogil:
 cdef double CRUMB = 1e-15
 # Pairwise steps may use this share of the work of faces before they must be near the end.
 cdef double PAIRWISE_SHARE = 0.3
+# Their convergence is foretold from one round, so badly: how far beyond that share it may point.
+cdef double PATIENCE = 2.0
 # Diagonal shift relative to the mean diagonal; more only if the factor fails.
 cdef double SHIFT = 1e-12
 # Slope of a step, as a share of the gap, that counts as none.
@@ -379,16 +383,19 @@ cdef class SimplexQP:
             n = self.n_parts
             for j in range(self.m):
                 n += self.x[j] > 0.0
+            # At a vertex there is no support to improve, and faces find one sooner.
+            if n <= 2 * self.n_parts:
+                return False
             n = min(n + max(16.0, n / 3.0), <double>(self.m + self.n_parts))
             self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (self.n_parts + 20) / 5.0)
             self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, self.n_parts)
-            self.chunk = <Py_ssize_t>(200.0 + 10.0 * n)
+            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + 10.0 * n, self.budget / self.step_work))
         else:
             # linear convergence assumed
             progress = log(self.last_gap / self.gap) if self.last_gap < 1e300 else 1.0
             n = (self.n_steps - self.last_steps) * self.step_work
             if (progress <= 0.0
-                    or n * log(self.gap / self.tol) > progress * (self.budget - self.spent)):
+                    or n * log(self.gap / self.tol) > PATIENCE * progress * (self.budget - self.spent)):
                 return False
         self.last_gap = self.gap
         self.last_steps = self.n_steps
@@ -459,7 +466,7 @@ cdef class SimplexQP:
             total = 1.0
         if self.face.capacity == 0 or self.face.row_capacity < self.n_parts + self.face.capacity:
             with gil:
-                self.face.reserve(max(64, self.face.capacity), self.n_parts)
+                self.face.reserve(max(min(400, self.m) + self.n_parts, self.face.capacity), self.n_parts)
         self.face.clear(self.n_parts, total, shift * total)
         for j in range(self.m + self.n_parts):
             self.position[j] = -1
@@ -503,6 +510,8 @@ cdef class SimplexQP:
             if 5 * self.face.n_held > self.face.n + 24:
                 self.face.n = 0
         for _attempt in range(4):
+            worst = -1
+            least = 0.0
             if self.face.n == 0:
                 self._rebuild(shift)
             else:
@@ -630,8 +639,8 @@ cdef class SimplexQP:
                     self.yb[i] += length * (self.xb[i] + self.sb[i] - self.yb[i])
                 self.pick[0] = block
                 k = 1
-            elif self.caution == HALF:
-                # those that reach zero first on the way
+            elif self.caution == HALF or 4 * k > n - self.face.n_held:
+                # Many negative ones say little about each: those that reach zero first on the way leave.
                 for i in range(k):
                     self.key[i] = self.xb[self.pick[i]] / -self.sb[self.pick[i]]
                     self.key_copy[i] = self.key[i]

@@ -1,12 +1,12 @@
 """The pass engine shared by all linear risks.
 
 Rows are taken in blocks of 64, so that X travels from memory once: a block is scored (register-tiled kernels,
-`_kernels_dense.h`), the loss turns scores into value, offset and at most two coefficients for each row, and the
-rows that count are added to the slopes from cache, class by class, in float64.
+`_kernels_dense.h`), the loss turns scores into value, offset and at most two coefficients for each row, and
+the rows that count are added to the slopes from cache, class by class, in float64.
 
-In float32 a score carries a rounding error of at most `gamma |x_i| |w_k|`; a row whose two best labels are closer
-than twice that is scored again in float64. Labels are therefore those of float64, and since the plane of given
-labels is exact, so are offsets and slopes.
+In float32 a score carries a rounding error of at most `gamma |x_i| |w_k|`; a row whose two best labels are
+closer than twice that is scored again in float64. Labels are therefore those of float64, and since the plane
+of given labels is exact, so are offsets and slopes.
 
 All work on the data releases the GIL; scratch belongs to the call, the engine itself never changes.
 """
@@ -106,8 +106,8 @@ cdef class Engine:
         |x_i|, scale and bias included; used for the rounding bound only.
     """
 
-    def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss, double scale,
-                 bias):
+    def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss,
+                 double scale, bias):
         self._args = (storage, y, c, cost, norms, n_features, n_scores, loss, scale, bias)
         self.storage = storage
         self.y, self.c, self.norms = y, c, norms
@@ -155,7 +155,7 @@ cdef class Engine:
         return self._args[2]
 
     def pack(self, w, precision):
-        """W (K, width) for the kernels; float32 falls back to float64 where it is not on offer or would overflow."""
+        """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
         cdef Weights packed = Weights.__new__(Weights)
         cdef Py_ssize_t d = self.n_features
         cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest
@@ -189,11 +189,11 @@ cdef class Engine:
         cdef float* S32 = <float*>b.scores
         cdef double* S64 = <double*>b.scores
         if w.tau > 0.0:
-            self.kernels.score32[self.kind](&self.X, rows, n, ahead, &w.W32[0, 0], w.W32.shape[1], self.n_scores,
-                                            S32)
+            self.kernels.score32[self.kind](&self.X, rows, n, ahead, &w.W32[0, 0], w.W32.shape[1],
+                                            self.n_scores, S32)
         else:
-            self.kernels.score64[self.kind](&self.X, rows, n, ahead, &w.W64[0, 0], w.W64.shape[1], self.n_scores,
-                                            S64)
+            self.kernels.score64[self.kind](&self.X, rows, n, ahead, &w.W64[0, 0], w.W64.shape[1],
+                                            self.n_scores, S64)
         if self.has_bias:
             for k in range(self.n_scores):
                 for r in range(n):
@@ -208,17 +208,19 @@ cdef class Engine:
         cdef real* second = <real*>b.second
         cdef const int32_t* y = &self.y[0]
         cdef int k, r, truth
-        cdef double m, tail
+        # Scores closer than a few roundings tie, and ties go to the smallest label: at the optimum of a small
+        # problem examples sit exactly on a kink, where else the order of summation would choose the plane.
+        cdef double m, tail, tie, tie_unit = 0.0 if real is float else 64.0 * 2.0 ** -53
         if self.loss != MULTICLASS:
             for r in range(n):
                 m = y[rows[r]] * <double>S[r]
                 if self.loss == HINGE:
-                    b.label[r] = m < 1.0
-                    b.value[r] = 1.0 - m if m < 1.0 else 0.0
+                    b.label[r] = m < 1.0 - tie_unit
+                    b.value[r] = 1.0 - m if b.label[r] else 0.0
                     b.margin[r] = fabs(1.0 - m)
                 else:
-                    # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m| p(|m|):
-                    # both in the form that neither overflows nor cancels
+                    # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m|
+                    # p(|m|): both in the form that neither overflows nor cancels
                     tail = exp(-fabs(m))
                     b.value[r] = log1p(tail) + (0.0 if m > 0.0 else -m)
                     b.offset[r] = log1p(tail) + fabs(m) * tail / (1.0 + tail)
@@ -238,6 +240,12 @@ cdef class Engine:
             self.kernels.top2_64(S, self.n_scores, best, second, b.label)
         for r in range(n):
             b.margin[r] = <double>best[r] - <double>second[r]
+            tie = tie_unit * (1.0 + fabs(best[r]))
+            if b.margin[r] <= tie:
+                for k in range(self.n_scores):
+                    if S[k * BLOCK + r] >= best[r] - tie:
+                        b.label[r] = k
+                        break
             b.value[r] = 0.0
             if b.label[r] != y[rows[r]]:
                 m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)
@@ -256,8 +264,8 @@ cdef class Engine:
                 count += 1
         if count == 0:
             return
-        self.kernels.score64[self.kind](&self.X, b.unsure, count, 0, &w.W64[0, 0], w.W64.shape[1], self.n_scores,
-                                        b.scores64)
+        self.kernels.score64[self.kind](&self.X, b.unsure, count, 0, &w.W64[0, 0], w.W64.shape[1],
+                                        self.n_scores, b.scores64)
         if self.has_bias:
             for k in range(self.n_scores):
                 for r in range(count):
@@ -339,8 +347,8 @@ cdef class Engine:
             last = b.start[0] if K == 1 else b.start[k + 1]
             if first == last:
                 continue
-            self.kernels.accumulate[self.kind](&self.X, b.entry_row + first, b.entry_coef + first, last - first,
-                                               slope + k * self.width)
+            self.kernels.accumulate[self.kind](&self.X, b.entry_row + first, b.entry_coef + first,
+                                               last - first, slope + k * self.width)
             if self.has_bias:
                 coef = 0.0
                 for q in range(first, last):
@@ -348,7 +356,7 @@ cdef class Engine:
                 slope[k * self.width + self.n_features] += self.bias * coef
 
     def planes(self, Weights w, const Py_ssize_t[::1] rows, double[::1] slope):
-        """Sum of the values and offsets of `rows` at w; their slopes are added to `slope` (K * width,), unscaled."""
+        """Sums of values and offsets of `rows` at w; slopes are added, unscaled, to `slope` (K * width,)."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead
         cdef double value = 0.0, offset = 0.0

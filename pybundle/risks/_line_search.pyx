@@ -1,8 +1,8 @@
-"""Exact line search for sums of maxima of lines (ALGORITHMS 4.3).
+"""Exact line search for sums of maxima of lines.
 
-Example i contributes c_i max_k u_ik(t), u_ik(t) = c_ik + t e_ik, with k over the K labels (multiclass) or over
-{no loss, loss} (binary hinge). Every maximum is convex, so an example with the same label at both ends of a
-bracket is linear between them and leaves the search for good.
+Example i contributes c_i max_k u_ik(t), u_ik(t) = c_ik + t e_ik, with k over the K labels (multiclass) or
+over {no loss, loss} (binary hinge). Every maximum is convex, so an example with the same label at both ends
+of a bracket is linear between them and leaves the search for good.
 """
 
 import numpy as np
@@ -45,7 +45,8 @@ cdef inline double line(const Lines* p, const real* s0, const real* s1, Py_ssize
     return loss + (<double>s0[k] - <double>s0[y])
 
 
-cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssize_t i, double t) noexcept nogil:
+cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssize_t i,
+                         double t) noexcept nogil:
     cdef Best best
     cdef double e, v
     cdef int k
@@ -69,14 +70,15 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
     return best
 
 
-def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b, double upper):
+def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b,
+                double upper):
     """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t)."""
     cdef Py_ssize_t n = engine.n_examples, columns = S0.shape[1], i, q, left, kept
     cdef Lines p
     cdef Best at
     cdef double lo = 0.0, hi = upper, g_lo, g_hi, t, g_low, g_high, e, e0, value, fixed, slope, width
     cdef double nearest, root, c0, c1, ci, cut
-    cdef int sweep, k
+    cdef int _sweep, k
     cdef bint bisect = False
     cdef const real* s0 = &S0[0, 0]
     cdef const real* s1 = &S1[0, 0]
@@ -116,7 +118,7 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
             value = cut
         if lo < hi:
             t = lo
-            for sweep in range(100):
+            for _sweep in range(100):
                 if left <= 32:
                     break
                 width = hi - lo
@@ -158,14 +160,15 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
                         at_hi[kept] = at_hi[q]
                         kept += 1
                 left = kept
-            # walk the remaining breakpoints from lo upwards; t is exact on the piece where the derivative vanishes
+            # walk the remaining breakpoints from lo upwards; t is exact on the piece where the derivative
+            # vanishes
             g_lo = a + slope
             for q in range(left):
                 i = active[q]
                 line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
                 g_lo += p.c[i] * e0
             t = lo
-            for sweep in range(<int>left * p.K + 1 if lo < hi else 0):
+            for _sweep in range(<int>left * p.K + 1 if lo < hi else 0):
                 nearest = hi
                 for q in range(left):          # where each example changes its label next, and to which
                     i = active[q]

@@ -1,4 +1,4 @@
-"""One epoch of stochastic subgradient steps with the iterate held as scalar times vector (ALGORITHMS 2.4)."""
+"""One epoch of stochastic subgradient steps with the iterate held as scalar times vector."""
 
 import numpy as np
 
@@ -7,14 +7,16 @@ from libc.stdint cimport int32_t, int64_t
 from ._engine cimport BLOCK, PB_CSR32, Block, Engine, free_block, new_block, real
 
 
-cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W, Py_ssize_t ldw) noexcept nogil:
+cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W,
+                      Py_ssize_t ldw) noexcept nogil:
     # column of W' (d, ldw) += coef * x_i
     cdef int64_t q
     for q in range(e.X.indptr[i], e.X.indptr[i + 1]):
         W[e.X.indices[q] * ldw] += coef * data[q]
 
 
-cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W, Py_ssize_t ldw) noexcept nogil:
+cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W,
+                  Py_ssize_t ldw) noexcept nogil:
     # W_k += coef * X_i in the layout of the kernels
     if e.kind < PB_CSR32:
         e.kernels.accumulate[e.kind](&e.X, i, &coef, 1, W + k * ldw)

@@ -18,8 +18,8 @@ class _Binary(LinearRisk):
 
     def __init__(self, X, y, n_parts=None, *, sample_weight=None, scale=1.0, bias=None, partition="strided",
                  random_state=0, precision=None):
-        self._build(X, lambda n: (sign_labels(y, n), 1, None, self._loss), n_parts, sample_weight, scale, bias,
-                    partition, random_state, precision, example_weights)
+        self._build(X, lambda n: (sign_labels(y, n), 1, None, self._loss), n_parts, sample_weight, scale,
+                    bias, partition, random_state, precision, example_weights)
 
 
 class BinaryHinge(_Binary):
@@ -46,9 +46,9 @@ class BinaryHinge(_Binary):
 class Logistic(_Binary):
     """Logistic risk: R(w) = sum_i c_i log(1 + exp(-y_i <w, x_i>)), smooth and positive.
 
-    Offsets are sums of `r_i - r_i' <w, x_i>` = c_i times the entropy of the predicted label, in a form without
-    cancellation. In float32 values and planes are those of the rounded scores: the planes are valid, the values
-    carry the rounding error of float32.
+    Offsets are sums of `r_i - r_i' <w, x_i>` = c_i times the entropy of the predicted label, in a form
+    without cancellation. In float32 values and planes are those of the rounded scores: the planes are valid,
+    the values carry the rounding error of float32.
 
     Parameters
     ----------
@@ -67,12 +67,14 @@ class Logistic(_Binary):
     _piecewise_linear = False
 
     def line_search(self, S0, S1, a, b, upper=1.0):
-        """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in `LinearRisk`.
+        """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in
+        `LinearRisk`.
 
         The derivative is smooth and monotone: Newton steps, a bisection where they leave the bracket.
         """
         S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
-        a, b, upper = check_number("a", a), check_number("b", b, low=0.0), check_number("upper", upper, low=0.0)
+        a, b = check_number("a", a), check_number("b", b, low=0.0)
+        upper = check_number("upper", upper, low=0.0)
         margin, step, c = self.labels * S0, self.labels * (S1 - S0), self.sample_weight
 
         def derivatives(t):

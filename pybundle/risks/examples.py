@@ -42,7 +42,8 @@ class Examples:
         self.n_examples, self.n_features = map(int, self.X.shape)
         self.width = self.n_features + (self.bias is not None)
         if self.n_examples == 0 or self.n_features == 0:
-            raise ParameterError(f"X must have at least one example and one feature, got shape {self.X.shape}")
+            raise ParameterError("X must have at least one example and one feature, "
+                                 f"got shape {self.X.shape}")
         squares = square_norms(self.storage)
         if not np.isfinite(squares).all():
             raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0])))
@@ -58,7 +59,7 @@ class Examples:
         return row
 
     def unscale(self, slopes, n_scores):
-        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` dense, shape (..., n_scores * width)."""
+        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` dense, (..., n_scores * width)."""
         if self.scale != 1.0:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
@@ -69,8 +70,8 @@ def _dense(X):
         try:
             X = np.asarray(X)
         except ValueError as problem:
-            raise InputTypeError(f"X must be a two-dimensional array or a CSR matrix, got {type(X).__name__}: "
-                                 f"{problem}") from problem
+            raise InputTypeError("X must be a two-dimensional array or a CSR matrix, "
+                                 f"got {type(X).__name__}: {problem}") from problem
     if X.dtype == np.bool_:
         X = X.view(np.uint8)
     if X.dtype not in (np.float32, np.float64, np.uint8):
@@ -92,13 +93,14 @@ def _sparse(X):
         X = X.tocsr()
     if X.dtype not in (np.float32, np.float64):
         if X.dtype.kind not in "biuf":
-            raise InputTypeError(f"X must hold float32 or float64, got dtype {X.dtype}; convert with X.astype(float)")
+            raise InputTypeError(f"X must hold float32 or float64, got dtype {X.dtype}; "
+                                 "convert with X.astype(float)")
         X = X.astype(np.float64)
     if X.shape[1] > LARGEST_INDEX:
         raise ParameterError(f"X must have fewer than 2^31 features, got {X.shape[1]}")
     nnz = len(X.data)
-    if (len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0 or X.indptr[-1] > nnz or len(X.indices) < X.indptr[-1]
-            or (np.diff(X.indptr) < 0).any()):
+    if (len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0 or X.indptr[-1] > nnz
+            or len(X.indices) < X.indptr[-1] or (np.diff(X.indptr) < 0).any()):
         raise ParameterError("X must be a valid CSR matrix, but its indptr does not fit its data; "
                              "see X.check_format()")
     if nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
@@ -114,4 +116,4 @@ def _not_finite(X, i):
     bad = np.flatnonzero(~np.isfinite(row))
     if len(bad) == 0:
         return f"X must have rows of finite norm, but row {i} overflows; rescale the features"
-    return (f"X must be finite, got {row[bad[0]]} in row {i}, column {bad[0]}; drop the row or impute the value")
+    return f"X must be finite, got {row[bad[0]]} in row {i}, column {bad[0]}; drop or impute it"

@@ -15,8 +15,8 @@ class Function:
     Parameters
     ----------
     fun : callable
-        `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with dense or
-        CSR subgradients. w is a copy: `fun` may change it.
+        `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with
+        dense or CSR subgradients. w is a copy: `fun` may change it.
     dim : int
     n_parts : int
     lower_bounds : float or array, shape (P,), optional
@@ -24,8 +24,8 @@ class Function:
 
     Notes
     -----
-    What comes back is checked on each call; `OracleError` names what was wrong. Exceptions raised by `fun` itself
-    pass through unchanged. One call counts as one pass (`n_examples` = 1).
+    What comes back is checked on each call; `OracleError` names what was wrong. Exceptions raised by `fun`
+    itself pass through unchanged. One call counts as one pass (`n_examples` = 1).
 
     Examples
     --------
@@ -40,7 +40,8 @@ class Function:
 
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
         if not callable(fun):
-            raise InputTypeError(f"fun must be callable as fun(w) -> (value, subgradient), got {type(fun).__name__}")
+            raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
+                                 f"got {type(fun).__name__}")
         self.fun = fun
         self.dim = check_integer("dim", dim, low=1)
         self.n_parts = check_integer("n_parts", n_parts, low=1)
@@ -48,7 +49,7 @@ class Function:
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
             try:
-                bounds = np.array(np.broadcast_to(np.asarray(lower_bounds, dtype=np.float64), (self.n_parts,)))
+                bounds[:] = np.asarray(lower_bounds, dtype=np.float64)
             except (TypeError, ValueError) as problem:
                 raise ParameterError(f"lower_bounds must be a number or have shape ({self.n_parts},), "
                                      f"got {lower_bounds!r}") from problem
@@ -93,14 +94,15 @@ class Function:
             try:
                 slopes = np.array(slopes, dtype=np.float64, order="C")
             except (TypeError, ValueError) as problem:
-                raise OracleError(f"fun must return real subgradients, got {type(slopes).__name__}") from problem
+                raise OracleError("fun must return real subgradients, "
+                                  f"got {type(slopes).__name__}") from problem
             if P == 1 and slopes.shape == (self.dim,):
                 slopes = slopes.reshape(expected)
             entries = slopes
         if slopes.shape != expected:
             shape = f"({self.dim},)" if P == 1 else f"{expected}"
-            raise OracleError(f"fun must return {'a subgradient' if P == 1 else 'subgradients'} of shape {shape}, "
-                              f"got {slopes.shape}")
+            raise OracleError(f"fun must return {'a subgradient' if P == 1 else 'subgradients'} of shape "
+                              f"{shape}, got {slopes.shape}")
         if not np.isfinite(entries).all():
             raise OracleError("fun must return finite subgradients, got NaN or infinity")
         return slopes

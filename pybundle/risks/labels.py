@@ -15,7 +15,8 @@ def integer_labels(y, n_examples, remedy):
         raise ParameterError(f"y must have one label for each row of X, shape ({n_examples},), "
                              f"got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
-        raise InputTypeError(f"y must hold integers, got dtype {labels.dtype} (first label {labels[0]!r}); {remedy}")
+        raise InputTypeError(f"y must hold integers, got dtype {labels.dtype} "
+                             f"(first label {labels[0]!r}); {remedy}")
     if labels.dtype.kind == "f":
         bad = np.flatnonzero(labels != np.floor(labels))    # NaN included
         if len(bad) or not np.isfinite(labels).all():
@@ -29,14 +30,14 @@ def class_labels(y, n_examples, n_classes=None):
     labels = integer_labels(y, n_examples, "use pb.MulticlassSVM for string labels, or encode them as 0..K-1")
     if labels.min() < 0:
         i = int(labels.argmin())
-        raise ParameterError(f"y must hold labels 0..K-1, got {labels[i]} at index {i}; encode the labels as 0..K-1 "
-                             "(np.unique(y, return_inverse=True)) or use pb.BinaryHinge for -1/+1")
+        raise ParameterError(f"y must hold labels 0..K-1, got {labels[i]} at index {i}; encode the labels as "
+                             "0..K-1 (np.unique(y, return_inverse=True)) or use pb.BinaryHinge for -1/+1")
     largest = int(labels.max())
     if n_classes is None:
         n_classes = largest + 1
         if n_classes < 2 or labels.min() == largest:
-            raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if the other "
-                                 "classes are absent on purpose")
+            raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if "
+                                 "the other classes are absent on purpose")
     n_classes = check_integer("n_classes", n_classes, low=2)
     if largest >= n_classes:
         i = int(labels.argmax())
@@ -71,7 +72,8 @@ def example_weights(sample_weight, n_examples):
         raise ParameterError(f"sample_weight must have shape ({n_examples},), got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        raise ParameterError(f"sample_weight must be finite and >= 0, got {weights[bad[0]]} at index {bad[0]}")
+        raise ParameterError(f"sample_weight must be finite and >= 0, got {weights[bad[0]]} "
+                             f"at index {bad[0]}")
     return weights
 
 
@@ -84,12 +86,13 @@ def cost_matrix(loss, n_classes):
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"loss must be None or a matrix of real numbers, got {loss!r}") from problem
     if cost.shape != (n_classes, n_classes):
-        raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), got shape {cost.shape}")
+        raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), "
+                             f"got shape {cost.shape}")
     if not np.isfinite(cost).all() or (cost < 0).any():
         raise ParameterError("loss must be finite and >= 0, got "
                              f"{cost[~(np.isfinite(cost) & (cost >= 0))][0]}")
     if np.diagonal(cost).any():
         k = int(np.flatnonzero(np.diagonal(cost))[0])
-        raise ParameterError(f"loss must have a zero diagonal (the truth costs nothing), got loss[{k}, {k}] = "
-                             f"{cost[k, k]:g}")
+        raise ParameterError(f"loss must have a zero diagonal (the truth costs nothing), "
+                             f"got loss[{k}, {k}] = {cost[k, k]:g}")
     return cost

@@ -31,8 +31,8 @@ class MulticlassHinge(LinearRisk):
     scale : float
         x_i = scale * X_i; meant for uint8 pixels (1 / 255), which are never expanded.
     bias : float, optional
-        Adds a constant feature of this value as last column of W (K, d + 1). It is regularised like every other
-        weight; a large value makes that negligible.
+        Adds a constant feature of this value as last column of W (K, d + 1). It is regularised like every
+        other weight; a large value makes that negligible.
     partition : {"strided", "contiguous", "stratified"}
         See `pybundle.risks.partition.partition`.
     random_state : int
@@ -48,7 +48,7 @@ class MulticlassHinge(LinearRisk):
 
     Notes
     -----
-    A pass costs O(nnz(X) K) flops and reads X once (ALGORITHMS 8.1). Ties of labels go to the smallest one.
+    A pass costs O(nnz(X) K) flops and reads X once. Ties of labels go to the smallest one.
     Source: [Crammer2001]; the partition is that of P-BMRM [Uricar2012].
 
     Examples
@@ -61,8 +61,8 @@ class MulticlassHinge(LinearRisk):
     (array([3.]), (1, 9))
     """
 
-    def __init__(self, X, y, n_parts=None, *, loss=None, sample_weight=None, n_classes=None, scale=1.0, bias=None,
-                 partition="strided", random_state=0, precision=None):
+    def __init__(self, X, y, n_parts=None, *, loss=None, sample_weight=None, n_classes=None, scale=1.0,
+                 bias=None, partition="strided", random_state=0, precision=None):
         def encode(n_examples):
             labels, self.n_classes = class_labels(y, n_examples, n_classes)
             self.loss = cost_matrix(loss, self.n_classes)

@@ -37,8 +37,9 @@ class Settings:
         Best point against best bound, or the rule of the method's paper.
     theta : float
         The master is solved to `theta` times the outer gap.
-    max_idle : int
-        Master solutions in a row with multiplier 0 after which a plane is dropped.
+    max_idle : int or None
+        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
+        planes come back most often, and 10 for more.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
     """
@@ -46,7 +47,7 @@ class Settings:
     gap: GapBelow
     stop: str = "certificate"
     theta: float = 0.1
-    max_idle: int = 30
+    max_idle: int | None = None
     memory_limit: int | None = None
 
 
@@ -101,6 +102,7 @@ class BundleMethod:
         self.slack = lows >= 0.0
         self._plane_errors = np.asarray(getattr(risk, "slope_errors", np.zeros(risk.n_parts)))
         self.max_planes = None
+        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 10)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
@@ -131,7 +133,7 @@ class BundleMethod:
             self.record(self.fun)
             return Status.CONVERGED
         new, value, has_converged = self.policy.advance(self, solution, phi)              # 4
-        self.bundle.prune(self.settings.max_idle)                                         # 5
+        self.bundle.prune(self.max_idle)                                         # 5
         for planes in new:
             self.append(planes)
         self.record(value)

@@ -26,7 +26,6 @@ METHODS = {
     "auto": (16, ()),
 }
 BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
-MAX_IDLE = {"bmrm": 50, "cutting-plane": 50}
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
@@ -77,7 +76,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         theta : float
             Accuracy of the master as a share of the gap, default 0.1.
         max_idle : int
-            Iterations after which a plane without weight is dropped.
+            Iterations after which a plane without weight is dropped, default 50 for one part and 10 for more.
         warm_start : Result or State
             Another run on the same risk: its planes are kept, whatever its lam was.
         K, T : "prox-bmrm" only
@@ -116,7 +115,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     default_parts, own_options = METHODS[method]
     risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, risk.n_examples if scale == "mean" else 1)
-    settings = _settings(tol, atol, memory_limit, method, options, risk.n_examples if scale == "mean" else 1)
+    settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     unknown = set(options) - set(BUNDLE_OPTIONS) - set(own_options)
     if unknown:
         known = ", ".join(sorted((*BUNDLE_OPTIONS, *own_options)))
@@ -209,14 +208,15 @@ def _objective(lam, radius, method, n):
     return L2(n * check_number("lam", lam, low=0.0, strict=True))
 
 
-def _settings(tol, atol, memory_limit, method, options, n):
+def _settings(tol, atol, memory_limit, options, n):
     gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
     if memory_limit is not None:
         memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
     theta = check_number("theta", options.get("theta", 0.1 if stop == "certificate" else 0.02), low=0.0, strict=True,
                          high=0.9)
-    max_idle = check_integer("max_idle", options.get("max_idle", MAX_IDLE.get(method, 30)), low=1)
+    max_idle = options.get("max_idle")
+    max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
     return Settings(gap, stop, theta, max_idle, memory_limit)
 
 

@@ -1,0 +1,101 @@
+"""One batch pass on MNIST (60000 x 784, 10 classes, 16 parts): pybundle against a pair of NumPy products.
+
+    PYBUNDLE_DATA=... python asv_benchmarks/reproduce/batch_pass.py [--repeats 15]
+
+The pass gives the values and the 16 subgradients at one w. NumPy gets its best case: float32, the rows of each
+part already contiguous, one-hot labels prepared, one sgemm for the scores and one for the slopes (summed in
+float32, while ours are summed in float64 with float64-exact labels). Two points: a random w, where every example
+counts, and one after 30 stochastic epochs at lam = 10, where few do. One thread; the candidates take turns, the
+table shows minimum and median over the repeats and the ratio of the medians. Writes results/batch_pass.md.
+"""
+
+import os
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from pybundle.risks import MulticlassHinge, kernel_name
+
+N_PARTS = 16
+RESULTS = Path(__file__).parents[1] / "results" / "batch_pass.md"
+
+
+def numpy_pass(X, y, parts):
+    """Closure: values and slopes of every part with two float32 products."""
+    blocks = [(np.ascontiguousarray(X[rows]), np.eye(10, dtype=np.float32)[y[rows]]) for rows in parts]
+
+    def run(w):
+        W = w.reshape(10, -1).astype(np.float32)
+        values, slopes = np.empty(len(blocks)), np.empty((len(blocks), w.size), dtype=np.float32)
+        for p, (rows, truth) in enumerate(blocks):
+            S = rows @ W.T
+            U = S + 1 - truth
+            label = U.argmax(axis=1)
+            M = np.eye(10, dtype=np.float32)[label] - truth
+            values[p] = np.take_along_axis(U, label[:, None], 1).sum() - (S * truth).sum()
+            slopes[p] = (M.T @ rows).ravel()
+        return values, slopes
+
+    return run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    repeats = parser.parse_args().repeats
+    if "PYBUNDLE_DATA" not in os.environ:
+        sys.exit("set PYBUNDLE_DATA to the folder that holds mnist/mnist.npz")
+    data = np.load(Path(os.environ["PYBUNDLE_DATA"]) / "mnist" / "mnist.npz")
+    pixels, y = data["X_train"], data["y_train"].astype(np.int64)
+    X = (pixels / 255.0).astype(np.float32)
+    risks = {
+        "float32": MulticlassHinge(X, y, N_PARTS),
+        "uint8": MulticlassHinge(pixels, y, N_PARTS, scale=1 / 255),
+        "float64": MulticlassHinge(X.astype(np.float64), y, N_PARTS),
+        "CSR, float32 values": MulticlassHinge(sp.csr_array(X), y, N_PARTS),
+    }
+    rng = np.random.default_rng(0)
+    trained, t = np.zeros(7840), 0
+    for _ in range(30):
+        t, _ = risks["uint8"].sgd_epoch(trained, rng.permutation(len(y)), 10.0, t)
+    points = {"random": rng.standard_normal(7840), "trained": trained}
+    runs = {"NumPy float32": numpy_pass(X, y, risks["float32"].parts)}
+    runs |= {name: risk.evaluate for name, risk in risks.items()}
+
+    lines = ["# One batch pass on MNIST: values and 16 subgradients", "",
+             f"One thread, {kernel_name()} kernels, median of {repeats} interleaved repeats (minimum in brackets).",
+             "", "| data | " + " | ".join(f"{point} w, ms | ratio to NumPy" for point in points) + " |",
+             "|---" * (1 + 2 * len(points)) + "|"]
+    times = {(name, point): [] for name in runs for point in points}
+    for _ in range(repeats):
+        for point, w in points.items():
+            for name, run in runs.items():
+                start = time.perf_counter()
+                run(w)
+                times[name, point].append(1e3 * (time.perf_counter() - start))
+    for name in runs:
+        cells = [name]
+        for point in points:
+            median, peer = np.median(times[name, point]), np.median(times["NumPy float32", point])
+            cells += [f"{median:.1f} ({min(times[name, point]):.1f})", f"{peer / median:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    S = risks["float32"].scores(trained)
+    truth = S[np.arange(len(y)), y].copy()
+    S[np.arange(len(y)), y] = -np.inf
+    share = np.mean(truth < S.max(axis=1) + 1)
+    lines += ["", f"At the trained w {share:.0%} of the examples violate the margin.", ""]
+    print("\n".join(lines))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

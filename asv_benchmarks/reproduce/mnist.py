@@ -237,8 +237,8 @@ master solutions. REUSE starts from the solution of the next larger lam. Rows wi
 and best bound are within the gap, so do the rows of oca, which start cold; the others use the papers' rule at the
 current iterate.
 
-One plain NumPy float32 pass (scores, labels, 16 slopes) took {milliseconds:.1f} ms in the run that wrote this file; "QP + rest in NumPy
-passes" takes the pass of the run that computed the row.
+One plain NumPy float32 pass (scores, labels, 16 slopes) took {milliseconds:.1f} ms in the run that wrote this file;
+"QP + rest in NumPy passes" takes the pass of the run that computed the row.
 """
 
 

@@ -262,7 +262,13 @@ def test_keyboard_interrupt_returns_the_best_state():
 def test_verbose_prints_few_lines(capsys):
     pb.minimize(multiclass(n=300), lam=0.5, tol=1e-6, verbose=1)
     lines = capsys.readouterr().out.splitlines()
-    assert "objective" in lines[0] and 2 <= len(lines) < 20
+    assert "300 examples" in lines[0] and "MB" in lines[0]
+    assert "objective" in lines[1] and 3 <= len(lines) < 20
+
+
+def test_an_unreachable_tolerance_ends():
+    result = pb.minimize(multiclass(n_parts=1), lam=1.0, method="bmrm", tol=1e-300, max_iter=5000)
+    assert result.success or (result.status == pb.Status.STALLED and result.nit < 1000 and result.gap < 1e-9)
 
 
 def test_linear_svc_reaches_the_same_objective_on_digits():

@@ -135,7 +135,7 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     max_steps = check_integer("max_steps", max_steps, low=1)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
-    # Half a tolerance: recomputing the gap rounds differently.
+    # A little less than tol: the gap is recomputed below and rounds differently there.
     state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=0.999 * tol,
                               max_steps=max_steps, method=method)
     value, gap, scale, residual = problem.measure(x)

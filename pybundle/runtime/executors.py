@@ -62,26 +62,36 @@ class _BlasLimit:
     """Holds BLAS to one thread while any solve runs.
 
     The number of BLAS threads belongs to the process, so overlapping solves share one counted limit: the first
-    to enter sets it, the last to leave restores what was there.
+    to enter sets it, the last to leave restores what was there, from whichever thread that is.
     """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._users = 0
-        self._limit = None
+        self._controller = self._limit = None
 
     def enter(self):
         with self._lock:
             if self._users == 0:
-                self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+                self._controller = ThreadpoolController()
+                self._take_control()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
             self._users += 1
 
     def leave(self):
         with self._lock:
             self._users -= 1
             if self._users == 0:
+                self._take_control()
                 self._limit.restore_original_limits()
-                self._limit = None
+                self._take_control()
+                self._controller = self._limit = None
+
+    def _take_control(self):
+        """threadpoolctl >= 3.7 lets only one thread change OpenBLAS; under our lock that is never two at once."""
+        for library in self._controller.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 _BLAS_LIMIT = _BlasLimit()

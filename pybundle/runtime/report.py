@@ -25,6 +25,10 @@ class Report:
         self._last = -float("inf")
         self._has_header = False
 
+    def say(self, line):
+        """Prints a line of its own."""
+        print(line, file=self.file or sys.stdout)
+
     def __call__(self, progress, *, final=False):
         now = time.perf_counter()
         if not final and now - self._last < self.interval:

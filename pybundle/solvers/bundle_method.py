@@ -26,6 +26,9 @@ from ..runtime.stopping import GapBelow, Progress, relative_gap
 from .master import Master
 
 
+STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything about a bundle run that is not the problem itself.
@@ -102,6 +105,7 @@ class BundleMethod:
         self.slack = lows >= 0.0
         self._plane_errors = np.asarray(getattr(risk, "slope_errors", np.zeros(risk.n_parts)))
         self.max_planes = None
+        self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 10)
 
     # ------------------------------------------------------------------ start, step, finish
@@ -126,6 +130,7 @@ class BundleMethod:
 
     def step(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
+        before = self.fun, -np.inf if self.bound is None else self.bound.value
         solution = self.policy.propose(self)                                              # 1
         phi = self.improve_bound(solution)                                                # 2
         self.trace.n_iter += 1
@@ -137,8 +142,19 @@ class BundleMethod:
         for planes in new:
             self.append(planes)
         self.record(value)
-        done = has_converged if self.settings.stop == "published" else self.is_close()
-        return Status.CONVERGED if done else None
+        if has_converged if self.settings.stop == "published" else self.is_close():
+            return Status.CONVERGED
+        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
+        return Status.STALLED if self._idle >= STALLED_AFTER else None
+
+    def describe(self):
+        """What is about to run and the memory it expects to need."""
+        risk = self.risk
+        planes = risk.n_parts * (self.max_idle + 2)
+        size = estimate_bytes(risk.dim, planes) / 2**20
+        limit = "" if self.max_planes is None else f", at most {self.max_planes} under the memory limit"
+        return (f"{risk.n_examples} examples, dimension {risk.dim}, {risk.n_parts} parts: about {size:.0f} MB "
+                f"for {planes} dense planes{limit}")
 
     def finish(self, status):
         """Certificate and result for the best point; after a failure of the risk it is not asked again."""
@@ -170,10 +186,15 @@ class BundleMethod:
 
     # ------------------------------------------------------------------ what policies use
     def master_tolerance(self):
-        """`theta` times the outer gap, at most 1 % and at least 1e-12 of the best value."""
+        """`theta` times the outer gap, at most 1 % and at least 1e-12 of the best value.
+
+        An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
+        solution within a loose tolerance may come back unchanged although its planes have been cut.
+        """
+        theta = self.settings.theta * 0.1 ** min(self._idle, 3)
         scale = max(abs(self.fun), 1e-300)
         gap = self.fun - self.bound.value if self.bound is not None else np.inf
-        return float(np.clip(self.settings.theta * gap, 1e-12 * scale, 1e-2 * scale))
+        return float(np.clip(theta * gap, 1e-12 * scale, 1e-2 * scale))
 
     def evaluate(self, w):
         """Planes at w: one pass."""

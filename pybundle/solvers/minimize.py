@@ -149,6 +149,8 @@ def drive(run, w0, state, rules, report=None):
     status = None
     try:
         run.start(w0, state)
+        if report is not None:
+            report.say(run.describe())
         while status is None:
             status = run.step()
             progress = run.progress()
@@ -157,6 +159,8 @@ def drive(run, w0, state, rules, report=None):
             reason = first_reason(rules, progress)
             status = reason if status is None else status
     except KeyboardInterrupt:
+        if run.w is None:           # before the first pass has ended there is nothing to hand back
+            raise
         status = Status.INTERRUPTED
     except Exception as error:
         if run.w is not None:

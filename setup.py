@@ -32,6 +32,7 @@ GNU_FLAGS = [
     "-Wno-psabi",
     "-Wno-unused-function",
 ]
+MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
 ROOT = Path(__file__).parent
 
 
@@ -45,7 +46,7 @@ def extensions():
             [str(source)],
             include_dirs=[np.get_include(), str(Path("pybundle", "core"))],
             extra_compile_args=[] if os.name == "nt" else GNU_FLAGS,
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            define_macros=MACROS,
             depends=depends,
         )
 

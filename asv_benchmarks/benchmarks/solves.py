@@ -1,0 +1,64 @@
+"""Whole solves on scikit-learn's digits."""
+
+import pybundle as pb
+from pybundle.datasets import load_digits
+
+from . import LARGE
+
+
+class Digits:
+    """Multiclass hinge on 1437 digits: time, and what it bought."""
+
+    params = [["bmrm", "prox-bmrm", "oca"], [1, 16], [10.0, 1.0] if LARGE else [1.0]]
+    param_names = ["method", "n_parts", "lam"]
+    tol = 1e-2
+
+    def setup(self, method, n_parts, lam):
+        data = load_digits()
+        self.risk = pb.risks.MulticlassHinge(data.X, data.y)
+
+    def solve(self, method, n_parts, lam):
+        return pb.minimize(self.risk, lam=lam, method=method, n_parts=n_parts, tol=self.tol)
+
+    def time_solve(self, method, n_parts, lam):
+        self.solve(method, n_parts, lam)
+
+    def peakmem_solve(self, method, n_parts, lam):
+        self.solve(method, n_parts, lam)
+
+    def track_gap(self, method, n_parts, lam):
+        return self.solve(method, n_parts, lam).gap
+
+    def track_passes(self, method, n_parts, lam):
+        return self.solve(method, n_parts, lam).n_passes
+
+    def track_max_planes(self, method, n_parts, lam):
+        return self.solve(method, n_parts, lam).max_planes
+
+    track_passes.unit = "passes"
+    track_max_planes.unit = "planes"
+
+
+class Path:
+    """A grid of lam with planes kept, with the point kept, and cold."""
+
+    params = [["planes", "solution", "cold"]]
+    param_names = ["reuse"]
+    lams = (100.0, 10.0, 1.0)
+
+    def setup(self, reuse):
+        data = load_digits()
+        self.risk = pb.risks.MulticlassHinge(data.X, data.y)
+
+    def solve(self, reuse):
+        if reuse == "cold":
+            return [pb.minimize(self.risk, lam=lam, tol=1e-2) for lam in self.lams]
+        return pb.path(self.risk, self.lams, reuse=reuse, tol=1e-2)
+
+    def time_path(self, reuse):
+        self.solve(reuse)
+
+    def track_passes(self, reuse):
+        return sum(result.n_passes for result in self.solve(reuse))
+
+    track_passes.unit = "passes"

@@ -1,0 +1,83 @@
+"""What is promised about the package as such: version, shipped files, flags, public names."""
+
+import importlib
+import importlib.metadata
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import pybundle as pb
+
+CHECKOUT = Path(__file__).parents[1]
+INSTALLED = Path(pb.__file__).parent
+
+
+def test_version_matches_the_metadata():
+    metadata = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.search(r'^version = "(.*)"', metadata, re.M).group(1) == pb.__version__
+    assert f"## {pb.__version__}" in (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    try:
+        assert importlib.metadata.version("pybundle-ml") == pb.__version__
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("not installed")
+
+
+def test_interfaces_are_shipped():
+    assert (INSTALLED / "py.typed").exists()
+    for path in CHECKOUT.glob("pybundle/**/*"):
+        if path.suffix in (".pxd", ".h"):
+            assert (INSTALLED / path.relative_to(CHECKOUT / "pybundle")).exists(), path.name
+
+
+def test_no_build_is_tied_to_this_machine():
+    flags = (CHECKOUT / "setup.py").read_text(encoding="utf-8")
+    assert "native" not in flags and "-ffast-math" not in flags
+    assert not list(CHECKOUT.glob(".git")) or ".c\n" in (CHECKOUT / ".gitignore").read_text(encoding="utf-8")
+
+
+def test_every_module_imports():
+    for module in pkgutil.walk_packages(pb.__path__, "pybundle."):
+        importlib.import_module(module.name)
+
+
+def test_public_names():
+    for name in ("minimize", "path", "Result", "Status", "bundle", "qp", "risks"):
+        assert name in pb.__all__
+    assert all(hasattr(pb, name) for name in pb.__all__)
+    for name in ("MulticlassHinge", "BinaryHinge", "Logistic", "Function"):
+        assert callable(getattr(pb.risks, name))
+    assert callable(pb.qp.solve_simplex_qp)
+
+
+@pytest.mark.parametrize("name, builtin", [
+    ("ParameterError", ValueError), ("InputTypeError", TypeError), ("OracleError", RuntimeError),
+    ("NumericalError", ArithmeticError), ("StateError", Exception),
+])  # fmt: skip
+def test_errors_form_one_family(name, builtin):
+    error = getattr(pb, name)
+    assert issubclass(error, pb.BundleError) and issubclass(error, builtin)
+    assert error("x").result is None
+
+
+def test_extras_are_permissive_and_complete():
+    import tomllib
+
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert {"sklearn", "plot", "progress", "docs", "test", "bench", "all"} <= set(extras)
+    listed = " ".join([*project["dependencies"], *(name for names in extras.values() for name in names)]).lower()
+    assert not re.search(r"quadprog|pymaxflow|cvxopt|gurobi|mosek|cplex", listed)
+    for users in ("sklearn", "plot", "progress"):
+        assert set(extras[users]) <= set(extras["all"])
+
+
+def test_nothing_optional_is_imported_eagerly():
+    import subprocess
+    import sys
+
+    code = ("import sys, pybundle, pybundle.cli, pybundle.datasets, pybundle.plotting;"
+            "print([m for m in ('sklearn', 'matplotlib', 'tqdm', 'dask') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

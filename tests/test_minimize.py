@@ -160,6 +160,18 @@ def test_dense_and_csr_give_the_same_result(method):
         assert results[2].fun == pytest.approx(results[0].fun, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca", "auto"])
+@pytest.mark.parametrize("n_classes", [2, 5, 37])
+def test_dense_and_csr_float32_give_the_same_bits(method, n_classes):
+    X, y = blobs(n=400, d=37, n_classes=n_classes, dtype=np.float32)
+    X = (np.round(64.0 * X) / 64.0).astype(np.float32)
+    X[np.abs(X) < 0.7] = 0.0
+    dense, csr = (pb.minimize(pb.risks.MulticlassHinge(data, y), lam=0.1, method=method, max_iter=15, tol=1e-3)
+                  for data in (X, sp.csr_array(X)))
+    np.testing.assert_array_equal(dense.x, csr.x)
+    assert (dense.fun, dense.lower_bound) == (csr.fun, csr.lower_bound)
+
+
 @pytest.mark.parametrize("method", ["bmrm", "oca", "sgd"])
 def test_threads_give_the_same_bits(method):
     risk = multiclass(n=20000, d=7, dtype=np.float32)

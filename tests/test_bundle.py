@@ -78,7 +78,7 @@ def test_copies_and_zero_planes_are_not_stored():
     bundle.append(planes)
     assert bundle.n_planes == 2
     assert (bundle.idle == 0).all()
-    bundle.append(Planes(np.zeros(2), np.zeros(2), np.zeros((2, 5))))
+    bundle.append(Planes(np.zeros(2), np.zeros(2), np.zeros((2, 5))), slack=True)
     assert bundle.n_planes == 2
 
 

@@ -281,3 +281,32 @@ def test_linear_svc_reaches_the_same_objective_on_digits():
     ours = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=10.0, tol=1e-4)
     assert ours.lower_bound <= theirs * (1 + 1e-9)
     assert ours.fun <= theirs * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("start", [0.0, 1.0, 2.0])
+def test_flat_pieces_below_zero_are_planes_too(method, start):
+    """A part whose only plane was flat and negative counted as 0: the bound 2.5 was above the minimum 2.2."""
+    def fun(w):
+        flat = w[0] >= 0.1
+        return np.array([-0.3 if flat else -0.2 - w[0], abs(w[0] - 3.0)]), [[0.0 if flat else -1.0], [np.sign(w[0] - 3.0)]]
+
+    result = pb.minimize(fun, np.array([start]), lam=1.0, method=method, tol=1e-6)
+    assert result.success and result.lower_bound <= 2.2 + 1e-12
+    assert abs(result.fun - 2.2) <= 3e-6
+
+
+def test_constant_negative_risk():
+    result = pb.minimize(lambda w: (-1.0, np.zeros(2)), np.ones(2), lam=1.0)
+    assert result.success and abs(result.fun + 1.0) <= 0.01
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_starts_without_any_plane(method):
+    """At a separating w0 every plane is the zero plane, and the master has no variables."""
+    risk = pb.risks.MulticlassHinge(np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]]), [0, 1, 0])
+    result = pb.minimize(risk, np.array([5.0, -5.0, -5.0, 5.0]), lam=1.0, method=method, tol=1e-6)
+    assert result.success and abs(result.fun - pb.minimize(risk, lam=1.0, tol=1e-6).fun) <= 2e-6 * result.fun
+    weightless = pb.risks.MulticlassHinge(np.eye(2), [0, 1], sample_weight=np.zeros(2))
+    nothing = pb.minimize(weightless, np.ones(4), lam=1.0, method=method)
+    assert nothing.success and nothing.fun == 0.0 and nothing.lower_bound == 0.0

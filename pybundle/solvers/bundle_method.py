@@ -253,7 +253,7 @@ class BundleMethod:
         """Stores planes, under the memory limit."""
         if self.max_planes is not None:
             self.bundle.shrink_to(self.max_planes - self.risk.n_parts)
-        self.bundle.append(planes)
+        self.bundle.append(planes, self.slack)
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
     def record(self, value):

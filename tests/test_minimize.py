@@ -310,3 +310,12 @@ def test_starts_without_any_plane(method):
     weightless = pb.risks.MulticlassHinge(np.eye(2), [0, 1], sample_weight=np.zeros(2))
     nothing = pb.minimize(weightless, np.ones(4), lam=1.0, method=method)
     assert nothing.success and nothing.fun == 0.0 and nothing.lower_bound == 0.0
+
+
+def test_sgd_takes_over_planes():
+    """A warm start knows F at the best point but not the values of its parts."""
+    risk = multiclass(n_parts=3)
+    first = pb.minimize(risk, lam=1.0, tol=1e-8)
+    second = pb.minimize(risk, lam=1.0, method="sgd", warm_start=first, max_iter=2, tol=1e-12)
+    assert second.certified and second.fun <= first.fun
+    assert all(result.certified for result in pb.path(risk, [1.0, 0.1], method="sgd", max_iter=2))

@@ -319,3 +319,16 @@ def test_sgd_takes_over_planes():
     second = pb.minimize(risk, lam=1.0, method="sgd", warm_start=first, max_iter=2, tol=1e-12)
     assert second.certified and second.fun <= first.fun
     assert all(result.certified for result in pb.path(risk, [1.0, 0.1], method="sgd", max_iter=2))
+
+
+def test_ball_moves_a_start_from_outside_to_its_border():
+    """Outside the ball there was no best point: the infinite value counted as converged, and x was None."""
+    risk = multiclass(n_parts=1)
+    cold = pb.minimize(risk, radius=0.5, tol=1e-4)
+    far = pb.minimize(risk, np.full(risk.dim, 10.0), radius=0.5, tol=1e-4)
+    wide = pb.minimize(risk, radius=5.0, tol=1e-4)
+    assert np.linalg.norm(wide.x) > 0.5
+    warm = pb.minimize(risk, radius=0.5, tol=1e-4, warm_start=wide)
+    for result in (far, warm):
+        assert result.success and np.linalg.norm(result.x) <= 0.5 * (1 + 1e-12)
+        assert abs(result.fun - cold.fun) <= 2e-4 * cold.fun

@@ -110,20 +110,23 @@ class BundleMethod:
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Evaluates the risk at `w0`, or takes over the state of another run without any oracle call."""
+        """Evaluates the risk at `w0` (its projection on the feasible set), or takes over the state of another run without any oracle call."""
         risk = self.risk
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
             self.bundle = state.bundle.copy()
-            self.observe(state.w, state.risk_value)
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
-            self.policy.resume(self, state)
+            if self.objective.contains(state.w):
+                self.observe(state.w, state.risk_value)
+                self.policy.resume(self, state)
+            else:
+                self.append(self.policy.start(self, self.objective.project(state.w)))
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = Master(self.bundle, self.slack)
         self._limit_memory()
         flat = np.isfinite(risk.lower_bounds) & (np.asarray(risk.lower_bounds) != 0.0)
-        self.append(self.policy.start(self, state.w if state is not None else w0))
+        self.append(self.policy.start(self, self.objective.project(state.w if state is not None else w0)))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             lows = np.where(flat, risk.lower_bounds, -np.inf)
             self.bundle.append_flat(lows)

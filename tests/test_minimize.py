@@ -289,7 +289,8 @@ def test_flat_pieces_below_zero_are_planes_too(method, start):
     """A part whose only plane was flat and negative counted as 0: the bound 2.5 was above the minimum 2.2."""
     def fun(w):
         flat = w[0] >= 0.1
-        return np.array([-0.3 if flat else -0.2 - w[0], abs(w[0] - 3.0)]), [[0.0 if flat else -1.0], [np.sign(w[0] - 3.0)]]
+        values = np.array([-0.3 if flat else -0.2 - w[0], abs(w[0] - 3.0)])
+        return values, [[0.0 if flat else -1.0], [np.sign(w[0] - 3.0)]]
 
     result = pb.minimize(fun, np.array([start]), lam=1.0, method=method, tol=1e-6)
     assert result.success and result.lower_bound <= 2.2 + 1e-12
@@ -332,3 +333,16 @@ def test_ball_moves_a_start_from_outside_to_its_border():
     for result in (far, warm):
         assert result.success and np.linalg.norm(result.x) <= 0.5 * (1 + 1e-12)
         assert abs(result.fun - cold.fun) <= 2e-4 * cold.fun
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm"])
+@pytest.mark.parametrize("seed", [18, 33])
+def test_a_valid_risk_is_not_refused_at_small_lam(method, seed):
+    """Inner products in Gram space lost ten digits here and made planes look as if they lay above the risk."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([20, 70])), int(rng.choice([1, 2, 7]))
+    lam = 10.0 ** rng.integers(-8, -3)
+    X, y = rng.standard_normal((n, d)), rng.integers(2, size=n)
+    y[:2] = 0, 1
+    risk = pb.risks.MulticlassHinge(X, y, n_parts=2, bias=100.0)
+    assert pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=100).certified

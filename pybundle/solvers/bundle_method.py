@@ -212,19 +212,27 @@ class BundleMethod:
         check_planes(planes, self.risk)
         if self.w is None or self.best_values is None:
             return
-        above = planes.offsets + planes.dot(self.w) - self.best_values
-        scale = np.abs(planes.offsets) + np.abs(self.best_values) + np.abs(planes.values)
+        products = planes.dot(self.w)
+        above = planes.offsets + products - self.best_values
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
-    def check_model(self, solution, values, centre_products=None):
-        """Refuses a risk whose value at the candidate lies below planes that it gave before."""
-        products = solution.products(centre_products)
-        model = self.bundle.model(products, self.slack)
+    def check_model(self, solution, w, values, centre_products=None):
+        """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
+        def excess(products):
+            return self.bundle.model(products, self.slack) - values
+
         largest = np.zeros(len(values))
         np.maximum.at(largest, self.bundle.parts, np.abs(self.bundle.offsets))
-        refuse_above(model - values, largest + np.abs(values), self.rounding, "a stored plane", "the new point")
+        scale = largest + np.abs(values)
+        if (excess(solution.products(centre_products)) <= self.rounding * scale).all():
+            return
+        # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
+        products = self.bundle.dot(w)
+        np.maximum.at(largest, self.bundle.parts, np.abs(products))
+        refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
 
     def observe(self, w, risk_value, values=None):
         """Takes w as best point if it is better; gives `F(w)`."""

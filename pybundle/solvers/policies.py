@@ -42,7 +42,7 @@ class LastIterate:
         w = loop.objective.point(phi, solution.lam)
         planes = loop.evaluate(w)
         if not hasattr(loop.objective, "radius"):
-            loop.check_model(solution, planes.values)
+            loop.check_model(solution, w, planes.values)
         fun = loop.observe(w, float(planes.values.sum()), planes.values)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
         return [planes], fun, loop.settings.gap.holds(fun, bound)
@@ -128,7 +128,7 @@ class Centred:
         lam, alpha = loop.objective.lam, solution.alpha
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
         planes = loop.evaluate(w)
-        loop.check_model(solution, planes.values, loop.bundle.products)
+        loop.check_model(solution, w, planes.values, loop.bundle.products)
         return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
 
     def move(self, loop, solution, w, fun):

@@ -1,5 +1,6 @@
 """The loop: certificates hold, bounds are monotone, all methods and partitions reach the same optimum."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -346,3 +347,10 @@ def test_a_valid_risk_is_not_refused_at_small_lam(method, seed):
     y[:2] = 0, 1
     risk = pb.risks.MulticlassHinge(X, y, n_parts=2, bias=100.0)
     assert pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=100).certified
+
+
+def test_a_result_survives_pickling():
+    risk = multiclass(n_parts=3)
+    first = pickle.loads(pickle.dumps(pb.minimize(risk, lam=1.0)))
+    second = pb.minimize(risk, lam=0.5, warm_start=first, tol=1e-6)
+    assert second.success and first.success

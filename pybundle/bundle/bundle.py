@@ -254,6 +254,13 @@ class Bundle:
         """An independent bundle with the same planes, without a centre."""
         return self._from_arrays(self._arrays(), self._header())
 
+    def __getstate__(self):
+        # the compiled store holds no Python state of its own; its arrays are what `save` writes
+        return {"arrays": self._arrays(), "header": self._header()}
+
+    def __setstate__(self, state):
+        self.__dict__.update(self._from_arrays(**state).__dict__)
+
     def _header(self):
         return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
 

@@ -354,3 +354,16 @@ def test_a_result_survives_pickling():
     first = pickle.loads(pickle.dumps(pb.minimize(risk, lam=1.0)))
     second = pb.minimize(risk, lam=0.5, warm_start=first, tol=1e-6)
     assert second.success and first.success
+
+
+@pytest.mark.parametrize("reuse", ["planes", "solution"])
+def test_path_of_a_plain_callable(reuse):
+    """The call at w0 that tells the number of parts was replayed at another point, and planes needed a w0."""
+    def fun(w):
+        return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+
+    results = pb.path(fun, [0.1, 1.0], w0=np.zeros(2), reuse=reuse, tol=1e-6)
+    assert [result.success for result in results] == [True, True]
+    assert np.allclose([result.fun for result in results], [0.1, 1.0], rtol=2e-6)
+    again = pb.minimize(fun, np.zeros(2), lam=0.1, tol=1e-6, warm_start=results[1])
+    assert again.success and np.isclose(again.fun, 0.1, rtol=2e-6)

@@ -198,10 +198,10 @@ def _as_risk(risk, w0):
         raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
-    answers = [risk(w0.copy())]          # says how many parts there are; the run starts with this very call
+    answers = [risk(w0.copy())]          # says how many parts there are; most runs start with this very call
 
     def replayed(w):
-        return answers.pop() if answers else risk(w)
+        return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
     shape = np.shape(answers[0][0]) if isinstance(answers[0], (tuple, list)) and len(answers[0]) == 2 else ()
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 

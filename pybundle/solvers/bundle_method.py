@@ -314,4 +314,4 @@ def refuse_above(excess, scale, rounding, what, where):
     if len(bad):
         p = int(bad[0])
         raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk at "
-                          f"{where}; the risk must be convex and its slopes subgradients (see pb.check_oracle)")
+                          f"{where}; the risk must be convex and its slopes subgradients")

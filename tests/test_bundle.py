@@ -1,5 +1,8 @@
 """Bundle: Gram matrix, dropping, aggregation, dense against sparse storage, saving."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,7 +81,7 @@ def test_copies_and_zero_planes_are_not_stored():
     bundle.append(planes)
     assert bundle.n_planes == 2
     assert (bundle.idle == 0).all()
-    bundle.append(Planes(np.zeros(2), np.zeros(2), np.zeros((2, 5))))
+    bundle.append(Planes(np.zeros(2), np.zeros(2), np.zeros((2, 5))), slack=True)
     assert bundle.n_planes == 2
 
 
@@ -169,3 +172,17 @@ def test_planes_within_inverts_the_estimate():
     assert estimate_bytes(100, n) <= 10**7 < estimate_bytes(100, n + 1)
     with pytest.raises(pb.ParameterError, match="memory_limit"):
         planes_within(100, 1000)
+
+
+@pytest.mark.parametrize("density", [1.0, 0.05])
+def test_pickle_and_deepcopy(density):
+    """Results hold a bundle, and users pickle results."""
+    rng = np.random.default_rng(0)
+    bundle = Bundle(40, 3)
+    for empty in (True, False):
+        for twin in (pickle.loads(pickle.dumps(bundle)), copy.deepcopy(bundle)):
+            assert (twin.dim, twin.n_parts, twin.n_planes) == (40, 3, bundle.n_planes)
+            assert np.array_equal(twin.H, bundle.H) and np.array_equal(twin.beta, bundle.beta)
+            twin.append(some_planes(rng, 3, 40, density))
+        if empty:
+            bundle.append(some_planes(rng, 3, 40, density))

@@ -99,3 +99,38 @@ def test_an_exception_of_the_callable_passes_with_the_result():
     with pytest.raises(ZeroDivisionError, match="user code") as caught:
         pb.minimize(after(3, bad), [1.0, 0.0], lam=0.01, tol=1e-12)
     assert np.isfinite(caught.value.result.fun)
+
+
+def test_error_result_is_in_the_scale_asked_for():
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), [0, 1, 1, 0]
+    risk = pb.risks.MulticlassHinge(X, y)
+
+    def stop(progress):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError) as caught:
+        pb.minimize(risk, lam=0.1, scale="mean", callback=stop, method="bmrm")
+    result = caught.value.result
+    W = result.x.reshape(2, 2)
+    scores = X @ W.T
+    margins = np.maximum(0.0, 1.0 + scores[range(4), 1 - np.array(y)] - scores[range(4), y])
+    assert np.isclose(result.fun, 0.05 * result.x @ result.x + margins.mean())
+    assert np.isclose(result.history["best_primal"][-1], result.fun) and result.lower_bound <= result.fun
+
+
+def test_a_failing_certificate_pass_keeps_the_result():
+    calls = []
+
+    def fun(w):
+        calls.append(w)
+        if len(calls) == allowed:
+            raise OSError("disk full")
+        return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+
+    allowed = None
+    pb.minimize(pb.risks.Function(fun, 2), lam=1.0)
+    allowed = len(calls)
+    calls.clear()
+    with pytest.raises(OSError, match="disk full") as caught:
+        pb.minimize(pb.risks.Function(fun, 2), lam=1.0)
+    assert caught.value.result.status is pb.Status.FAILED and not caught.value.result.certified

@@ -1,5 +1,6 @@
 """The loop: certificates hold, bounds are monotone, all methods and partitions reach the same optimum."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -296,3 +297,88 @@ def test_linear_svc_reaches_the_same_objective_on_digits():
     ours = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=10.0, tol=1e-4)
     assert ours.lower_bound <= theirs * (1 + 1e-9)
     assert ours.fun <= theirs * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("start", [0.0, 1.0, 2.0])
+def test_flat_pieces_below_zero_are_planes_too(method, start):
+    """A part whose only plane was flat and negative counted as 0: the bound 2.5 was above the minimum 2.2."""
+    def fun(w):
+        flat = w[0] >= 0.1
+        values = np.array([-0.3 if flat else -0.2 - w[0], abs(w[0] - 3.0)])
+        return values, [[0.0 if flat else -1.0], [np.sign(w[0] - 3.0)]]
+
+    result = pb.minimize(fun, np.array([start]), lam=1.0, method=method, tol=1e-6)
+    assert result.success and result.lower_bound <= 2.2 + 1e-12
+    assert abs(result.fun - 2.2) <= 3e-6
+
+
+def test_constant_negative_risk():
+    result = pb.minimize(lambda w: (-1.0, np.zeros(2)), np.ones(2), lam=1.0)
+    assert result.success and abs(result.fun + 1.0) <= 0.01
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_starts_without_any_plane(method):
+    """At a separating w0 every plane is the zero plane, and the master has no variables."""
+    risk = pb.risks.MulticlassHinge(np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]]), [0, 1, 0])
+    result = pb.minimize(risk, np.array([5.0, -5.0, -5.0, 5.0]), lam=1.0, method=method, tol=1e-6)
+    assert result.success and abs(result.fun - pb.minimize(risk, lam=1.0, tol=1e-6).fun) <= 2e-6 * result.fun
+    weightless = pb.risks.MulticlassHinge(np.eye(2), [0, 1], sample_weight=np.zeros(2))
+    nothing = pb.minimize(weightless, np.ones(4), lam=1.0, method=method)
+    assert nothing.success and nothing.fun == 0.0 and nothing.lower_bound == 0.0
+
+
+def test_sgd_takes_over_planes():
+    """A warm start knows F at the best point but not the values of its parts."""
+    risk = multiclass(n_parts=3)
+    first = pb.minimize(risk, lam=1.0, tol=1e-8)
+    second = pb.minimize(risk, lam=1.0, method="sgd", warm_start=first, max_iter=2, tol=1e-12)
+    assert second.certified and second.fun <= first.fun
+    assert all(result.certified for result in pb.path(risk, [1.0, 0.1], method="sgd", max_iter=2))
+
+
+def test_ball_moves_a_start_from_outside_to_its_border():
+    """Outside the ball there was no best point: the infinite value counted as converged, and x was None."""
+    risk = multiclass(n_parts=1)
+    cold = pb.minimize(risk, radius=0.5, tol=1e-4)
+    far = pb.minimize(risk, np.full(risk.dim, 10.0), radius=0.5, tol=1e-4)
+    wide = pb.minimize(risk, radius=5.0, tol=1e-4)
+    assert np.linalg.norm(wide.x) > 0.5
+    warm = pb.minimize(risk, radius=0.5, tol=1e-4, warm_start=wide)
+    for result in (far, warm):
+        assert result.success and np.linalg.norm(result.x) <= 0.5 * (1 + 1e-12)
+        assert abs(result.fun - cold.fun) <= 2e-4 * cold.fun
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm"])
+@pytest.mark.parametrize("seed", [18, 33])
+def test_a_valid_risk_is_not_refused_at_small_lam(method, seed):
+    """Inner products in Gram space lost ten digits here and made planes look as if they lay above the risk."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([20, 70])), int(rng.choice([1, 2, 7]))
+    lam = 10.0 ** rng.integers(-8, -3)
+    X, y = rng.standard_normal((n, d)), rng.integers(2, size=n)
+    y[:2] = 0, 1
+    risk = pb.risks.MulticlassHinge(X, y, n_parts=2, bias=100.0)
+    assert pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=100).certified
+
+
+def test_a_result_survives_pickling():
+    risk = multiclass(n_parts=3)
+    first = pickle.loads(pickle.dumps(pb.minimize(risk, lam=1.0)))
+    second = pb.minimize(risk, lam=0.5, warm_start=first, tol=1e-6)
+    assert second.success and first.success
+
+
+@pytest.mark.parametrize("reuse", ["planes", "solution"])
+def test_path_of_a_plain_callable(reuse):
+    """The call at w0 that tells the number of parts was replayed at another point, and planes needed a w0."""
+    def fun(w):
+        return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+
+    results = pb.path(fun, [0.1, 1.0], w0=np.zeros(2), reuse=reuse, tol=1e-6)
+    assert [result.success for result in results] == [True, True]
+    assert np.allclose([result.fun for result in results], [0.1, 1.0], rtol=2e-6)
+    again = pb.minimize(fun, np.zeros(2), lam=0.1, tol=1e-6, warm_start=results[1])
+    assert again.success and np.isclose(again.fun, 0.1, rtol=2e-6)

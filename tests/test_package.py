@@ -81,3 +81,13 @@ def test_nothing_optional_is_imported_eagerly():
             "print([m for m in ('sklearn', 'matplotlib', 'tqdm', 'dask') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_messages_and_docstrings_name_what_exists():
+    """A remedy that names a function of a later version is no remedy."""
+    for path in sorted(CHECKOUT.glob("pybundle/**/*.py")):
+        for name in set(re.findall(r"\bpb((?:\.[A-Za-z_]+)+)", path.read_text(encoding="utf-8"))):
+            value = pb
+            for part in name[1:].split("."):
+                assert hasattr(value, part), f"{path.name}: pb{name}"
+                value = getattr(value, part)

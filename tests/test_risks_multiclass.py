@@ -338,7 +338,7 @@ LABELS = [0, 1, 2, 0]
 
 @pytest.mark.parametrize("X, y, options, error, message", [
     (GOOD, ["a", "b", "c", "a"], {}, InputTypeError,
-     "y must hold integers.*use pb.MulticlassSVM for string labels"),
+     "y must hold integers.*encode the labels as 0..K-1"),
     (GOOD, [0.5, 1, 2, 0], {}, ParameterError, "y must hold integers, got 0.5 at index 0"),
     (GOOD, [0, np.nan, 2, 0], {}, ParameterError, "got nan at index 1"),
     (GOOD, [0, -1, 2, 0], {}, ParameterError, "y must hold labels 0..K-1, got -1 at index 1"),

@@ -107,11 +107,12 @@ class Bundle:
         """Whether slopes are stored as CSR."""
         return self._store is not None and self._store.is_sparse
 
-    def append(self, planes: Planes):
+    def append(self, planes: Planes, slack=False):
         """Adds one plane for each part (row p belongs to part p).
 
-        Zero planes (no slope, offset <= 0) and exact copies of a stored plane are left out. Cost: one GEMM of
-        `2 dim n_planes P` flops. NaN or infinite entries are the caller's to refuse.
+        Exact copies of a stored plane are left out, and planes without slope and with offset <= 0 in the parts
+        with `slack` (bool or shape (P,)), whose zero plane lies above them; elsewhere they are all that is known
+        of a part. Cost: one GEMM of `2 dim n_planes P` flops. NaN or infinite entries are the caller's to refuse.
         """
         slopes, offsets = planes.slopes, np.asarray(planes.offsets, dtype=np.float64)
         if self._store is None:
@@ -130,7 +131,7 @@ class Bundle:
         if self.centre is not None:
             self.products[first:] = self.dot(self.centre, first)
         new = np.arange(first, last)
-        useless = (self._gram[new, new] == 0.0) & (offsets <= 0.0)
+        useless = (self._gram[new, new] == 0.0) & (offsets <= 0.0) & slack
         useless |= self._copies(new)
         if useless.any():
             self.drop(new[useless])
@@ -252,6 +253,13 @@ class Bundle:
     def copy(self):
         """An independent bundle with the same planes, without a centre."""
         return self._from_arrays(self._arrays(), self._header())
+
+    def __getstate__(self):
+        # the compiled store holds no Python state of its own; its arrays are what `save` writes
+        return {"arrays": self._arrays(), "header": self._header()}
+
+    def __setstate__(self, state):
+        self.__dict__.update(self._from_arrays(**state).__dict__)
 
     def _header(self):
         return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}

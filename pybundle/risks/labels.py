@@ -27,11 +27,11 @@ def integer_labels(y, n_examples, remedy):
 
 def class_labels(y, n_examples, n_classes=None):
     """Labels 0..K-1 as int32, and K >= 2."""
-    labels = integer_labels(y, n_examples, "use pb.MulticlassSVM for string labels, or encode them as 0..K-1")
+    labels = integer_labels(y, n_examples, "encode the labels as 0..K-1 (np.unique(y, return_inverse=True))")
     if labels.min() < 0:
         i = int(labels.argmin())
         raise ParameterError(f"y must hold labels 0..K-1, got {labels[i]} at index {i}; encode the labels as "
-                             "0..K-1 (np.unique(y, return_inverse=True)) or use pb.BinaryHinge for -1/+1")
+                             "0..K-1 (np.unique(y, return_inverse=True)) or use pb.risks.BinaryHinge for -1/+1")
     largest = int(labels.max())
     if n_classes is None:
         n_classes = largest + 1

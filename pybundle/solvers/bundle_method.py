@@ -109,20 +109,23 @@ class BundleMethod:
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Evaluates the risk at `w0`, or takes over the state of another run without any oracle call."""
+        """Evaluates the risk at `w0`, projected on the feasible set, or takes over another run without an oracle call."""
         risk = self.risk
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
             self.bundle = state.bundle.copy()
-            self.observe(state.w, state.risk_value)
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
-            self.policy.resume(self, state)
+            if self.objective.contains(state.w):
+                self.observe(state.w, state.risk_value)
+                self.policy.resume(self, state)
+            else:
+                self.append(self.policy.start(self, self.objective.project(state.w)))
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = Master(self.bundle, self.slack)
         self._limit_memory()
         flat = np.isfinite(risk.lower_bounds) & (np.asarray(risk.lower_bounds) != 0.0)
-        self.append(self.policy.start(self, state.w if state is not None else w0))
+        self.append(self.policy.start(self, self.objective.project(state.w if state is not None else w0)))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             lows = np.where(flat, risk.lower_bounds, -np.inf)
             self.bundle.append_flat(lows)
@@ -208,19 +211,27 @@ class BundleMethod:
         check_planes(planes, self.risk)
         if self.w is None or self.best_values is None:
             return
-        above = planes.offsets + planes.dot(self.w) - self.best_values
-        scale = np.abs(planes.offsets) + np.abs(self.best_values) + np.abs(planes.values)
+        products = planes.dot(self.w)
+        above = planes.offsets + products - self.best_values
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
-    def check_model(self, solution, values, centre_products=None):
-        """Refuses a risk whose value at the candidate lies below planes that it gave before."""
-        products = solution.products(centre_products)
-        model = self.bundle.model(products, self.slack)
+    def check_model(self, solution, w, values, centre_products=None):
+        """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
+        def excess(products):
+            return self.bundle.model(products, self.slack) - values
+
         largest = np.zeros(len(values))
         np.maximum.at(largest, self.bundle.parts, np.abs(self.bundle.offsets))
-        refuse_above(model - values, largest + np.abs(values), self.rounding, "a stored plane", "the new point")
+        scale = largest + np.abs(values)
+        if (excess(solution.products(centre_products)) <= self.rounding * scale).all():
+            return
+        # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
+        products = self.bundle.dot(w)
+        np.maximum.at(largest, self.bundle.parts, np.abs(products))
+        refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
 
     def observe(self, w, risk_value, values=None):
         """Takes w as best point if it is better; gives `F(w)`."""
@@ -252,7 +263,7 @@ class BundleMethod:
         """Stores planes, under the memory limit."""
         if self.max_planes is not None:
             self.bundle.shrink_to(self.max_planes - self.risk.n_parts)
-        self.bundle.append(planes)
+        self.bundle.append(planes, self.slack)
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
     def record(self, value):

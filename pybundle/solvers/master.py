@@ -55,6 +55,8 @@ class Master:
         bundle, s = self.bundle, lam + 2.0 * alpha
         f = bundle.offsets if alpha == 0.0 else bundle.offsets + (2.0 * alpha / s) * centre_products
         x = np.array(bundle.beta if beta is None else beta)
+        if len(x) == 0:             # nothing but the zero planes, which need no multiplier
+            return MasterSolution(x, np.empty(0), alpha, lam, 0.0)
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), bundle.parts, self.slack, x, scale=1.0 / s, tol=tol)
         return MasterSolution(x, record.h, alpha, lam, record.gap)
 

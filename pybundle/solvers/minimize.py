@@ -133,19 +133,17 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
     try:
         with single_threaded_blas():
-            result = drive(run, w0, state, rules, report)
+            return drive(run, w0, state, rules, report, factor)
     finally:
         if executor is None:
             pool.close()
-    if scale == "mean":
-        result.fun, result.lower_bound = result.fun * factor, result.lower_bound * factor
-        for name in ("primal", "best_primal", "lower_bound"):
-            result.history[name] *= factor
-    return result
 
 
-def drive(run, w0, state, rules, report=None):
-    """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way."""
+def drive(run, w0, state, rules, report=None, factor=1.0):
+    """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
+
+    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`.
+    """
     status = None
     try:
         run.start(w0, state)
@@ -158,13 +156,14 @@ def drive(run, w0, state, rules, report=None):
                 report(progress)
             reason = first_reason(rules, progress)
             status = reason if status is None else status
+        result = run.finish(status)
     except KeyboardInterrupt:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
             raise
-        status = Status.INTERRUPTED
+        result = run.finish(Status.INTERRUPTED)
     except Exception as error:
         if run.w is not None:
-            result = run.finish(Status.FAILED)
+            result = _scaled(run.finish(Status.FAILED), factor)
             if isinstance(error, BundleError):
                 error.result = result
             else:
@@ -172,9 +171,16 @@ def drive(run, w0, state, rules, report=None):
                                f"lower bound {result.lower_bound:.6g}")
                 error.result = result
         raise
-    result = run.finish(status)
     if report is not None:
         report(run.progress(), final=True)
+    return _scaled(result, factor)
+
+
+def _scaled(result, factor):
+    """The result with objective and bounds times `factor`, in place."""
+    result.fun, result.lower_bound = result.fun * factor, result.lower_bound * factor
+    for name in ("primal", "best_primal", "lower_bound"):
+        result.history[name] *= factor
     return result
 
 
@@ -192,10 +198,10 @@ def _as_risk(risk, w0):
         raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
-    answers = [risk(w0.copy())]          # says how many parts there are; the run starts with this very call
+    answers = [risk(w0.copy())]          # says how many parts there are; most runs start with this very call
 
     def replayed(w):
-        return answers.pop() if answers else risk(w)
+        return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
     shape = np.shape(answers[0][0]) if isinstance(answers[0], (tuple, list)) and len(answers[0]) == 2 else ()
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 

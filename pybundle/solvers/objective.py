@@ -37,6 +37,10 @@ class L2:
         """Every w is feasible."""
         return True
 
+    def project(self, w):
+        """w itself."""
+        return w
+
 
 @dataclass(frozen=True)
 class Ball:
@@ -60,3 +64,7 @@ class Ball:
     def contains(self, w):
         """Whether w lies in the ball, up to rounding."""
         return float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+
+    def project(self, w):
+        """The point of the ball nearest to w."""
+        return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))

@@ -43,7 +43,9 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     for k in sorted(range(len(lams)), key=lambda k: -lams[k]):
         warm = {}
         if previous is not None:
-            warm = {"warm_start": previous} if reuse == "planes" else {"w0": previous.x}
+            warm = {"w0": previous.x}
+            if reuse == "planes":
+                warm["warm_start"] = previous
         elif w0 is not None:
             warm = {"w0": w0}
         result = minimize(risk, lam=lams[k], method=method, **warm, **options)

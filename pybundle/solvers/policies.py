@@ -44,7 +44,7 @@ class LastIterate:
         planes = loop.evaluate(w)
         in_ball = isinstance(loop.objective, Ball)
         if not in_ball:                     # in a ball w may have been scaled, and the model was not solved at w
-            loop.check_model(solution, planes.values)
+            loop.check_model(solution, w, planes.values)
         fun = loop.observe(w, float(planes.values.sum()), planes.values)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
         return [planes], fun, loop.settings.gap.holds(loop.fun if in_ball else fun, bound)
@@ -131,7 +131,7 @@ class Centred:
         lam, alpha = loop.objective.lam, solution.alpha
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
         planes = loop.evaluate(w)
-        loop.check_model(solution, planes.values, loop.bundle.products)
+        loop.check_model(solution, w, planes.values, loop.bundle.products)
         return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
 
     def move(self, loop, solution, w, fun):

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.plane import Planes
-
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
 
@@ -54,7 +52,7 @@ class StochasticSubgradient:
         loop.trace.n_passes += 1
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
-        self._check(harvest, loop)
+        loop.check(harvest, self._w)           # must lie below the risk at the best point like all others
         loop.append(planes)
         loop.append(harvest)
         with loop.trace.clock.phase("qp"):
@@ -64,11 +62,6 @@ class StochasticSubgradient:
         """The epoch is done; report where it ended."""
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
         return [], self._fun, loop.settings.gap.holds(self._fun, bound)
-
-    @staticmethod
-    def _check(harvest: Planes, loop):
-        """Harvested planes must lie below the risk at the best point like all others."""
-        loop.check(harvest._replace(values=loop.best_values), loop.w)
 
     def _tune(self, loop):
         """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""

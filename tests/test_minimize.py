@@ -152,8 +152,8 @@ def test_dense_and_csr_give_the_same_result(method):
     X, y = blobs(n=300, d=20)
     X = np.round(64.0 * X) / 64.0
     X[np.abs(X) < 0.7] = 0.0
-    results = [pb.minimize(pb.risks.MulticlassHinge(data, y, n_parts=4), lam=1.0, method=method, tol=1e-3, random_state=1)
-               for data in (X, sp.csr_array(X), X.astype(np.float32))]
+    risks = [pb.risks.MulticlassHinge(data, y, n_parts=4) for data in (X, sp.csr_array(X), X.astype(np.float32))]
+    results = [pb.minimize(risk, lam=1.0, method=method, tol=1e-3, random_state=1) for risk in risks]
     assert results[1].fun == pytest.approx(results[0].fun, rel=1e-9)
     assert results[1].lower_bound == pytest.approx(results[0].lower_bound, rel=1e-9)
     if method in ("bmrm", "prox-bmrm"):        # the others work with float32 scores
@@ -163,7 +163,8 @@ def test_dense_and_csr_give_the_same_result(method):
 @pytest.mark.parametrize("method", ["bmrm", "oca", "sgd"])
 def test_threads_give_the_same_bits(method):
     risk = multiclass(n=20000, d=7, dtype=np.float32)
-    one, two = (pb.minimize(risk, lam=5.0, method=method, max_iter=12, tol=1e-4, n_jobs=k, random_state=3) for k in (1, 2))
+    one, two = (pb.minimize(risk, lam=5.0, method=method, max_iter=12, tol=1e-4, n_jobs=k, random_state=3)
+                for k in (1, 2))
     np.testing.assert_array_equal(one.x, two.x)
     assert one.fun == two.fun and one.lower_bound == two.lower_bound
 

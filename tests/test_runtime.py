@@ -20,8 +20,8 @@ def progress(fun=10.0, lower=9.0, n_iter=1):
     return Progress(np.zeros(1), fun, lower, n_iter, 1.0, 1, {})
 
 
-@pytest.mark.parametrize(("fun", "lower", "gap"), [(10.0, 9.0, 0.1), (0.0, 0.0, 0.0), (-5.0, -6.0, 0.2), (1.0, 2.0, 0.0),
-                                                   (0.0, -1.0, np.inf)])
+@pytest.mark.parametrize(("fun", "lower", "gap"), [
+    (10.0, 9.0, 0.1), (0.0, 0.0, 0.0), (-5.0, -6.0, 0.2), (1.0, 2.0, 0.0), (0.0, -1.0, np.inf)])
 def test_relative_gap(fun, lower, gap):
     assert relative_gap(fun, lower) == pytest.approx(gap)
 
@@ -68,7 +68,8 @@ def test_rounding_errors_count_against_the_bound():
     phi = np.array([3.0, 4.0])
     exact = LowerBound.from_aggregate(L2(1.0), 1.0, phi).value
     for error in (1e-9, 1e-3):
-        worst = min(L2(1.0).lower_bound(1.0, phi + error * np.array([np.cos(a), np.sin(a)])) for a in np.linspace(0, 6.3, 99))
+        shifts = [error * np.array([np.cos(a), np.sin(a)]) for a in np.linspace(0.0, 6.3, 99)]
+        worst = min(L2(1.0).lower_bound(1.0, phi + shift) for shift in shifts)
         assert LowerBound.from_aggregate(L2(1.0), 1.0, phi, error).value <= worst < exact
     beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
     assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(1e-8 + 2 * UNIT * 3.0)

@@ -47,13 +47,13 @@ cdef class DensePlanes:
         self.count = need
 
     def inner(self, Py_ssize_t first):
-        """`A @ A[first:].T`, shape (len, len - first): one GEMM of `2 dim len (len - first)` flops."""
-        out = np.empty((self.count, self.count - first))
+        """`A[first:] @ A.T`, shape (len - first, len): one GEMM of `2 dim len (len - first)` flops."""
+        out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
         if first < self.count:
             with nogil:
-                _blas.gemm_nt(<int>self.count, <int>(self.count - first), <int>self.dim, &self.view[0, 0],
-                              <int>self.dim, &self.view[first, 0], <int>self.dim, &C[0, 0], <int>C.shape[1])
+                _blas.gemm_nt(<int>(self.count - first), <int>self.count, <int>self.dim, &self.view[first, 0],
+                              <int>self.dim, &self.view[0, 0], <int>self.dim, &C[0, 0], <int>self.count)
         return out
 
     def combine(self, const double[::1] weights):

@@ -59,9 +59,9 @@ cdef class SparsePlanes:
         self.count, self.used = need, end
 
     def inner(self, Py_ssize_t first):
-        """`A @ A[first:].T`, shape (len, len - first), by scattering LANES new rows at a time."""
+        """`A[first:] @ A.T`, shape (len - first, len), by scattering LANES new rows at a time."""
         cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
-        out = np.zeros((self.count, n_new))
+        out = np.zeros((n_new, self.count))
         cdef double[:, ::1] C = out
         cdef double[:, ::1] scatter = np.zeros((self.dim, LANES)) if n_new else np.zeros((1, LANES))
         cdef Py_ssize_t[::1] start = self._start, length = self._length
@@ -84,7 +84,7 @@ cdef class SparsePlanes:
                         for lane in range(LANES):
                             sums[lane] += value * scatter[indices[e], lane]
                     for lane in range(lanes):
-                        C[j, block + lane] = sums[lane]
+                        C[block + lane, j] = sums[lane]
                 for lane in range(lanes):
                     j = first + block + lane
                     for e in range(start[j], start[j] + length[j]):

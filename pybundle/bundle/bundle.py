@@ -124,8 +124,8 @@ class Bundle:
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
         inner = self._store.inner(first)
-        self._gram[:last, first:last] = inner
-        self._gram[first:last, :first] = inner[:first].T
+        self._gram[first:last, :last] = inner
+        self._gram[:first, first:last] = inner[:, :first].T
         self.n_planes = last
         if self.centre is not None:
             self.products[first:] = self.dot(self.centre, first)

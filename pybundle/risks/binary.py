@@ -13,7 +13,7 @@ from .linear import LinearRisk
 class _Binary(LinearRisk):
     """One score for each example, labels -1/+1; the loss is `_loss` of the pass engine."""
 
-    _loss = None
+    _loss: int | None = None
     n_classes = 2
 
     def __init__(self, X, y, n_parts=None, *, sample_weight=None, scale=1.0, bias=None, partition="strided",

@@ -46,10 +46,9 @@ def least_alpha(solve, double lam, double radius, double start, const double[::1
     if step_norm(lam, 0.0, plain.beta, plain.h, products, centre_norm2) <= radius:
         return 0.0, plain, plain
     cdef double alpha = max(start, 1.0)
-    cdef int trial
     solution = solve(alpha)
     if step_norm(lam, alpha, solution.beta, solution.h, products, centre_norm2) > radius:
-        for trial in range(max_doublings):
+        for _ in range(max_doublings):
             alpha *= 2.0
             solution = solve(alpha)
             if step_norm(lam, alpha, solution.beta, solution.h, products, centre_norm2) <= radius:

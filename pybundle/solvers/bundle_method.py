@@ -25,7 +25,6 @@ from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress, relative_gap
 from .master import Master
 
-
 STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
 
 
@@ -302,5 +301,5 @@ def refuse_above(excess, scale, rounding, what, where):
     bad = np.flatnonzero(excess > rounding * scale + 1e-300)
     if len(bad):
         p = int(bad[0])
-        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk at "
-                          f"{where}; the risk must be convex and its slopes subgradients (see pb.check_oracle)")
+        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk "
+                          f"at {where}; the risk must be convex and its slopes subgradients")

@@ -230,7 +230,8 @@ def _grouped(risk, n_parts, default, pool, gap):
         n_parts = check_integer("n_parts", n_parts, low=1)
     if not hasattr(risk, "derive"):
         if n_parts not in (None, risk.n_parts):
-            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, got {n_parts}")
+            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "
+                                 f"got {n_parts}")
         return risk
     if n_parts is None and not risk.n_parts_given:
         n_parts = min(default, max(1, risk.n_examples))

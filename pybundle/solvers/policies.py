@@ -84,7 +84,8 @@ class LineSearch:
         step = w - best
         with loop.trace.clock.phase("oracle"):
             scores = loop.risk.scores(w)
-            t, risk_value = loop.risk.line_search(self.scores, scores, lam * float(best @ step), lam * float(step @ step))
+            t, risk_value = loop.risk.line_search(
+                self.scores, scores, lam * float(best @ step), lam * float(step @ step))
             moved = loop.risk.combine(self.scores, scores, t)
             planes = loop.risk.planes_at(loop.risk.combine(moved, scores, self.mu))
         loop.trace.n_passes += 1

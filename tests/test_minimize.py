@@ -139,7 +139,9 @@ def test_memory_limit_too_small_is_refused():
 def test_mean_scale_is_converted_once_at_the_border():
     risk, n = multiclass(n_parts=2), 60
     total = pb.minimize(risk, lam=3.0, tol=1e-6)
-    mean = pb.minimize(risk, lam=3.0 / n, tol=1e-6, scale="mean")
+    seen = []
+    mean = pb.minimize(risk, lam=3.0 / n, tol=1e-6, scale="mean", callback=lambda p: seen.append(p.fun))
+    np.testing.assert_allclose(seen, mean.history["best_primal"])
     np.testing.assert_array_equal(total.x, mean.x)
     assert mean.fun == pytest.approx(total.fun / n, rel=1e-14)
     assert mean.lower_bound == pytest.approx(total.lower_bound / n, rel=1e-14)
@@ -158,6 +160,18 @@ def test_dense_and_csr_give_the_same_result(method):
     assert results[1].lower_bound == pytest.approx(results[0].lower_bound, rel=1e-9)
     if method in ("bmrm", "prox-bmrm"):        # the others work with float32 scores
         assert results[2].fun == pytest.approx(results[0].fun, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "oca", "auto"])
+@pytest.mark.parametrize("n_classes", [2, 5, 37])
+def test_dense_and_csr_float32_give_the_same_bits(method, n_classes):
+    X, y = blobs(n=400, d=37, n_classes=n_classes, dtype=np.float32)
+    X = (np.round(64.0 * X) / 64.0).astype(np.float32)
+    X[np.abs(X) < 0.7] = 0.0
+    dense, csr = (pb.minimize(pb.risks.MulticlassHinge(data, y), lam=0.1, method=method, max_iter=15, tol=1e-3)
+                  for data in (X, sp.csr_array(X)))
+    np.testing.assert_array_equal(dense.x, csr.x)
+    assert (dense.fun, dense.lower_bound) == (csr.fun, csr.lower_bound)
 
 
 @pytest.mark.parametrize("method", ["bmrm", "oca", "sgd"])

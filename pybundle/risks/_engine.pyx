@@ -179,7 +179,7 @@ cdef class Engine:
             precision = "float64"
         packed.precision = precision
         if self.kind >= PB_CSR32:
-            columns = 1 if self.n_scores == 1 else (self.n_scores + 7) // 8 * 8
+            columns = 1 if self.n_scores == 1 else (self.n_scores + 15) // 16 * 16
             W64 = aligned((d, columns), np.float64)
             W64[:, :self.n_scores] = features.T
         else:

@@ -1,38 +1,60 @@
-/* Template: CSR rows with values of PB_X; scores in float64 against W' (d, ldw), classes contiguous and padded
- * to whole vectors, so that one non-zero costs K / LANES multiply-adds. Needs PB_X, PB_PAIR; undefines them. */
+/* Template: CSR rows with values of PB_X and scores of PB_S against W' (d, ldw), classes contiguous and padded to
+ * whole vectors, so that one non-zero costs K / LANES multiply-adds. Needs PB_X, PB_S, PB_PAIR; PB_SUMS adds the
+ * accumulation of rows. Undefines them.
+ *
+ * Column j is summed in lane j % LANES and the lanes in the order of the dense kernel. An entry 0 changes no sum,
+ * so both storages give the same scores to the last bit, hence the same labels, planes and runs. */
 
 #define FN(name) PB_CAT(name, PB_PAIR, PB_ISA)
 #define INLINE PB_TARGET PB_INLINE
 
 #if PB_VECTORS
-#define LANES (PB_BYTES / 8)
-typedef double FN(vec) __attribute__((vector_size(PB_BYTES), aligned(8), may_alias));
+#define LANES ((int)(PB_BYTES / sizeof(PB_S)))
+typedef PB_S FN(vec) __attribute__((vector_size(PB_BYTES), aligned(sizeof(PB_S)), may_alias));
 #else
 #define LANES 1
-typedef double FN(vec);
+typedef PB_S FN(vec);
 #endif
 
-INLINE void FN(tile)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const double *W, ptrdiff_t ldw, double *out,
+INLINE void FN(tile)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W, ptrdiff_t ldw, PB_S *out,
                      const int NV)
 {
-    FN(vec) acc[4];
-    for (int q = 0; q < NV; q++)
-        acc[q] = (FN(vec)){0};
-    for (ptrdiff_t e = 0; e < nnz; e++) {
-        const double v = x[e];
-        const double *w = W + index[e] * ldw;
+    FN(vec) acc[LANES][4];
+    for (int l = 0; l < LANES; l++)
         for (int q = 0; q < NV; q++)
-            acc[q] += v * *(const FN(vec) *)(w + q * LANES);
+            acc[l][q] = (FN(vec)){0};
+    for (ptrdiff_t e = 0; e < nnz; e++) {
+        const PB_S v = (PB_S)x[e];
+        const PB_S *w = W + index[e] * ldw;
+        FN(vec) *sum = acc[index[e] % LANES];
+        for (int q = 0; q < NV; q++)
+            sum[q] += v * *(const FN(vec) *)(w + q * LANES);
     }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            for (int q = 0; q < NV; q++)
+                acc[l][q] += acc[l + half][q];
     for (int q = 0; q < NV; q++)
-        *(FN(vec) *)(out + q * LANES) = acc[q];
+        *(FN(vec) *)(out + q * LANES) = acc[0][q];
+}
+
+INLINE PB_S FN(single)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W)
+{
+    PB_S acc[LANES];
+    memset(acc, 0, sizeof acc);
+    for (ptrdiff_t e = 0; e < nnz; e++)
+        acc[index[e] % LANES] += (PB_S)x[e] * W[index[e]];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            acc[l] += acc[l + half];
+    return acc[0];
 }
 
 PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
                                 ptrdiff_t ldw, int K, void *scores)
 {
-    const double *W = (const double *)weights;
-    double *S = (double *)scores, out[32];
+    const PB_S *W = (const PB_S *)weights;
+    PB_S *S = (PB_S *)scores, out[4 * LANES];
     for (int r = 0; r < n; r++) {
         const int64_t start = X->indptr[rows[r]];
         const ptrdiff_t nnz = (ptrdiff_t)(X->indptr[rows[r] + 1] - start);
@@ -43,10 +65,7 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
             PB_PREFETCH(X->indices + X->indptr[rows[r + 1]]);
         }
         if (ldw == 1) {
-            double s = 0.0;
-            for (ptrdiff_t e = 0; e < nnz; e++)
-                s += x[e] * W[index[e]];
-            S[r] = s;
+            S[r] = FN(single)(x, index, nnz, W);
             continue;
         }
         for (int k = 0; k < K; k += 4 * LANES) {
@@ -63,6 +82,7 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
     }
 }
 
+#ifdef PB_SUMS
 PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a)
 {
     for (int e = 0; e < n; e++) {
@@ -75,9 +95,12 @@ PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, 
             sum[index[q]] += c * x[q];
     }
 }
+#endif
 
 #undef FN
 #undef INLINE
 #undef LANES
 #undef PB_X
+#undef PB_S
 #undef PB_PAIR
+#undef PB_SUMS

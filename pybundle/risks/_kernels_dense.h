@@ -23,12 +23,25 @@ INLINE FN(vec) FN(load)(const PB_X *p)
 #endif
 }
 
+typedef PB_S FN(vec32) __attribute__((vector_size(32), may_alias));
+typedef PB_S FN(vec16) __attribute__((vector_size(16), may_alias));
+
+/* Upper half onto lower half until one is left: the order of the CSR kernel. */
 INLINE PB_S FN(sum)(FN(vec) v)
 {
-    PB_S total = 0;
-    for (int l = 0; l < LANES; l++)
-        total += v[l];
-    return total;
+#if PB_BYTES == 64
+    const union { FN(vec) whole; FN(vec32) part[2]; } a = {v};
+    const FN(vec32) v32 = a.part[0] + a.part[1];
+#elif PB_BYTES == 32
+    const FN(vec32) v32 = (FN(vec32))v;
+#endif
+#if PB_BYTES >= 32
+    const union { FN(vec32) whole; FN(vec16) part[2]; } b = {v32};
+    const FN(vec16) v16 = b.part[0] + b.part[1];
+#else
+    const FN(vec16) v16 = (FN(vec16))v;
+#endif
+    return sizeof(PB_S) == 4 ? (v16[0] + v16[2 % (16 / sizeof(PB_S))]) + (v16[1] + v16[3 % (16 / sizeof(PB_S))]) : v16[0] + v16[1];
 }
 #else
 #define LANES 1

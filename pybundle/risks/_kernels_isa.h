@@ -35,10 +35,18 @@
 #include "_kernels_dense.h"
 
 #define PB_X float
-#define PB_PAIR csr32
+#define PB_S float
+#define PB_PAIR csr32f32
+#include "_kernels_csr.h"
+#define PB_X float
+#define PB_S double
+#define PB_PAIR csr32f64
+#define PB_SUMS
 #include "_kernels_csr.h"
 #define PB_X double
-#define PB_PAIR csr64
+#define PB_S double
+#define PB_PAIR csr64f64
+#define PB_SUMS
 #include "_kernels_csr.h"
 
 #define PB_NAME(name, pair) PB_CAT(name, pair, PB_ISA)
@@ -46,11 +54,11 @@
 static const pb_kernels PB_CAT(pb, kernels, PB_ISA) = {
     PB_BYTES == 64 ? "avx512" : PB_BYTES == 32 ? "avx2" : "baseline",
     PB_VECTORS ? PB_BYTES / 4 : 1,
-    { PB_NAME(score, f32f32), NULL, PB_NAME(score, u8f32), NULL, NULL },
-    { PB_NAME(score, f32f64), PB_NAME(score, f64f64), PB_NAME(score, u8f64), PB_NAME(score, csr32),
-      PB_NAME(score, csr64) },
+    { PB_NAME(score, f32f32), NULL, PB_NAME(score, u8f32), PB_NAME(score, csr32f32), NULL },
+    { PB_NAME(score, f32f64), PB_NAME(score, f64f64), PB_NAME(score, u8f64), PB_NAME(score, csr32f64),
+      PB_NAME(score, csr64f64) },
     { PB_NAME(accumulate, f32f64), PB_NAME(accumulate, f64f64), PB_NAME(accumulate, u8f64),
-      PB_NAME(accumulate, csr32), PB_NAME(accumulate, csr64) },
+      PB_NAME(accumulate, csr32f64), PB_NAME(accumulate, csr64f64) },
     PB_NAME(top2, f32f32), PB_NAME(top2, f64f64),
 };
 

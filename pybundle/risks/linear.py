@@ -53,7 +53,7 @@ class LinearRisk:
         self._engine = Engine(self.examples.storage, y, weigh(sample_weight, self.n_examples), cost,
                               self.examples.norms, self.n_features, self.n_scores, loss, self.examples.scale,
                               self.examples.bias)
-        self._single = not self.examples.is_sparse and self.examples.X.dtype != np.float64
+        self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
         self.precision = self._check_precision(precision or ("float32" if self._single else "float64"))
         self._map = map
@@ -106,7 +106,7 @@ class LinearRisk:
         n_parts : int, optional
             None keeps the parts.
         precision : {"float32", "float64"}, optional
-            None keeps it. CSR and float64 data always score in float64.
+            None keeps it. float64 data always score in float64.
         executor : object with ``map(fn, items)``, optional
             Runs the shards; results must come in order. The numbers do not depend on it, to the last bit.
         """

@@ -6,7 +6,7 @@ A rule sees a `Progress` record only, never a solver.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .result import Status
 
@@ -80,14 +80,18 @@ class TimeLimit:
 
 
 class Callback:
-    """Asks the user: a true return value or StopIteration stops the run."""
+    """Asks the user: a true return value or StopIteration stops the run.
 
-    def __init__(self, function):
-        self.function = function
+    Values are multiplied by `scale` on the way out (1/n for the mean scale).
+    """
+
+    def __init__(self, function, scale=1.0):
+        self.function, self.scale = function, scale
 
     def __call__(self, progress):
+        told = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound)
         try:
-            stop = self.function(progress)
+            stop = self.function(told)
         except StopIteration:
             stop = True
         return Status.CALLBACK if stop else None

@@ -48,7 +48,7 @@ class Settings:
 
     gap: GapBelow
     stop: str = "certificate"
-    theta: float = 0.1
+    theta: float = 0.05
     max_idle: int | None = None
     memory_limit: int | None = None
 

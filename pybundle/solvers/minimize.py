@@ -57,7 +57,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Bytes for planes and their Gram matrix. Over it idle planes are dropped and active ones aggregated.
     callback : callable, optional
         `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
-        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds` (sum scale).
+        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds`.
     n_jobs : int, optional
         Threads for passes over the data; any number gives the same bits. -1: one per processor.
     executor : object, optional
@@ -74,7 +74,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         stop : {"certificate", "published"}
             The rule of the method's paper looks at the current iterate; default is best point against best bound.
         theta : float
-            Accuracy of the master as a share of the gap, default 0.1.
+            Accuracy of the master as a share of the gap, default 0.05 (0.02 with the published stop).
         max_idle : int
             Iterations after which a plane without weight is dropped, default 50 for one part and 10 for more.
         warm_start : Result or State
@@ -124,8 +124,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     if not hasattr(pool, "map"):
         raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
     risk = _grouped(risk, n_parts, default_parts, pool, settings.gap)
-    rules = _rules(max_iter, time_limit, callback, method)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
+    rules = _rules(max_iter, time_limit, callback, method, factor)
     report = Report(factor) if verbose else None
     w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
     warm = options.get("warm_start")
@@ -217,7 +217,7 @@ def _settings(tol, atol, memory_limit, options, n):
     if memory_limit is not None:
         memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
-    theta = check_number("theta", options.get("theta", 0.1 if stop == "certificate" else 0.02), low=0.0, strict=True,
+    theta = check_number("theta", options.get("theta", 0.05 if stop == "certificate" else 0.02), low=0.0, strict=True,
                          high=0.9)
     max_idle = options.get("max_idle")
     max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
@@ -239,13 +239,13 @@ def _grouped(risk, n_parts, default, pool, gap):
     return risk.derive(n_parts=n_parts, precision=precision, executor=pool)
 
 
-def _rules(max_iter, time_limit, callback, method):
+def _rules(max_iter, time_limit, callback, method, factor):
     default = 10 if method == "sgd" else 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:
         rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)))
     if callback is not None:
-        rules.append(Callback(callback))
+        rules.append(Callback(callback, factor))
     return rules
 
 

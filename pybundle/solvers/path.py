@@ -25,7 +25,7 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     Returns
     -------
     list of Result
-        In the order of `lams`; each has the field `lam`.
+        In the order of `lams`; each has the field `lam`. Only the one of the smallest lam keeps its `state`.
 
     Examples
     --------
@@ -46,7 +46,10 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
             warm = {"warm_start": previous} if reuse == "planes" else {"w0": previous.x}
         elif w0 is not None:
             warm = {"w0": w0}
-        previous = minimize(risk, lam=lams[k], method=method, **warm, **options)
+        result = minimize(risk, lam=lams[k], method=method, **warm, **options)
+        if previous is not None:
+            previous.state = None           # its planes live on in the new bundle
+        previous = result
         previous.lam = lams[k]
         results[k] = previous
     return results

@@ -15,13 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from ._alpha_search import least_alpha
+from .objective import Ball
 
 
 class LastIterate:
     """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
 
-    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate, where `F_t(w_t)` is taken from below
-    by the master's dual value.
+    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate (for CPA the best one), where
+    `F_t(w_t)` is taken from below by the master's dual value.
     """
 
     scores = None
@@ -41,11 +42,12 @@ class LastIterate:
     def advance(self, loop, solution, phi):
         w = loop.objective.point(phi, solution.lam)
         planes = loop.evaluate(w)
-        if not hasattr(loop.objective, "radius"):
+        in_ball = isinstance(loop.objective, Ball)
+        if not in_ball:                     # in a ball w may have been scaled, and the model was not solved at w
             loop.check_model(solution, planes.values)
         fun = loop.observe(w, float(planes.values.sum()), planes.values)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.settings.gap.holds(fun, bound)
+        return [planes], fun, loop.settings.gap.holds(loop.fun if in_ball else fun, bound)
 
 
 class LineSearch:

@@ -61,7 +61,7 @@ def plot_convergence(results, *, tol=None, title=None):
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("relative gap")
     if any(runs):
-        axes[0].legend()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     if title is not None:
         figure.suptitle(title)
     return figure

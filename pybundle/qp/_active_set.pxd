@@ -24,6 +24,7 @@ cdef class ActiveSet:
     cdef int* leaving               # (n,) places in the base
     cdef Py_ssize_t n_solves        # since `begin`
     cdef int caution                # how a face loses variables, see the module
+    cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
 
     cdef int reserve(self, Py_ssize_t n) except -1

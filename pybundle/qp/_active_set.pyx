@@ -21,6 +21,9 @@ cdef double NO_DESCENT = 1e-9
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
 
+# Violators admitted, as a share of the face: at first, and at most.
+cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
+
 # How a face loses variables: all negative ones at once, half of them at a time, or one by one.
 cdef enum:
     ALL, HALF, ONE
@@ -55,11 +58,12 @@ cdef class ActiveSet:
     cdef void begin(self) noexcept nogil:
         self.n_solves = 0
         self.caution = ALL
+        self.growth = GROWTH
         self.calm = 0
         self.calm_next = 2
 
     cdef int improve(self, Point point, double floor) except -1 nogil:
-        cdef int info = 1, _attempt
+        cdef int info = 1, n_held = 0, _attempt
         cdef double shift = SHIFT
         if self.face.n:
             self._recall_base(point)
@@ -74,8 +78,14 @@ cdef class ActiveSet:
                 self._admit(point, floor)
             info = self._extend(point)
             if info == 0:
+                n_held = self.face.n_held
                 info = self._find_target(point)
             if info == 0:
+                # Where nearly all that came in stay, the next ones come in larger numbers.
+                if 4 * (self.face.n_held - n_held) <= self.chosen.n:
+                    self.growth = min(2.0 * self.growth, MOST_GROWTH)
+                else:
+                    self.growth = GROWTH
                 return self._move(point)
             shift *= 100.0
             self.face.n = 0
@@ -121,8 +131,8 @@ cdef class ActiveSet:
                     self.face.release(i)
         self.chosen.n = 0
         self.chosen.add_support(point, True)
-        i = max(16, (self.face.n + self.chosen.n - self.face.n_held) // 3)
-        self.chosen.add_violators(point, i, floor)
+        i = <int>(self.growth * (self.face.n + self.chosen.n - self.face.n_held))
+        self.chosen.add_violators(point, max(16, i), floor)
 
     cdef void _admit_one(self, Point point, double floor) noexcept nogil:
         """The same with one violator, a held or a new one."""
@@ -180,8 +190,9 @@ cdef class ActiveSet:
             self.path[i] = self.x[i]
             if p < n_parts:
                 self.lack[p] -= self.x[i]
+        self.face.aim(self.rhs)
         while True:
-            info = self.face.solve(self.rhs, self.x, self.lack, self.step)
+            info = self.face.solve(self.x, self.lack, self.step)
             if info:
                 return info
             self.n_solves += 1

@@ -13,6 +13,7 @@ cdef class Face:
     cdef double* R                  # (row_capacity, stride): rows L^-1 E_p of the parts, then L^-1 e_d
     cdef double* M                  # (row_capacity, row_capacity): R R', lower triangle
     cdef double* F                  # (row_capacity, row_capacity): factor of M; scratch of `append`
+    cdef double* y                  # (capacity,) L^-1 rhs
     cdef double* z                  # (capacity,) scratch
     cdef double* t                  # (row_capacity,) scratch
     cdef int stride
@@ -36,7 +37,9 @@ cdef class Face:
     cdef void hold(self, const int* position, int k) noexcept nogil
     cdef void release_to(self, int k) noexcept nogil
     cdef void release(self, int position) noexcept nogil
+    # rhs (n,) of the solves that follow
+    cdef void aim(self, const double* rhs) noexcept nogil
     # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
-    cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil
+    cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil
     cdef void _correct(self, int rows, double* step) noexcept nogil
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil

@@ -24,8 +24,14 @@ import numpy as np
 
 from pybundle.core cimport _blas
 
+cdef extern from "_kernels.h" nogil:
+    void pb_gather(int n, const double* row, const int* index, const int* part, int p, double coupling,
+                   double* out)
+
 # Violations of a sum or of a zero: what calls for a correction, and what is given up.
 cdef double LOOSE = 1e-13, HOPELESS = 1e-9
+# Variables held at once: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
+cdef int FEW = 4, BLOCK = 16
 
 
 cdef class Face:
@@ -36,7 +42,7 @@ cdef class Face:
     cdef int reserve(self, int n, int n_parts) except -1:
         cdef int rows = n_parts + n, old = self.n, i
         cdef double[:, ::1] L, R, M, F
-        cdef double[::1] z, t
+        cdef double[::1] y, z, t
         cdef int[::1] index, part, row, held
         cdef bint wider = n > self.capacity
         if not wider and rows <= self.row_capacity:
@@ -49,6 +55,7 @@ cdef class Face:
         R = np.empty((rows, L.shape[1]))
         M = np.empty((rows, rows))
         F = np.empty((rows, rows))
+        y = np.empty(n)
         z = np.empty(n)
         t = np.empty(rows)
         index = np.empty(n, dtype=np.intc)
@@ -62,9 +69,10 @@ cdef class Face:
             memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
             memcpy(&M[i, 0], self.M + <Py_ssize_t>i * self.row_capacity, (i + 1) * sizeof(double))
             held[i] = self.held[i]
-        self._arrays = (L.base, R.base, M.base, F.base, z.base, t.base, index.base, part.base, row.base,
+        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, index.base, part.base, row.base,
                         held.base)
-        self.L, self.R, self.M, self.F, self.z, self.t = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0], &z[0], &t[0]
+        self.L, self.R, self.M, self.F = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0]
+        self.y, self.z, self.t = &y[0], &z[0], &t[0]
         self.index, self.part, self.row, self.held = &index[0], &part[0], &row[0], &held[0]
         self.capacity, self.row_capacity, self.stride = n, rows, <int>L.shape[1]
         return 0
@@ -83,7 +91,6 @@ cdef class Face:
                     int k) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, j, info, v, p
         cdef Py_ssize_t ld = self.stride
-        cdef const double* h
         cdef double* out
         cdef double* corner = self.L + n * ld + n
         for i in range(k):
@@ -94,13 +101,12 @@ cdef class Face:
             v = self.index[i]
             p = self.part[i]
             out = self.L + i * ld
-            h = H + v * ldh             # read for v >= 0 only
-            for j in range(i + 1):
-                out[j] = h[self.index[j]] if v >= 0 and self.index[j] >= 0 else 0.0
-            if p < self.n_parts:
+            if v >= 0:
+                pb_gather(i + 1, H + v * ldh, self.index, self.part, p,
+                          self.coupling if p < self.n_parts else 0.0, out)
+            else:
                 for j in range(i + 1):
-                    if self.part[j] == p:
-                        out[j] += self.coupling
+                    out[j] = self.coupling if self.part[j] == p else 0.0
             out[i] += self.shift
         if n:
             # L21 = K21 L11^-T,   L22 = chol(K22 - L21 L21')
@@ -126,8 +132,8 @@ cdef class Face:
         return 0
 
     cdef void hold(self, const int* position, int k) noexcept nogil:
-        cdef int first = self.n_parts + self.n_held, i, j, n = self.n
-        cdef Py_ssize_t ld = self.stride
+        cdef int first = self.n_parts + self.n_held, i, j, size, start = self.n, n = self.n
+        cdef Py_ssize_t ld = self.stride, d
         cdef double* new = self.R + first * ld
         for i in range(k):
             for j in range(n):
@@ -135,10 +141,23 @@ cdef class Face:
             new[i * ld + position[i]] = 1.0
             self.held[self.n_held + i] = position[i]
             self.row[position[i]] = self.n_held + i
-        _blas.trsm(n, k, self.L, self.stride, new, self.stride, False)
+        # L^-1 e_d is zero before d; a block of rows starts at its least d
+        i = 0
+        while i < k:
+            size = 1 if k <= FEW else min(BLOCK, k - i)
+            d = position[i]
+            for j in range(1, size):
+                d = min(d, position[i + j])
+            start = min(start, d)
+            if size == 1:
+                _blas.trsv(n - d, self.L + d * ld + d, self.stride, new + i * ld + d, False)
+            else:
+                _blas.trsm(n - d, size, self.L + d * ld + d, self.stride, new + i * ld + d, self.stride,
+                           False)
+            i += size
         self.n_held += k
         # M's new rows = new @ R.T
-        _blas.gemm_nt(k, first + k, n, new, self.stride, self.R, self.stride,
+        _blas.gemm_nt(k, first + k, n - start, new + start, self.stride, self.R + start, self.stride,
                       self.M + <Py_ssize_t>first * self.row_capacity, self.row_capacity)
 
     cdef void release_to(self, int k) noexcept nogil:
@@ -164,12 +183,15 @@ cdef class Face:
         for j in range(a + 1, b):
             self.M[j * ldm + a] = self.M[b * ldm + j]
 
-    cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil:
+    cdef void aim(self, const double* rhs) noexcept nogil:
+        memcpy(self.y, rhs, self.n * sizeof(double))
+        _blas.trsv(self.n, self.L, self.stride, self.y, False)
+
+    cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, info
         cdef Py_ssize_t ldm = self.row_capacity
         cdef double miss
-        memcpy(step, rhs, n * sizeof(double))
-        _blas.trsv(n, self.L, self.stride, step, False)
+        memcpy(step, self.y, n * sizeof(double))
         for i in range(rows):
             memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
         info = _blas.potrf(rows, self.F, self.row_capacity) if rows else 0

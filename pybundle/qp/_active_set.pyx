@@ -162,8 +162,10 @@ cdef class ActiveSet:
         if k == 0:
             return 0
         if n + k > self.face.capacity or n_parts + n + k > self.face.row_capacity:
+            # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
+            j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
-                self.face.reserve(n + k, n_parts)
+                self.face.reserve(j, n_parts)
         for j in range(k):
             self.chosen.position[self.chosen.variable[j]] = n + j
             if self.chosen.variable[j] >= m:

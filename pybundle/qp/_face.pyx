@@ -44,12 +44,10 @@ cdef class Face:
         cdef double[:, ::1] L, R, M, F
         cdef double[::1] y, z, t
         cdef int[::1] index, part, row, held
-        cdef bint wider = n > self.capacity
-        if not wider and rows <= self.row_capacity:
+        if n <= self.capacity and rows <= self.row_capacity:
             return 0
         # Rows an odd number of cache lines apart: a power of two would put a column into one cache set.
         n = max(n, self.capacity)
-        n = min(n + n // 2 + 16, 2 * n) if wider and self.capacity else n
         rows = max(n_parts + n, self.row_capacity)
         L = np.empty((n, n // 16 * 16 + 24))
         R = np.empty((rows, L.shape[1]))
@@ -69,8 +67,8 @@ cdef class Face:
             memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
             memcpy(&M[i, 0], self.M + <Py_ssize_t>i * self.row_capacity, (i + 1) * sizeof(double))
             held[i] = self.held[i]
-        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, index.base, part.base, row.base,
-                        held.base)
+        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, index.base, part.base,
+                        row.base, held.base)
         self.L, self.R, self.M, self.F = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0]
         self.y, self.z, self.t = &y[0], &z[0], &t[0]
         self.index, self.part, self.row, self.held = &index[0], &part[0], &row[0], &held[0]

@@ -13,7 +13,7 @@ from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
 
 # Pairwise steps may use this share of the work of faces before they must be near the end.
-cdef double PAIRWISE_SHARE = 0.3
+cdef double PAIRWISE_SHARE = 0.1
 # Their convergence is foretold from one round, so badly: how far beyond that share it may point.
 cdef double PATIENCE = 2.0
 
@@ -64,7 +64,7 @@ cdef class WorkingSet:
             n = min(n + max(16.0, n / 3.0), <double>(q.m + q.n_parts))
             self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (q.n_parts + 20) / 5.0)
             self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, q.n_parts)
-            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + 10.0 * n, self.budget / self.step_work))
+            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + 2.0 * n, self.budget / self.step_work))
         else:
             # linear convergence assumed
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0

@@ -10,7 +10,6 @@ setting that does, with the setup of the solver counted. One thread; the median 
 solvers taking turns on a problem. Writes asv_benchmarks/results/qp_masters.md.
 """
 
-
 import os
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):

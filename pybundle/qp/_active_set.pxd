@@ -1,42 +1,44 @@
-# Minimiser of a simplex QP on a face: Cholesky factor of a base of variables, Schur complement for the rest.
+# Rounds of face steps: which variables a face has, and how it loses them.
+
+from pybundle.qp._face cimport Face
+from pybundle.qp._point cimport Point
+from pybundle.qp._selection cimport Selection
 
 
-cdef class Face:
-    """A base of `n` variables, of which some are held at zero, and the factor that moves to its minimiser.
+cdef class ActiveSet:
+    """The base of the current face, kept from round to round, and the candidate point on it."""
 
-    All pointers stay valid until `reserve`.
-    """
-
+    cdef Face face
+    cdef Selection chosen           # `position` is the place in the base
     cdef object _arrays             # owner of the memory below
-    cdef int capacity, row_capacity
-    cdef double* L                  # (capacity, stride): lower factor of H_BB + c E E' + shift I
-    cdef double* R                  # (row_capacity, stride): rows L^-1 E_p of the parts, then L^-1 e_d
-    cdef double* M                  # (row_capacity, row_capacity): R R', lower triangle
-    cdef double* F                  # (row_capacity, row_capacity): factor of M; scratch of `append`
-    cdef double* z                  # (capacity,) scratch
-    cdef double* t                  # (row_capacity,) scratch
-    cdef int stride
-    cdef int n                      # variables in the base
-    cdef int n_parts                # rows of R that stand for sums
-    cdef int n_held                 # rows of R that stand for variables held at zero
-    cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p: m may grow
-    cdef int* part                  # (capacity,) its part, n_parts where it has none
-    cdef int* row                   # (capacity,) its row among the held ones, -1 where it is free
-    cdef int* held                  # (row_capacity,) position in the base of each held variable
-    cdef double coupling, shift
+    cdef Py_ssize_t room            # variables and slacks that fit
+    cdef double* target             # (m + n_parts,) candidate point, then its slacks
+    cdef double* target_h           # (m,)
+    cdef double* x                  # (n,) the point on the base
+    cdef double* rhs                # (n,) -gradient / scale
+    cdef double* step               # (n,)
+    cdef double* path               # (n,) where the ratio test has come to
+    cdef double* ratio              # (n,) and a copy
+    cdef double* ratio_copy
+    cdef double* lack               # (n_parts,) 1 - sum
+    cdef int* leaving               # (n,) places in the base
+    cdef Py_ssize_t n_solves        # since `begin`
+    cdef int caution                # how a face loses variables, see the module
+    cdef double growth              # violators admitted, as a share of the face
+    cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
 
-    # Room for n variables and as many constraints as they can have; needs the GIL.
-    cdef int reserve(self, int n, int n_parts) except -1
-    # Empties the base. `coupling` is c above.
-    cdef void clear(self, int n_parts, double coupling, double shift) noexcept nogil
-    # Appends k variables (room must be there); 0, or the order of the first bad minor, the base as it was
-    cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
-                    int k) noexcept nogil
-    # Holds k variables of the base at zero / frees the last ones until n_held = k / frees one
-    cdef void hold(self, const int* position, int k) noexcept nogil
-    cdef void release_to(self, int k) noexcept nogil
-    cdef void release(self, int position) noexcept nogil
-    # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
-    cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil
-    cdef void _correct(self, int rows, double* step) noexcept nogil
-    cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil
+    cdef int reserve(self, Py_ssize_t n) except -1
+    # Forgets the factor
+    cdef void forget(self) noexcept nogil
+    cdef void begin(self) noexcept nogil
+    # One change of face, reduced costs above -floor counting as none; 0, or 1 where the factor failed or no
+    # descent was left
+    cdef int improve(self, Point point, double floor) except -1 nogil
+    cdef void _recall_base(self, Point point) noexcept nogil
+    cdef int _rebuild(self, Point point, double shift) except -1 nogil
+    cdef void _admit(self, Point point, double floor) noexcept nogil
+    cdef void _admit_one(self, Point point, double floor) noexcept nogil
+    cdef int _extend(self, Point point) except -1 nogil
+    cdef int _find_target(self, Point point) except -1 nogil
+    cdef int _leaving_early(self, int k) noexcept nogil
+    cdef int _move(self, Point point) noexcept nogil

@@ -1,221 +1,286 @@
-# cython: nonecheck=False
-# (the check needs the GIL for `self.x += 1`, and self is never None)
-"""Steps to the minimiser of a simplex QP on a face, with one factor for many faces.
+"""Rounds of face steps: admit variables, go towards the minimiser on their face.
 
-For a base B of variables, E the indicator of their parts, and multiples of 1 added inside each part (which
-change nothing while sums are kept, and make the matrix definite exactly when the reduced Hessian is),
-
-    K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H.
-
-The step s from x minimises 1/2 s'Ks - r's subject to C's = b, where the columns of C are those of E (sums
-kept) and unit vectors (variables held at zero):
-
-    R = C'L^-T,   R R' mu = R L^-1 r - b,   s = L^-T (L^-1 r - R' mu).
-
-So a variable that leaves the face costs one triangular solve, one that returns costs nothing, and a new one
-borders L: the factor is built once. This is the face step of Wolfe 1976 ("Finding the nearest point in a
-polytope") and of Kiwiel 1989 ("A dual method for certain positive semidefinite quadratic programming
-problems") with block changes. Because r is the residual at x, `shift` acts as a proximal term and leaves no
-error in the limit.
+The faces change in blocks: all variables that come out negative are held at zero, all held ones of negative
+reduced cost return, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
+an exact line search, so q never rises; where the result is no descent, variables leave one at a time by the
+ratio test of Wolfe 1976, which cannot fail.
 """
 
-from libc.math cimport fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import numpy as np
 
-from pybundle.core cimport _blas
+from pybundle.qp._face cimport Face
+from pybundle.qp._point cimport Point, Problem
+from pybundle.qp._selection cimport Selection, smallest
 
-# Violations of a sum or of a zero: what calls for a correction, and what is given up.
-cdef double LOOSE = 1e-13, HOPELESS = 1e-9
+# Diagonal shift relative to the mean diagonal; more only if the factor fails.
+cdef double SHIFT = 1e-12
+# Slope of a step, as a share of the gap, that counts as none.
+cdef double NO_DESCENT = 1e-9
+# A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
+cdef double CRUMB = 1e-15
+
+# Violators admitted, as a share of the face: at first, and at most.
+cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
+
+# How a face loses variables: all negative ones at once, half of them at a time, or one by one.
+cdef enum:
+    ALL, HALF, ONE
 
 
-cdef class Face:
+cdef class ActiveSet:
 
     def __cinit__(self):
-        self.capacity = self.row_capacity = self.n = self.n_parts = self.n_held = 0
+        self.face = Face()
+        self.chosen = Selection()
+        self.room = 0
 
-    cdef int reserve(self, int n, int n_parts) except -1:
-        cdef int rows = n_parts + n, old = self.n, i
-        cdef double[:, ::1] L, R, M, F
-        cdef double[::1] z, t
-        cdef int[::1] index, part, row, held
-        cdef bint wider = n > self.capacity
-        if not wider and rows <= self.row_capacity:
-            return 0
-        # Rows an odd number of cache lines apart: a power of two would put a column into one cache set.
-        n = max(n, self.capacity)
-        n = min(n + n // 2 + 16, 2 * n) if wider and self.capacity else n
-        rows = max(n_parts + n, self.row_capacity)
-        L = np.empty((n, n // 16 * 16 + 24))
-        R = np.empty((rows, L.shape[1]))
-        M = np.empty((rows, rows))
-        F = np.empty((rows, rows))
-        z = np.empty(n)
-        t = np.empty(rows)
-        index = np.empty(n, dtype=np.intc)
-        part = np.empty(n, dtype=np.intc)
-        row = np.empty(n, dtype=np.intc)
-        held = np.empty(rows, dtype=np.intc)
-        for i in range(old):
-            memcpy(&L[i, 0], self.L + <Py_ssize_t>i * self.stride, (i + 1) * sizeof(double))
-            index[i], part[i], row[i] = self.index[i], self.part[i], self.row[i]
-        for i in range(self.n_parts + self.n_held if self.capacity else 0):
-            memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
-            memcpy(&M[i, 0], self.M + <Py_ssize_t>i * self.row_capacity, (i + 1) * sizeof(double))
-            held[i] = self.held[i]
-        self._arrays = (L.base, R.base, M.base, F.base, z.base, t.base, index.base, part.base, row.base,
-                        held.base)
-        self.L, self.R, self.M, self.F, self.z, self.t = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0], &z[0], &t[0]
-        self.index, self.part, self.row, self.held = &index[0], &part[0], &row[0], &held[0]
-        self.capacity, self.row_capacity, self.stride = n, rows, <int>L.shape[1]
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        cdef double[:, ::1] reals
+        cdef int[::1] integers
+        self.chosen.reserve(n)
+        if n > self.room:
+            n = max(n, 2 * self.room)
+            reals = np.empty((9, n))
+            integers = np.empty(n, dtype=np.intc)
+            self._arrays = (reals.base, integers.base)
+            self.target, self.target_h = &reals[0, 0], &reals[1, 0]
+            self.x, self.rhs, self.step, self.path = &reals[2, 0], &reals[3, 0], &reals[4, 0], &reals[5, 0]
+            self.ratio, self.ratio_copy, self.lack = &reals[6, 0], &reals[7, 0], &reals[8, 0]
+            self.leaving = &integers[0]
+            self.room = n
         return 0
 
-    cdef void clear(self, int n_parts, double coupling, double shift) noexcept nogil:
+    cdef void forget(self) noexcept nogil:
+        self.face.n = self.face.n_held = 0
+
+    cdef void begin(self) noexcept nogil:
+        self.n_solves = 0
+        self.caution = ALL
+        self.growth = GROWTH
+        self.calm = 0
+        self.calm_next = 2
+
+    cdef int improve(self, Point point, double floor) except -1 nogil:
+        cdef int info = 1, n_held = 0, _attempt
+        cdef double shift = SHIFT
+        if self.face.n:
+            self._recall_base(point)
+            if 5 * self.face.n_held > self.face.n + 24:
+                self.face.n = 0
+        for _attempt in range(4):
+            if self.face.n == 0:
+                self._rebuild(point, shift)
+            if self.caution == ONE:
+                self._admit_one(point, floor)
+            else:
+                self._admit(point, floor)
+            info = self._extend(point)
+            if info == 0:
+                n_held = self.face.n_held
+                info = self._find_target(point)
+            if info == 0:
+                # Where nearly all that came in stay, the next ones come in larger numbers.
+                if 4 * (self.face.n_held - n_held) <= self.chosen.n:
+                    self.growth = min(2.0 * self.growth, MOST_GROWTH)
+                else:
+                    self.growth = GROWTH
+                return self._move(point)
+            shift *= 100.0
+            self.face.n = 0
+        return 1
+
+    # ------------------------------------------------------------------ the base
+
+    cdef void _recall_base(self, Point point) noexcept nogil:
         cdef int i, j
-        self.n = self.n_held = 0
-        self.n_parts = n_parts
-        self.coupling = coupling
-        self.shift = shift
-        for i in range(n_parts):
-            for j in range(i + 1):
-                self.M[<Py_ssize_t>i * self.row_capacity + j] = 0.0
+        self.chosen.clear(point)
+        for i in range(self.face.n):
+            j = self.face.index[i]
+            self.chosen.position[j if j >= 0 else point.problem.m - 1 - j] = i
 
-    cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
-                    int k) noexcept nogil:
-        cdef int n = self.n, rows = self.n_parts + self.n_held, i, j, info, v, p
-        cdef Py_ssize_t ld = self.stride
-        cdef const double* h
-        cdef double* out
-        cdef double* corner = self.L + n * ld + n
-        for i in range(k):
-            self.index[n + i] = index[i]
-            self.part[n + i] = part[i]
-            self.row[n + i] = -1
-        for i in range(n, n + k):
-            v = self.index[i]
-            p = self.part[i]
-            out = self.L + i * ld
-            h = H + v * ldh             # read for v >= 0 only
-            for j in range(i + 1):
-                out[j] = h[self.index[j]] if v >= 0 and self.index[j] >= 0 else 0.0
-            if p < self.n_parts:
-                for j in range(i + 1):
-                    if self.part[j] == p:
-                        out[j] += self.coupling
-            out[i] += self.shift
-        if n:
-            # L21 = K21 L11^-T,   L22 = chol(K22 - L21 L21')
-            _blas.trsm(n, k, self.L, self.stride, self.L + n * ld, self.stride, False)
-            _blas.syrk(k, n, -1.0, self.L + n * ld, self.stride, corner, self.stride)
-        info = _blas.potrf(k, corner, self.stride)
-        if info:
-            return info
-        # the new columns of R: (C_2' - R_1 L21') L22^-T
-        if n and rows:
-            _blas.gemm_nt(rows, k, n, self.R, self.stride, self.L + n * ld, self.stride,
-                          self.R + n, self.stride)
-        for i in range(rows):
-            out = self.R + i * ld + n
-            for j in range(k):
-                out[j] = -out[j] if n else 0.0
-                if i < self.n_parts and self.part[n + j] == i:
-                    out[j] += 1.0
-        if rows:
-            _blas.trsm(k, rows, corner, self.stride, self.R + n, self.stride, False)
-            _blas.syrk(rows, k, 1.0, self.R + n, self.stride, self.M, self.row_capacity)
-        self.n = n + k
+    cdef int _rebuild(self, Point point, double shift) except -1 nogil:
+        """Empties the base; mean diagonal of H as coupling."""
+        cdef Problem* q = &point.problem
+        cdef int j
+        cdef double total = 0.0
+        for j in range(q.m):
+            total += q.H[j * q.ldh + j]
+        total /= q.m
+        if not total > 0.0:
+            total = 1.0
+        if self.face.capacity == 0 or self.face.row_capacity < q.n_parts + self.face.capacity:
+            with gil:
+                self.face.reserve(max(min(400, q.m) + q.n_parts, self.face.capacity), q.n_parts)
+        self.face.clear(q.n_parts, total, shift * total)
+        self.chosen.clear(point)
         return 0
 
-    cdef void hold(self, const int* position, int k) noexcept nogil:
-        cdef int first = self.n_parts + self.n_held, i, j, n = self.n
-        cdef Py_ssize_t ld = self.stride
-        cdef double* new = self.R + first * ld
-        for i in range(k):
-            for j in range(n):
-                new[i * ld + j] = 0.0
-            new[i * ld + position[i]] = 1.0
-            self.held[self.n_held + i] = position[i]
-            self.row[position[i]] = self.n_held + i
-        _blas.trsm(n, k, self.L, self.stride, new, self.stride, False)
-        self.n_held += k
-        # M's new rows = new @ R.T
-        _blas.gemm_nt(k, first + k, n, new, self.stride, self.R, self.stride,
-                      self.M + <Py_ssize_t>first * self.row_capacity, self.row_capacity)
+    cdef void _admit(self, Point point, double floor) noexcept nogil:
+        """Held variables that the point uses or the gradient wants return; support and violators follow."""
+        cdef int i, j, p
+        cdef double cost
+        for i in range(self.face.n):
+            if self.face.row[i] >= 0:
+                j = self.face.index[i]
+                p = self.face.part[i]
+                cost = (point.g[j] if j >= 0 else 0.0) - point.mean[p]
+                if ((point.x[j] if j >= 0 else point.rest[p]) > 0.0
+                        or cost < (-floor if p < point.problem.n_parts else 0.0)):
+                    self.face.release(i)
+        self.chosen.n = 0
+        self.chosen.add_support(point, True)
+        i = <int>(self.growth * (self.face.n + self.chosen.n - self.face.n_held))
+        self.chosen.add_violators(point, max(16, i), floor)
 
-    cdef void release_to(self, int k) noexcept nogil:
-        while self.n_held > k:
-            self.n_held -= 1
-            self.row[self.held[self.n_held]] = -1
+    cdef void _admit_one(self, Point point, double floor) noexcept nogil:
+        """The same with one violator, a held or a new one."""
+        cdef int i, j, p, n, worst = -1
+        cdef double cost, least = 0.0
+        for i in range(self.face.n):
+            if self.face.row[i] >= 0:
+                j = self.face.index[i]
+                p = self.face.part[i]
+                cost = (point.g[j] if j >= 0 else 0.0) - point.mean[p]
+                if (point.x[j] if j >= 0 else point.rest[p]) > 0.0:
+                    self.face.release(i)
+                elif cost < (-floor if p < point.problem.n_parts else 0.0) and cost < least:
+                    least = cost
+                    worst = i
+        self.chosen.n = 0
+        self.chosen.add_support(point, True)
+        n = self.chosen.n
+        self.chosen.add_violators(point, 1, floor)
+        if worst >= 0 and not (self.chosen.n > n and self.chosen.key_copy[0] < least):
+            self.chosen.n = n
+            self.face.release(worst)
 
-    cdef void release(self, int position) noexcept nogil:
-        # The last held row takes the place of the freed one.
-        cdef int gone = self.row[position], last = self.n_held - 1, a = self.n_parts + gone, b, j
-        cdef Py_ssize_t ld = self.stride, ldm = self.row_capacity
-        b = self.n_parts + last
-        self.row[position] = -1
-        self.n_held = last
-        if gone == last:
-            return
-        memcpy(self.R + a * ld, self.R + b * ld, self.n * sizeof(double))
-        self.held[gone] = self.held[last]
-        self.row[self.held[gone]] = gone
-        for j in range(a):
-            self.M[a * ldm + j] = self.M[b * ldm + j]
-        self.M[a * ldm + a] = self.M[b * ldm + b]
-        for j in range(a + 1, b):
-            self.M[j * ldm + a] = self.M[b * ldm + j]
+    cdef int _extend(self, Point point) except -1 nogil:
+        """Appends the chosen variables to the base; 0 or the failure of the factor."""
+        cdef int j, k = self.chosen.n, n = self.face.n, m = point.problem.m, n_parts = point.problem.n_parts
+        if k == 0:
+            return 0
+        if n + k > self.face.capacity or n_parts + n + k > self.face.row_capacity:
+            # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
+            j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
+            with gil:
+                self.face.reserve(j, n_parts)
+        for j in range(k):
+            self.chosen.position[self.chosen.variable[j]] = n + j
+            if self.chosen.variable[j] >= m:
+                self.chosen.variable[j] = m - 1 - self.chosen.variable[j]
+        return self.face.append(point.problem.H, point.problem.ldh, self.chosen.variable, self.chosen.part, k)
 
-    cdef int solve(self, const double* rhs, const double* x, const double* lack, double* step) noexcept nogil:
-        cdef int n = self.n, rows = self.n_parts + self.n_held, i, info
-        cdef Py_ssize_t ldm = self.row_capacity
-        cdef double miss
-        memcpy(step, rhs, n * sizeof(double))
-        _blas.trsv(n, self.L, self.stride, step, False)
-        for i in range(rows):
-            memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
-        info = _blas.potrf(rows, self.F, self.row_capacity) if rows else 0
-        if info:
-            return info
-        for i in range(self.n_parts):
-            self.t[i] = -lack[i]
-        for i in range(self.n_held):
-            self.t[self.n_parts + i] = x[self.held[i]]
-        # t = R @ step - b
-        _blas.gemv(rows, n, 1.0, self.R, self.stride, step, 1.0, self.t)
-        self._correct(rows, step)
-        _blas.trsv(n, self.L, self.stride, step, True)
-        # A nearly singular face leaves the constraints inexact: repeat with what is missing.
-        miss = self._violation(x, lack, step)
-        if miss > LOOSE:
-            memcpy(self.z, step, n * sizeof(double))
-            memset(step, 0, n * sizeof(double))
-            self._correct(rows, step)
-            _blas.trsv(n, self.L, self.stride, step, True)
-            _blas.axpy(n, 1.0, self.z, step)
-            if not self._violation(x, lack, step) <= HOPELESS:
-                return n + 1
+    # ------------------------------------------------------------------ the target
+
+    cdef int _find_target(self, Point point) except -1 nogil:
+        """target = minimiser over a face inside the base; 0 or the failure of a factor."""
+        cdef int i, j, p, n = self.face.n, n_parts = point.problem.n_parts, info, k, block = -1
+        cdef double length, weight
+        for p in range(n_parts):
+            self.lack[p] = 1.0
+        for i in range(n):
+            j = self.face.index[i]
+            p = self.face.part[i]
+            if j >= 0:
+                self.x[i] = point.x[j]
+                self.rhs[i] = -point.g[j] / point.problem.scale
+            else:
+                self.x[i] = point.rest[p]
+                self.rhs[i] = 0.0
+            self.path[i] = self.x[i]
+            if p < n_parts:
+                self.lack[p] -= self.x[i]
+        self.face.aim(self.rhs)
+        while True:
+            info = self.face.solve(self.x, self.lack, self.step)
+            if info:
+                return info
+            self.n_solves += 1
+            k = 0
+            length = 1.0
+            for i in range(n):
+                if self.face.row[i] >= 0:
+                    continue
+                weight = self.x[i] + self.step[i]
+                if not weight == weight:
+                    return 1
+                if weight < 0.0:
+                    self.leaving[k] = i
+                    k += 1
+                    if self.path[i] <= length * (self.path[i] - weight):
+                        length = self.path[i] / (self.path[i] - weight)
+                        block = i
+            if k == 0:
+                break
+            if self.caution == ONE:
+                for i in range(n):
+                    self.path[i] += length * (self.x[i] + self.step[i] - self.path[i])
+                self.leaving[0] = block
+                k = 1
+            elif self.caution == HALF or 4 * k > n - self.face.n_held:
+                k = self._leaving_early(k)
+            self.face.hold(self.leaving, k)
+        memset(self.target, 0, (point.problem.m + n_parts) * sizeof(double))
+        for i in range(n):
+            if self.face.row[i] < 0:
+                j = self.face.index[i]
+                self.target[j if j >= 0 else point.problem.m - 1 - j] = self.x[i] + self.step[i]
+        point.restore_sums(self.target, self.target + point.problem.m)
         return 0
 
-    cdef void _correct(self, int rows, double* step) noexcept nogil:
-        """step -= R.T @ (R R')^-1 t, which overwrites t."""
-        _blas.trsv(rows, self.F, self.row_capacity, self.t, False)
-        _blas.trsv(rows, self.F, self.row_capacity, self.t, True)
-        _blas.gemv_t(rows, self.n, -1.0, self.R, self.stride, self.t, 1.0, step)
+    cdef int _leaving_early(self, int k) noexcept nogil:
+        """Many negative ones say little about each: the half that reaches zero first on the way leaves."""
+        cdef int i, count = 0
+        cdef double bar
+        for i in range(k):
+            self.ratio[i] = self.x[self.leaving[i]] / -self.step[self.leaving[i]]
+            self.ratio_copy[i] = self.ratio[i]
+        bar = smallest(self.ratio_copy, k, (k + 1) // 2)
+        for i in range(k):
+            if self.ratio[i] <= bar:
+                self.leaving[count] = self.leaving[i]
+                count += 1
+        return count
 
-    cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:
-        """t = C'step - b; its largest entry."""
-        cdef int i, p
-        cdef double worst = 0.0
-        for i in range(self.n_parts):
-            self.t[i] = -lack[i]
-        for i in range(self.n):
-            p = self.part[i]
-            if p < self.n_parts:
-                self.t[p] += step[i]
-            if self.row[i] >= 0:
-                self.t[self.n_parts + self.row[i]] = step[i] + x[i]
-        for i in range(self.n_parts + self.n_held):
-            if not fabs(self.t[i]) <= worst:
-                worst = fabs(self.t[i])
-        return worst
+    # ------------------------------------------------------------------ the step
+
+    cdef int _move(self, Point point) noexcept nogil:
+        """x to the best point between x and target; 1 where nothing more can be done, at caution ONE."""
+        cdef int j, p, m = point.problem.m
+        cdef double slope = 0.0, curve = 0.0, step
+        point.multiply(self.target, self.target_h)
+        # line search on q(x + step (target - x))
+        for j in range(m):
+            self.target[j] -= point.x[j]
+            slope += point.g[j] * self.target[j]
+            curve += self.target[j] * (self.target_h[j] - point.h[j])
+        curve *= point.problem.scale
+        # A target that is the point itself, up to rounding, is no descent either.
+        if not slope < -NO_DESCENT * point.gap:
+            if self.caution == ONE:
+                return 1
+            self.caution += 1
+            self.calm = self.calm_next
+            self.calm_next *= 2
+            return 0
+        self.calm -= 1
+        if self.calm <= 0:
+            self.caution = ALL
+        step = 1.0 if -slope >= curve * (1.0 - 1e-9) else -slope / curve
+        for j in range(m):
+            if step == 1.0:
+                point.x[j] += self.target[j]
+                point.h[j] = self.target_h[j]
+                p = self.chosen.position[j]
+                if p < 0 or self.face.row[p] >= 0 or point.x[j] < CRUMB:
+                    point.x[j] = 0.0
+            else:
+                point.x[j] = max(0.0, point.x[j] + step * self.target[j])
+                point.h[j] += step * (self.target_h[j] - point.h[j])
+        point.stale = step != 1.0
+        for p in range(point.problem.n_parts):
+            if point.slack[p]:
+                point.rest[p] += step * (self.target[m + p] - point.rest[p])
+        return 0

@@ -1,4 +1,4 @@
-/* The three loops over rows of H that BLAS has no call for. */
+/* The loops over rows of H that BLAS has no call for. */
 #ifndef PYBUNDLE_QP_KERNELS_H
 #define PYBUNDLE_QP_KERNELS_H
 
@@ -34,6 +34,16 @@ PB_CLONES static void pb_shift(int n, double step, const double *up, const doubl
     else if (down)
         for (int k = 0; k < n; k++)
             g[k] -= step * down[k];
+}
+
+/* out[k] = row[index[k]], 0 where index[k] < 0, plus coupling where part[k] = p */
+PB_CLONES static void pb_gather(int n, const double *row, const int *index, const int *part, int p,
+                                double coupling, double *out)
+{
+    for (int k = 0; k < n; k++) {
+        const double entry = row[index[k] < 0 ? 0 : index[k]];
+        out[k] = (index[k] < 0 ? 0.0 : entry) + (part[k] == p ? coupling : 0.0);
+    }
 }
 
 #endif

@@ -42,14 +42,15 @@ class SimplexProblem:
     parts: np.ndarray
     slack: np.ndarray
 
-    def measure(self, x):
+    def measure(self, x, product=None):
         """Value, duality gap, its scale, and KKT residual at x >= 0.
 
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
         without a sum adds `g x` where g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
+        `product` is H @ x where it is known already.
         """
-        product = self.H @ x
+        product = self.H @ x if product is None else product
         g = product - self.f
         quadratic, linear = 0.5 * float(x @ product), float(self.f @ x)
         n_parts = len(self.slack)
@@ -135,10 +136,10 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     max_steps = check_integer("max_steps", max_steps, low=1)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
-    # A little less than tol: the gap is recomputed below and rounds differently there.
+    # A little less than tol: the gap is summed again below and rounds differently there.
     state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=0.999 * tol,
                               max_steps=max_steps, method=method)
-    value, gap, scale, residual = problem.measure(x)
+    value, gap, scale, residual = problem.measure(x, state.h)
     limit = tol * scale
     status = 0 if gap <= limit else max(state.status, 1) if state.status else 2
     message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=state.n_steps)

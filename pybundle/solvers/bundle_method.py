@@ -109,7 +109,7 @@ class BundleMethod:
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Evaluates the risk at `w0`, projected on the feasible set, or takes over another run without an oracle call."""
+        """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
         risk = self.risk
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
             self.bundle = state.bundle.copy()

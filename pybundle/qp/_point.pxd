@@ -1,0 +1,51 @@
+# A feasible point of the master QP with its gradient, value and gap.
+
+cdef struct Problem:
+    const double* H             # (m, m) leading dimension ldh
+    Py_ssize_t ldh
+    const double* f             # (m,)
+    const int* parts            # (m,) 0..n_parts-1, or -1
+    double scale
+    int m, n_parts
+
+
+cdef inline int part_of(const Problem* problem, int variable) noexcept nogil:
+    """Part of a variable, or of the slack m + p; n_parts where there is none."""
+    cdef int p = problem.parts[variable] if variable < problem.m else variable - problem.m
+    return p if p >= 0 else problem.n_parts
+
+
+cdef class Point:
+    """x >= 0 with its sums, and what follows from it. Pointers are valid from `reserve` to the next one."""
+
+    cdef object _arrays         # owner of the memory below
+    cdef Py_ssize_t room        # variables and slacks that fit
+    cdef Problem problem
+    cdef unsigned char* slack   # (n_parts,) whether a sum may be less than 1
+    cdef double* x              # (m,) belongs to the caller; feasible from `normalise` on
+    cdef double* rest           # (n_parts,) weight of the zero plane
+    cdef double* h              # (m,) H x; belongs to the caller
+    cdef bint stale             # h is a combination of fresh products, not one itself
+    cdef double* g              # (m,) scale h - f
+    cdef double* mean           # (n_parts + 1,) sum of x g over a part, 0 for variables without a sum
+    cdef double* least          # (n_parts + 1,) least entry of g in a part
+    cdef double value, gap
+    cdef double size            # scale/2 x'Hx + |f'x|
+    # scratch
+    cdef double* sums           # (n_parts,)
+    cdef int* best              # (n_parts + 1,)
+    cdef const double** rows    # (m,)
+    cdef double* weights        # (m,)
+
+    # Room for n variables and slacks; needs the GIL. Before x, h and problem are set.
+    cdef int reserve(self, Py_ssize_t n) except -1
+    # x into the feasible set, h = H x
+    cdef void normalise(self) noexcept nogil
+    # Takes rounding out of the sums of x (m,) and rest (n_parts,)
+    cdef void restore_sums(self, double* x, double* rest) noexcept nogil
+    # h (m,) = H x
+    cdef void multiply(self, const double* x, double* h) noexcept nogil
+    # h = H x for the point itself
+    cdef void refresh(self) noexcept nogil
+    # g, mean, least, gap, value and size from x and h
+    cdef void assess(self) noexcept nogil

@@ -1,0 +1,31 @@
+# Rounds of pairwise steps on a working set, and their budget.
+
+from pybundle.qp._point cimport Point
+from pybundle.qp._selection cimport Selection
+
+
+cdef class WorkingSet:
+    """Support and worst violators, sorted by part, with their rows of H gathered."""
+
+    cdef Selection chosen
+    cdef object _arrays, _compact           # owners of the memory below
+    cdef Py_ssize_t room, compact_room      # variables and slacks that fit; variables that fit in Q
+    cdef int* member                        # (n,) the variables, sorted by part
+    cdef int* start                         # (n_parts + 2,) where each part begins
+    cdef double* Q                          # (n, n) their entries of H
+    cdef double* g                          # (n,)
+    cdef double* x                          # (n,)
+    cdef Py_ssize_t n_steps                 # since `begin`
+    # what pairwise steps may cost, have cost, cost each; in units of about a nanosecond
+    cdef double budget, spent, step_work, last_gap
+    cdef Py_ssize_t chunk, last_steps       # chunk: steps of the next round
+
+    cdef int reserve(self, Py_ssize_t n) except -1
+    cdef void begin(self) noexcept nogil
+    # Whether pairwise steps promise to reach tol with a fraction of the work of faces; sets `chunk`.
+    # n_steps: of all kinds
+    cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil
+    # At most max_steps steps, until the gap on the set is at most tol
+    cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil
+    cdef int _reserve_compact(self, Py_ssize_t n) except -1
+    cdef void _sort_by_part(self, Point point) noexcept nogil

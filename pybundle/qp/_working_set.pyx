@@ -1,0 +1,128 @@
+"""Rounds of pairwise steps, each on a working set small enough for the cache.
+
+A round takes the support of x and the variables that violate optimality most, gathers their corner of H, and
+runs `_smo` on it. Work is counted in floating-point operations, never in seconds: equal input, equal bits.
+"""
+
+from libc.math cimport log
+
+import numpy as np
+
+from pybundle.qp._point cimport Point, Problem
+from pybundle.qp._selection cimport Selection
+from pybundle.qp._smo cimport smo
+
+# Pairwise steps may use this share of the work of faces before they must be near the end.
+cdef double PAIRWISE_SHARE = 0.1
+# Their convergence is foretold from one round, so badly: how far beyond that share it may point.
+cdef double PATIENCE = 2.0
+
+
+cdef class WorkingSet:
+
+    def __cinit__(self):
+        self.chosen = Selection()
+        self.room = self.compact_room = 0
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        cdef int[:, ::1] integers
+        self.chosen.reserve(n)
+        if n > self.room:
+            n = max(n, 2 * self.room)
+            integers = np.empty((2, n), dtype=np.intc)
+            self._arrays = integers.base
+            self.member, self.start = &integers[0, 0], &integers[1, 0]
+            self.room = n
+        return 0
+
+    cdef int _reserve_compact(self, Py_ssize_t n) except -1:
+        cdef double[::1] memory
+        n = max(n, 2 * self.compact_room)
+        memory = np.empty(n * n + 2 * n)
+        self._compact = memory.base
+        self.Q, self.g, self.x = &memory[0], &memory[n * n], &memory[n * n + n]
+        self.compact_room = n
+        return 0
+
+    cdef void begin(self) noexcept nogil:
+        self.n_steps = 0
+        self.spent = 0.0
+
+    # ------------------------------------------------------------------ the budget
+
+    cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil:
+        cdef Problem* q = &point.problem
+        cdef double n, progress
+        cdef int j
+        if self.spent == 0.0:
+            n = q.n_parts
+            for j in range(q.m):
+                n += point.x[j] > 0.0
+            # At a vertex there is no support to improve, and faces find one sooner.
+            if n <= 2 * q.n_parts:
+                return False
+            n = min(n + max(16.0, n / 3.0), <double>(q.m + q.n_parts))
+            self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (q.n_parts + 20) / 5.0)
+            self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, q.n_parts)
+            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + 2.0 * n, self.budget / self.step_work))
+        else:
+            # linear convergence assumed
+            progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
+            n = (n_steps - self.last_steps) * self.step_work
+            if (progress <= 0.0
+                    or n * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent)):
+                return False
+        self.last_gap = point.gap
+        self.last_steps = n_steps
+        return True
+
+    # ------------------------------------------------------------------ the round
+
+    cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil:
+        cdef Problem* q = &point.problem
+        cdef int j, k, n
+        cdef double gap
+        cdef const double* row
+        cdef double* out
+        self.chosen.clear(point)
+        self.chosen.add_support(point, False)
+        for j in range(q.n_parts):
+            self.chosen.position[q.m + j] = 0                # slacks are always there
+        self.chosen.add_violators(point, max(64, self.chosen.n), floor)
+        self._sort_by_part(point)
+        n = self.chosen.n
+        if n > self.compact_room:
+            with gil:
+                self._reserve_compact(n)
+        for j in range(n):
+            row = q.H + self.member[j] * q.ldh
+            out = self.Q + <Py_ssize_t>j * n
+            for k in range(n):
+                out[k] = row[self.member[k]]
+            self.g[j] = point.g[self.member[j]]
+            self.x[j] = point.x[self.member[j]]
+        max_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest,
+                        point.slack, tol, max_steps, &gap)
+        self.n_steps += max_steps
+        self.spent += 1.0 + max_steps * self.step_work
+        for j in range(n):
+            point.x[self.member[j]] = self.x[j]
+        point.refresh()
+        return 0
+
+    cdef void _sort_by_part(self, Point point) noexcept nogil:
+        """member, start: counting sort of `chosen`, in its order within a part."""
+        cdef int j, p, n_parts = point.problem.n_parts
+        for p in range(n_parts + 2):
+            self.start[p] = 0
+        for j in range(self.chosen.n):
+            self.start[self.chosen.part[j] + 1] += 1
+        for p in range(n_parts + 1):
+            self.start[p + 1] += self.start[p]
+        for j in range(self.chosen.n):
+            p = self.chosen.part[j]
+            self.member[self.start[p]] = self.chosen.variable[j]
+            self.start[p] += 1
+        for p in range(n_parts, 0, -1):
+            self.start[p] = self.start[p - 1]
+        self.start[0] = 0

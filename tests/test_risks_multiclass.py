@@ -147,7 +147,7 @@ def test_threads_and_order_give_the_same_bits(monkeypatch):
 
 def test_sparse_slopes_equal_dense(monkeypatch):
     rng = np.random.default_rng(1)
-    X = sp.random_array((40, 5000), density=2e-3, format="csr", rng=rng)
+    X = sp.csr_array(sp.random(40, 5000, density=2e-3, random_state=rng))
     y = np.arange(40) % 4
     risk = MulticlassHinge(X, y, n_parts=4, scale=0.5, bias=3.0)
     assert risk.dim >= linear_module.SPARSE_DIM

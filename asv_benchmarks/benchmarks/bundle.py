@@ -15,7 +15,7 @@ def new_planes(rng, storage):
     """One plane per part."""
     offsets = rng.random(PARTS)
     if storage == "sparse":
-        slopes = sp.random_array((PARTS, DIM), density=DENSITY, rng=rng, format="csr")
+        slopes = sp.csr_array(sp.random(PARTS, DIM, density=DENSITY, random_state=rng))
     else:
         slopes = rng.standard_normal((PARTS, DIM))
     return Planes(offsets, offsets, slopes)

@@ -260,7 +260,8 @@ def test_callback_stops_and_sees_progress():
 
 def test_limits_are_reported():
     risk = multiclass(n=300)
-    limited = pb.minimize(risk, lam=0.01, tol=1e-9, max_iter=2)
+    with pytest.warns(pb.ConvergenceWarning, match=r"gap .*, tol 1e-09"):
+        limited = pb.minimize(risk, lam=0.01, tol=1e-9, max_iter=2)
     assert limited.status == pb.Status.ITERATION_LIMIT and limited.nit == 2 and "max_iter" in limited.message
     timed = pb.minimize(risk, lam=0.01, tol=1e-12, time_limit=1e-9)
     assert timed.status == pb.Status.TIME_LIMIT and timed.certified
@@ -273,6 +274,17 @@ def test_keyboard_interrupt_returns_the_best_state():
     result = pb.minimize(multiclass(n=300), lam=0.01, tol=1e-9, callback=interrupt)
     assert result.status == pb.Status.INTERRUPTED
     assert result.certified and -np.inf < result.lower_bound <= result.fun
+
+
+def test_interrupt_ends_a_path():
+    calls = []
+
+    def interrupt(progress):
+        calls.append(progress.n_iter)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+    results = pb.path(multiclass(n=300), [1.0, 0.1, 0.01], tol=1e-9, callback=interrupt)
+    assert [r.status for r in results] == [pb.Status.INTERRUPTED] and results[0].lam == 1.0
 
 
 def test_verbose_prints_few_lines(capsys):

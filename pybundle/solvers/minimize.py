@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from ..core.exceptions import BundleError, InputTypeError, ParameterError
+from ..core.exceptions import BundleError, ConvergenceWarning, InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..risks import Function
 from ..runtime.executors import make_executor, single_threaded_blas
@@ -25,6 +27,7 @@ METHODS = {
     "sgd": (1, ("t0",)),
     "auto": (16, ()),
 }
+UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
 
 
@@ -89,7 +92,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     Returns
     -------
     Result
-        Not converged is `success=False` with a status, never an exception. Ctrl-C returns the best state so far.
+        Not converged is `success=False` with a status and a ConvergenceWarning, never an exception. Ctrl-C returns
+        the best state so far.
 
     Raises
     ------
@@ -133,10 +137,13 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
     try:
         with single_threaded_blas():
-            return drive(run, w0, state, rules, report, factor)
+            result = drive(run, w0, state, rules, report, factor)
     finally:
         if executor is None:
             pool.close()
+    if result.status in UNFINISHED and method != "sgd":        # SGD is meant to end with its epochs
+        warnings.warn(f"pybundle.minimize: {result.message}", ConvergenceWarning, stacklevel=2)
+    return result
 
 
 def drive(run, w0, state, rules, report=None, factor=1.0):

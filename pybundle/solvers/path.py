@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number
+from ..runtime.result import Status
 from .minimize import minimize
 
 
@@ -25,7 +26,7 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     Returns
     -------
     list of Result
-        In the order of `lams`; each has the field `lam`. Only the one of the smallest lam keeps its `state`.
+        In the order of `lams`; each has the field `lam`. After Ctrl-C those that were reached. Only the one of the smallest lam keeps its `state`.
 
     Examples
     --------
@@ -54,4 +55,6 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
         previous = result
         previous.lam = lams[k]
         results[k] = previous
-    return results
+        if result.status is Status.INTERRUPTED:
+            break
+    return [result for result in results if result is not None]

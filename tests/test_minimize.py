@@ -392,5 +392,96 @@ def test_path_of_a_plain_callable(reuse):
     results = pb.path(fun, [0.1, 1.0], w0=np.zeros(2), reuse=reuse, tol=1e-6)
     assert [result.success for result in results] == [True, True]
     assert np.allclose([result.fun for result in results], [0.1, 1.0], rtol=2e-6)
-    again = pb.minimize(fun, np.zeros(2), lam=0.1, tol=1e-6, warm_start=results[1])
+    again = pb.minimize(fun, np.zeros(2), lam=0.1, tol=1e-6, warm_start=results[0])
     assert again.success and np.isclose(again.fun, 0.1, rtol=2e-6)
+
+
+@pytest.mark.parametrize("change", [
+    {"sample_weight": np.full(60, 0.9)}, {"random_state": 1}, {"partition": "contiguous"}, {"bias": 1.0}])
+def test_a_warm_start_from_another_risk_is_refused(change):
+    """Planes of a risk with larger weights lay above this one and gave a lower bound above the minimum."""
+    X, y = blobs()
+    other = pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=2), lam=1.0, tol=0.1)
+    with pytest.raises(pb.ParameterError, match="same risk"):
+        pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=2, **change), lam=1.0, warm_start=other)
+    with pytest.raises(pb.InputTypeError, match="warm_start must be a Result"):
+        pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, warm_start=3)
+
+
+def test_a_warm_start_survives_pickling_and_other_parts():
+    import pickle
+    X, y = blobs()
+    first = pickle.loads(pickle.dumps(pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=2), lam=1.0, tol=1e-4)))
+    first.x *= 0.0                  # the point of the state is its own
+    same = pb.minimize(pb.risks.MulticlassHinge(X.copy(), y, n_parts=2), lam=1.0, tol=1e-3, warm_start=first)
+    assert same.success and same.n_passes <= 2.0
+    assert pb.minimize(pb.risks.MulticlassHinge(X, y, n_parts=3), lam=1.0, tol=1e-3, warm_start=first).success
+
+
+def test_best_point_proximity_does_not_stall():
+    """alpha grew without end where the master was not accurate enough to predict a decrease."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((200, 30)), rng.integers(5, size=200)
+    risk = pb.risks.MulticlassHinge(X, y, n_parts=16)
+    for lam in (1e-6, 1e-3, 1.0):
+        result = pb.minimize(risk, lam=lam, method="oca", line_search=False, tol=1e-3, max_iter=300)
+        assert result.success and abs(result.fun - 197.3) < 0.5
+
+
+def test_interrupted_while_planes_are_stored():
+    """The bundle is half changed then, so no state is handed back; point and bound are whole."""
+    calls = [0]
+
+    class Interrupted(pb.bundle.Bundle):
+        def append(self, *args):
+            calls[0] += 1
+            if calls[0] == 5:
+                raise KeyboardInterrupt
+            super().append(*args)
+    import pybundle.solvers.bundle_method as module
+    original, module.Bundle = module.Bundle, Interrupted
+    try:
+        result = pb.minimize(multiclass(), lam=0.01, tol=1e-9)
+    finally:
+        module.Bundle = original
+    assert result.status == pb.Status.INTERRUPTED and result.certified and result.state is None
+
+
+def test_a_failing_callback_leaves_a_certificate():
+    def callback(progress):
+        if progress.n_iter == 3:
+            raise ZeroDivisionError("user code")
+    with pytest.raises(ZeroDivisionError) as caught:
+        pb.minimize(multiclass(), lam=0.01, tol=1e-9, callback=callback)
+    assert caught.value.result.certified
+
+
+def test_a_path_keeps_finished_results():
+    def callback(progress):
+        if progress.gap < 0.05 and progress.n_iter > 8:
+            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError) as caught:
+        pb.path(multiclass(n=300), [100.0, 1e-3], tol=1e-6, callback=callback)
+    assert [r.lam for r in caught.value.finished] in ([], [100.0])
+    assert caught.value.result.lower_bound <= caught.value.result.fun
+
+
+class UserRisk:
+    """As somebody writes it first: lists, a number for the lower bound, nothing optional."""
+
+    dim, n_examples, n_parts, lower_bounds = 2, 3, 1, 0.0
+
+    def evaluate(self, w):
+        return [float(np.abs(w - 1.0).sum())], [list(np.sign(w - 1.0))]
+
+
+def test_a_plain_user_risk():
+    result = pb.minimize(UserRisk(), lam=0.1, tol=1e-6)
+    assert result.success and result.fun == pytest.approx(0.1, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(("size", "lam"), [(1e200, 1.0), (1e140, 1e-200)])
+def test_overflow_is_named(size, lam):
+    with pytest.raises(pb.NumericalError, match="overflow"):
+        pb.minimize(lambda w: (size * abs(w[0] - 1.0), size * np.sign(w - 1.0)), [2.0], lam=lam, method="bmrm")

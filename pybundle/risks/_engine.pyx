@@ -162,6 +162,11 @@ cdef class Engine:
         return self._args[1]
 
     @property
+    def cost_array(self):
+        """Cost matrix as given to the constructor, empty for the 0/1 loss; read only."""
+        return np.empty(0) if self._args[3] is None else self._args[3]
+
+    @property
     def weight_array(self):
         """Weights as given to the constructor; read only."""
         return self._args[2]

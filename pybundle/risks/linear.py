@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,6 +76,14 @@ class LinearRisk:
     def parts(self):
         """List of the row numbers of every part."""
         return self._parts
+
+    @property
+    def fingerprint(self):
+        """A number of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
+        engine, data = self._engine, self.examples
+        arrays = (engine.y_array, engine.weight_array, data.norms, engine.cost_array)
+        words = (type(self).__name__, self.dim, data.scale, data.bias, self.partition, self.random_state)
+        return crc32(repr(words).encode(), crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)))
 
     @property
     def slope_errors(self):

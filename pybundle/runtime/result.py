@@ -25,7 +25,7 @@ SENTENCES = {
     Status.TIME_LIMIT: "the time limit was reached; raise time_limit or tol",
     Status.CALLBACK: "the callback asked to stop",
     Status.INTERRUPTED: "interrupted by the user",
-    Status.STALLED: "no further progress is possible in float64; raise tol",
+    Status.STALLED: "many iterations brought no progress; raise tol, or use another method",
     Status.FAILED: "the risk broke its contract; see the exception",
 }
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from ..bundle import Bundle, estimate_bytes, planes_within
-from ..core.exceptions import OracleError, ParameterError
+from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..core.plane import Planes
 from ..core.protocols import planes_of
 from ..runtime.certificate import LowerBound, aggregation_error, certify
@@ -66,12 +67,15 @@ class State:
         `R(w)`.
     scores : object or None
         Scores at w, where the risk has them.
+    fingerprint : object or None
+        Names risk and partition, where the risk can: planes of another risk prove nothing.
     """
 
     bundle: Bundle
     w: np.ndarray
     risk_value: float
     scores: object = None
+    fingerprint: object = None
 
 
 @dataclass
@@ -100,8 +104,9 @@ class BundleMethod:
         self.risk, self.objective, self.policy, self.settings = risk, objective, policy, settings
         self.trace = Trace()
         self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
-        lows = np.asarray(risk.lower_bounds, dtype=float)
-        self.slack = lows >= 0.0
+        self.lower_bounds = _lower_bounds(risk)
+        self.slack = self.lower_bounds >= 0.0
+        self._changing = False      # while planes are half stored
         self._plane_errors = np.asarray(getattr(risk, "slope_errors", np.zeros(risk.n_parts)))
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
@@ -111,6 +116,8 @@ class BundleMethod:
     def start(self, w0, state=None):
         """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
         risk = self.risk
+        if state is not None:
+            self._check_state(state)
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
             self.bundle = state.bundle.copy()
             self._limit_memory()
@@ -124,11 +131,10 @@ class BundleMethod:
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = Master(self.bundle, self.slack)
         self._limit_memory()
-        flat = np.isfinite(risk.lower_bounds) & (np.asarray(risk.lower_bounds) != 0.0)
+        flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
         self.append(self.policy.start(self, self.objective.project(state.w if state is not None else w0)))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
-            lows = np.where(flat, risk.lower_bounds, -np.inf)
-            self.bundle.append_flat(lows)
+            self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
     def step(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
@@ -140,9 +146,11 @@ class BundleMethod:
             self.record(self.fun)
             return Status.CONVERGED
         new, value, has_converged = self.policy.advance(self, solution, phi)              # 4
-        self.bundle.prune(self.max_idle)                                         # 5
+        self._changing = True
+        self.bundle.prune(self.max_idle)                                                  # 5
         for planes in new:
             self.append(planes)
+        self._changing = False
         self.record(value)
         if has_converged if self.settings.stop == "published" else self.is_close():
             return Status.CONVERGED
@@ -158,18 +166,18 @@ class BundleMethod:
         return (f"{risk.n_examples} examples, dimension {risk.dim}, {risk.n_parts} parts: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
 
-    def finish(self, status):
-        """Certificate and result for the best point; after a failure of the risk it is not asked again."""
+    def finish(self, status, ask_risk=True):
+        """Certificate and result for the best point; a risk that failed is not asked again."""
         bound = self.bound
         certified, fun, lower = False, self.fun, -np.inf if bound is None else bound.value
-        if status is not Status.FAILED and bound is not None:
+        if ask_risk and bound is not None:
             try:
                 with self.trace.clock.phase("oracle"):
                     certificate = certify(self.risk, self.objective, self.w, bound)
                 self.trace.n_passes += 1
                 fun, lower, certified = certificate.fun, certificate.lower_bound, certificate.certified
-            except (KeyboardInterrupt, OracleError):
-                pass
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
         elif bound is None:
             lower = self._trivial_bound()
         gap = relative_gap(fun, lower)
@@ -178,13 +186,13 @@ class BundleMethod:
             success = certified and status is Status.CONVERGED
         elif status is Status.CONVERGED and not success:
             status = Status.STALLED
+        state = State(self.bundle, self.w, self.risk_value, self.policy.scores, getattr(self.risk, "fingerprint", None))
         return Result(
-            x=self.w, fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
+            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
             message=sentence(status, gap, self.settings.gap.tol), nit=self.trace.n_iter,
             n_passes=self.trace.n_passes, n_cached_passes=0.0, n_planes=self.bundle.n_planes,
             max_planes=self.trace.max_planes, seconds=self.trace.clock.seconds(),
-            history=self.trace.history.arrays(),
-            state=State(self.bundle, self.w, self.risk_value, self.policy.scores))
+            history=self.trace.history.arrays(), state=None if self._changing else state)
 
     # ------------------------------------------------------------------ what policies use
     def master_tolerance(self):
@@ -200,8 +208,10 @@ class BundleMethod:
 
     def evaluate(self, w):
         """Planes at w: one pass."""
+        if not np.isfinite(w).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = planes_of(self.risk, w)
+            planes = _as_arrays(planes_of(self.risk, w))
         self.trace.n_passes += 1
         self.check(planes, w)
         return planes
@@ -264,6 +274,8 @@ class BundleMethod:
         if self.max_planes is not None:
             self.bundle.shrink_to(self.max_planes - self.risk.n_parts)
         self.bundle.append(planes, self.slack)
+        if not np.isfinite(self.bundle.H.diagonal()).all():
+            raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
     def record(self, value):
@@ -278,6 +290,12 @@ class BundleMethod:
                         self.trace.clock.seconds())
 
     # ------------------------------------------------------------------ inside
+    def _check_state(self, state):
+        mine, theirs = getattr(self.risk, "fingerprint", None), state.fingerprint
+        if state.w.shape != (self.risk.dim,) or (mine is not None and theirs is not None and mine != theirs):
+            raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
+                                 "one on another; pass w0=result.x to start from its point only")
+
     def _limit_memory(self):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:
@@ -290,8 +308,26 @@ class BundleMethod:
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
 
     def _trivial_bound(self):
-        lows = np.asarray(self.risk.lower_bounds, dtype=float)
-        return float(lows.sum()) if np.isfinite(lows).all() else -np.inf
+        return float(self.lower_bounds.sum())
+
+
+def _lower_bounds(risk):
+    try:
+        return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"lower_bounds of the risk must be a number or have shape ({risk.n_parts},), got "
+                             f"{risk.lower_bounds!r}") from problem
+
+
+def _as_arrays(planes: Planes):
+    """What a user's risk may return as lists or in another sparse format."""
+    slopes = planes.slopes
+    try:
+        slopes = csr_array(slopes) if issparse(slopes) else np.ascontiguousarray(slopes, dtype=np.float64)
+        values, offsets = (np.asarray(part, dtype=np.float64) for part in planes[:2])
+    except (TypeError, ValueError) as problem:
+        raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
+    return Planes(values, offsets, slopes)
 
 
 def check_planes(planes: Planes, risk):

@@ -13,7 +13,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
-from .bundle_method import BundleMethod, Settings
+from .bundle_method import BundleMethod, Settings, State
 from .objective import L2, Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .sgd import StochasticSubgradient
@@ -81,7 +81,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         max_idle : int
             Iterations after which a plane without weight is dropped, default 50 for one part and 10 for more.
         warm_start : Result or State
-            Another run on the same risk: its planes are kept, whatever its lam was.
+            Another run on the same risk, whose point is taken instead of `w0`; its planes are kept, whatever its lam
+            was, unless the number of parts differs.
         K, T : "prox-bmrm" only
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
@@ -114,6 +115,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     check_choice("method", method, tuple(METHODS))
     if not isinstance(deterministic, (bool, np.bool_)):
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
+    if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
+        raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     if callback is not None and not callable(callback):
         raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
     default_parts, own_options = METHODS[method]
@@ -134,6 +137,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
     warm = options.get("warm_start")
     state = getattr(warm, "state", warm)
+    if warm is not None and not isinstance(state, State):
+        raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
     run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
     try:
         with single_threaded_blas():
@@ -151,7 +156,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
 
     Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`.
     """
-    status = None
+    status, asking_user = None, False
     try:
         run.start(w0, state)
         if report is not None:
@@ -161,7 +166,9 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
             progress = run.progress()
             if report is not None:
                 report(progress)
+            asking_user = True
             reason = first_reason(rules, progress)
+            asking_user = False
             status = reason if status is None else status
         result = run.finish(status)
     except KeyboardInterrupt:
@@ -170,7 +177,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
         result = run.finish(Status.INTERRUPTED)
     except Exception as error:
         if run.w is not None:
-            result = _scaled(run.finish(Status.FAILED), factor)
+            result = _scaled(run.finish(Status.FAILED, ask_risk=asking_user), factor)
             if isinstance(error, BundleError):
                 error.result = result
             else:
@@ -246,7 +253,7 @@ def _grouped(risk, n_parts, default, pool, gap):
             raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "
                                  f"got {n_parts}")
         return risk
-    if n_parts is None and not risk.n_parts_given:
+    if n_parts is None and not getattr(risk, "n_parts_given", True):
         n_parts = min(default, max(1, risk.n_examples))
     precision = "float64" if gap.tol < 1e-4 else None       # float32 scores carry errors of about 1e-6
     return risk.derive(n_parts=n_parts, precision=precision, executor=pool)
@@ -268,7 +275,9 @@ def _policy(method, risk, objective, options, random_state):
             raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(risk).__name__} has "
                                  "none; use method 'oca'")
         t0 = options.get("t0")
-        return StochasticSubgradient(t0 if t0 is None else check_number("t0", t0, low=0.0, strict=True), random_state)
+        if random_state is not None:
+            random_state = check_integer("random_state", random_state, low=0)
+        return StochasticSubgradient(t0 if t0 is None else check_number("t0", t0, low=1.0), random_state)
     if method == "prox-bmrm":
         K = options.get("K", "auto")
         K = K if isinstance(K, str) and K == "auto" else check_number("K", K, low=0.0, strict=True)

@@ -26,7 +26,9 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     Returns
     -------
     list of Result
-        In the order of `lams`; each has the field `lam`. After Ctrl-C those that were reached. Only the one of the smallest lam keeps its `state`.
+        In the order of `lams`; each has the field `lam`. Only the one of the smallest lam keeps its `state`. After
+        Ctrl-C, or where the callback asks to stop, those that were reached; an exception carries the finished ones
+        as `error.finished`.
 
     Examples
     --------
@@ -36,25 +38,29 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     [0.5, 0.05]
     """
     check_choice("reuse", reuse, ("planes", "solution"))
-    if np.ndim(lams) != 1 or len(lams) == 0:
+    if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
         raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
     lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     results = [None] * len(lams)
-    previous = None
+    previous, first = None, {"w0": w0, "warm_start": options.pop("warm_start", None)}
     for k in sorted(range(len(lams)), key=lambda k: -lams[k]):
         warm = {}
         if previous is not None:
             warm = {"w0": previous.x}
             if reuse == "planes":
                 warm["warm_start"] = previous
-        elif w0 is not None:
-            warm = {"w0": w0}
-        result = minimize(risk, lam=lams[k], method=method, **warm, **options)
+        else:
+            warm = {name: value for name, value in first.items() if value is not None}
+        try:
+            result = minimize(risk, lam=lams[k], method=method, **warm, **options)
+        except Exception as error:
+            error.finished = [result for result in results if result is not None]
+            raise
         if previous is not None:
             previous.state = None           # its planes live on in the new bundle
         previous = result
         previous.lam = lams[k]
         results[k] = previous
-        if result.status is Status.INTERRUPTED:
+        if result.status in (Status.INTERRUPTED, Status.CALLBACK):
             break
     return [result for result in results if result is not None]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._alpha_search import least_alpha
+from .bundle_method import check_planes
 from .objective import Ball
 
 
@@ -66,6 +67,7 @@ class LineSearch:
             self.scores = loop.risk.scores(w0)
             planes = loop.risk.planes_at(self.scores)
         loop.trace.n_passes += 1
+        check_planes(planes, loop.risk)
         loop.observe(w0, float(planes.values.sum()))
         return planes
 
@@ -91,6 +93,7 @@ class LineSearch:
             moved = loop.risk.combine(self.scores, scores, t)
             planes = loop.risk.planes_at(loop.risk.combine(moved, scores, self.mu))
         loop.trace.n_passes += 1
+        check_planes(planes, loop.risk)
         fun = loop.fun
         if t > 0.0:
             fun = loop.observe(best + t * step, risk_value)
@@ -194,7 +197,7 @@ class PublishedProximity(Centred):
         """gamma (2.2) after tuning, and the published stop, tested only here."""
         phi = loop.improve_bound(self._plain, settle=False)
         bound = loop.objective.lower_bound(float(self._plain.beta @ loop.bundle.offsets), phi)
-        self.required = (fun - bound / (1.0 - loop.settings.gap.tol)) / self.T
+        self.required = (fun - bound / max(1.0 - loop.settings.gap.tol, 1e-12)) / self.T
         return loop.settings.gap.holds(fun, bound)
 
 
@@ -202,7 +205,9 @@ class BestPoint(Centred):
     """Proximal bundle around the best point, for risks without scores (method "oca").
 
     alpha starts at lam, halves after a step that kept more than half of the predicted decrease, doubles when the
-    model was badly off. Every fifth master is also solved without proximity, where the bound is tightest.
+    model was badly off. The master is solved until its gap is a small part of the predicted decrease; where none is
+    left, the centre is the minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is
+    also solved without proximity, where the bound is tightest.
     """
 
     def begin(self, loop):
@@ -213,6 +218,11 @@ class BestPoint(Centred):
             tol = loop.master_tolerance()
             solution = self.solve(loop, self.alpha, tol)
             self._model = self._model_value(loop, solution)
+            floor = 1e-14 * max(abs(loop.fun), 1e-300)
+            while solution.gap > 0.1 * (loop.fun - self._model) and tol > floor:
+                tol = max(0.01 * tol, floor)
+                solution = self.solve(loop, self.alpha, tol)
+                self._model = self._model_value(loop, solution)
             if loop.trace.n_iter % 5 == 4 or loop.fun - self._model <= 0.5 * loop.settings.gap.tol * abs(loop.fun):
                 loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
         return solution
@@ -228,12 +238,14 @@ class BestPoint(Centred):
     def advance(self, loop, solution, phi):
         before = loop.fun
         w, planes, fun = self.evaluate(loop, solution, phi)
-        ratio = (before - fun) / max(before - self._model, 1e-300)
-        if ratio > 0.5:
+        predicted, gained = before - self._model, before - fun
+        if predicted <= max(solution.gap, 1e-13 * abs(before)):
+            self.alpha *= 0.1
+        elif gained > 0.5 * predicted:
             self.alpha *= 0.5
-        elif ratio < -0.5:
+        elif gained < -0.5 * predicted:
             self.alpha *= 2.0
-        if ratio >= 0.1:
+        if gained > 0.0 and gained >= 0.1 * predicted:
             self.move(loop, solution, w, fun)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
         return [planes], fun, loop.settings.gap.holds(fun, bound)

@@ -1,6 +1,8 @@
 """The master QP: feasibility, optimality, invariances, and the promises of the compiled class."""
 
 import doctest
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.simplex_qp import by_enumeration, by_slsqp
 
+import pybundle
 import pybundle.qp.problem
 from pybundle.core.exceptions import BundleError, InputTypeError, ParameterError
 from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
@@ -349,3 +352,65 @@ def test_one_object_through_ill_conditioned_problems():
             reference = solve_simplex_qp(scale * H, f, parts, 1e-7, slack)
             limit = record.gap + reference.gap + 1e-12 * (abs(f @ x) + scale * (x @ H @ x))
             assert abs(record.value - reference.value) <= limit
+
+
+def widely_scaled(seed, m, n_parts, rank, decades):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((m, rank)) * 10.0 ** rng.uniform(0, decades, (m, 1))
+    return A @ A.T / 1e-3, 10.0 * rng.random(m), np.arange(m) % n_parts
+
+
+class TestStalls:
+    """Faces creep here, and pairwise steps there: neither may go on so for long."""
+
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("method", ["auto", "active-set"])
+    def test_many_parts_of_planes_five_decades_apart(self, seed, method):
+        H, f, parts = widely_scaled(seed, 120, 60, 30, 5)
+        result = solve_simplex_qp(H, f, parts, 1e-2, True, method=method, max_steps=200000)
+        assert result.success, result.message
+        value, gap, size, _ = SimplexProblem(H, f, parts, np.ones(60, bool)).measure(result.x)
+        assert gap <= 1.001e-2 * size and value == pytest.approx(result.value, rel=1e-6)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_one_giant_example(self, method):
+        rng = np.random.default_rng(5)
+        X, y = rng.standard_normal((50, 5)), rng.integers(3, size=50)
+        X[0] *= 1e8
+        risk = pybundle.risks.MulticlassHinge(X, y, n_parts=2, n_classes=3)
+        bundle = pybundle.minimize(risk, lam=1e-3, tol=1e-3, max_iter=7).state.bundle
+        result = solve_simplex_qp(bundle.H / 1e-3, bundle.offsets, bundle.parts, 1e-4, True, method=method)
+        assert result.success, result.message
+        assert result.n_steps < 300000
+
+    def test_giving_up_takes_few_rounds_and_is_said(self):
+        # Twelve decades: what is left of the small ones in H is rounding.
+        for seed in range(5):
+            H, f, parts = widely_scaled(seed, 60, 30, 10, 12)
+            result = solve_simplex_qp(H, f, parts, 1e-12, True, max_steps=10**9)
+            assert result.success or result.status == 2
+            assert result.success or result.message.startswith("stalled after")
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to the process only")
+@pytest.mark.parametrize("method", METHODS)
+def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
+    # One solve takes some tenths of a second with tolerance zero.
+    H, f, parts = widely_scaled(0, 120, 60, 30, 6)
+    parts, slack, solver, x = parts.astype(np.int32), np.ones(60, bool), SimplexQP(), np.zeros(120)
+    timer = threading.Timer(0.04, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, old)
+    assert x.min() >= 0.0 and (np.bincount(parts, x, 60) <= 1.0 + 1e-12).all()
+    H, f, parts, slack = make_problem(31, 120, 60, 100)
+    x, other = np.zeros(120), np.zeros(120)
+    record = solver.solve(H, f, parts.astype(np.int32), slack, x, rtol=1e-8, reuse=True)
+    fresh = SimplexQP().solve(H, f, parts.astype(np.int32), slack, other, rtol=1e-8, reuse=True)
+    assert record.status == 0
+    assert x.tobytes() == other.tobytes() and record.n_steps == fresh.n_steps

@@ -27,6 +27,8 @@ cdef class ActiveSet:
     cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
 
+    cdef double work                # since signals were last looked for, in units of about a nanosecond
+
     cdef int reserve(self, Py_ssize_t n) except -1
     # Forgets the factor
     cdef void forget(self) noexcept nogil
@@ -34,6 +36,8 @@ cdef class ActiveSet:
     # One change of face, reduced costs above -floor counting as none; 0, or 1 where the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
+    # Adds work done, and looks for signals where much has come together: x must be feasible
+    cdef int breathe(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _rebuild(self, Point point, double shift) except -1 nogil
     cdef void _admit(self, Point point, double floor) noexcept nogil

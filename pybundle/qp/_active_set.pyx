@@ -6,6 +6,7 @@ an exact line search, so q never rises; where the result is no descent, variable
 ratio test of Wolfe 1976, which cannot fail.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memset
 
 import numpy as np
@@ -23,6 +24,9 @@ cdef double CRUMB = 1e-15
 
 # Violators admitted, as a share of the face: at first, and at most.
 cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
+
+# Work between two looks for signals, some 50 ms.
+cdef double BREATH = 5e7
 
 # How a face loses variables: all negative ones at once, half of them at a time, or one by one.
 cdef enum:
@@ -57,6 +61,7 @@ cdef class ActiveSet:
 
     cdef void begin(self) noexcept nogil:
         self.n_solves = 0
+        self.work = 0.0
         self.caution = ALL
         self.growth = GROWTH
         self.calm = 0
@@ -77,6 +82,9 @@ cdef class ActiveSet:
             else:
                 self._admit(point, floor)
             info = self._extend(point)
+            # the border of the factor, and the products with all of H in this round
+            self.breathe(0.1 * self.face.n * self.face.n * self.chosen.n
+                         + 1.0 * point.problem.m * point.problem.m)
             if info == 0:
                 n_held = self.face.n_held
                 info = self._find_target(point)
@@ -90,6 +98,14 @@ cdef class ActiveSet:
             shift *= 100.0
             self.face.n = 0
         return 1
+
+    cdef int breathe(self, double work) except -1 nogil:
+        self.work += work
+        if self.work > BREATH:
+            self.work = 0.0
+            with gil:
+                PyErr_CheckSignals()
+        return 0
 
     # ------------------------------------------------------------------ the base
 
@@ -198,6 +214,8 @@ cdef class ActiveSet:
             if info:
                 return info
             self.n_solves += 1
+            k = n_parts + self.face.n_held
+            self.breathe(k * (0.03 * k * k + 1.0 * n) + 1.0 * n * n)
             k = 0
             length = 1.0
             for i in range(n):

@@ -20,4 +20,5 @@ cdef class SimplexQP:
     cdef bint keeps_factor
 
     cdef int _run(self, const Goal* goal) except -1 nogil
+    cdef double _limit(self, const Goal* goal) noexcept nogil
     cdef Py_ssize_t _n_steps(self) noexcept nogil

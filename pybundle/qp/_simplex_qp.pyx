@@ -11,6 +11,10 @@ and variables of part -1 have no sum.
 
 The rounds take turns here until the gap is small enough. Choices depend on counts of operations, never on
 seconds: equal input, equal bits.
+
+Either kind can stall where the other does not: faces creep where norms of planes differ so much that the shift
+of the factor holds their steps back, pairwise steps where curvatures do. So a kind that brings no clear
+progress for a number of rounds hands over to the other, and gets more rounds each time it is its turn again.
 """
 
 from libc.math cimport fabs
@@ -26,12 +30,19 @@ from pybundle.qp._working_set cimport WorkingSet
 
 # Share of |q|'s own terms below which |q| no longer sets the scale of a relative gap.
 cdef double CANCELLED = 1e-3
-# Rounds without progress after which faces are given up for pairwise steps, and after which all is.
+# Rounds in which neither value nor gap moves, after which faces and pairwise steps give up.
 cdef int TIRED = 3, DONE = 6
+# Progress is clear where the gap comes down by this factor, or the value by this share of the gap.
+cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
+# Rounds without clear progress after which the other kind gets its turn, at first; doubled at every return,
+# and so often at most.
+cdef int PATIENCE = 16, DOUBLINGS = 5
+# Steps of a round of pairwise steps beyond their budget.
+cdef int ROUND = 5000
 cdef enum:
     AUTO, SMO, FACES
 
-STATUS = ("converged", "step limit", "rounding")
+STATUS = ("converged", "step limit", "stalled")
 METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
 
 
@@ -49,7 +60,7 @@ class MasterSolution(NamedTuple):
     n_steps : int
         Pairwise steps and face solves.
     status : int
-        0 gap <= tol, 1 step limit, 2 rounding allows no better.
+        0 gap <= tol, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more.
     """
 
     h: np.ndarray
@@ -80,6 +91,9 @@ cdef class SimplexQP:
               method="auto"):
         """Minimises in place, from x.
 
+        Signals are heeded about every 50 ms of work, a single factorisation apart; where a handler raises,
+        as on Ctrl-C, x is feasible and the object as good as new.
+
         Parameters
         ----------
         H : ndarray of float64, shape (m, m)
@@ -103,7 +117,7 @@ cdef class SimplexQP:
             Promises that entries of H seen by earlier calls with `reuse` have not changed, nor the parts of
             their variables, so that the factor can be kept.
         method : {"auto", "smo", "active-set"}
-            For comparisons.
+            For comparisons. "active-set" takes pairwise steps only where faces stall, "smo" nothing else.
 
         Returns
         -------
@@ -136,26 +150,36 @@ cdef class SimplexQP:
         if not (reuse and self.keeps_factor and self.faces.face.n_parts == n_parts):
             self.faces.forget()
         self.keeps_factor = reuse
-        with nogil:
-            status = self._run(&goal)
+        try:
+            with nogil:
+                status = self._run(&goal)
+        except BaseException:
+            self.faces.forget()
+            raise
         return MasterSolution(h, self.point.gap, self.point.value, self._n_steps(), status)
 
     cdef Py_ssize_t _n_steps(self) noexcept nogil:
         return self.pairs.n_steps + self.faces.n_solves
 
+    cdef double _limit(self, const Goal* goal) noexcept nogil:
+        """The absolute gap that both tolerances ask for at x."""
+        return max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
+
     cdef int _run(self, const Goal* goal) except -1 nogil:
         """Rounds until the gap is reached; 0, 1 or 2 as in STATUS."""
-        cdef double best_gap = 1e300, best_value = 1e300, tol, floor
-        cdef Py_ssize_t limit
-        cdef int idle = 0
-        cdef bint faces = goal.method == FACES
+        cdef double turn_gap = 1e300, turn_value = 1e300        # best since the turn began
+        cdef double clear_gap = 1e300, clear_value = 1e300      # at the last clear progress
+        cdef double best_gap = 1e300, tol, floor
+        cdef Py_ssize_t limit, n_steps
+        cdef int idle = 0, stalled = 0, patience = PATIENCE, returns = 0, m = self.point.problem.m
+        cdef bint faces = goal.method == FACES, pairs_turn = goal.method == SMO
+        cdef bint gave_up = False       # whether the kind that had the last turn ended it in rounding
         self.pairs.begin()
         self.faces.begin()
         self.point.normalise()
         while True:
             self.point.assess()
-            # tol: the absolute gap that both ask for at x
-            tol = max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
+            tol = self._limit(goal)
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
                 self.point.refresh()
                 continue
@@ -164,24 +188,48 @@ cdef class SimplexQP:
             if self._n_steps() >= goal.max_steps:
                 return 1
             # Neither value nor gap moves any more: rounding.
-            if self.point.value < best_value - 1e-15 * fabs(best_value) or self.point.gap < 0.9 * best_gap:
+            if self.point.value < turn_value - 1e-15 * fabs(turn_value) or self.point.gap < 0.9 * turn_gap:
                 idle = 0
             else:
                 idle += 1
-                if idle >= DONE and self.point.stale:
+                if idle >= (DONE if pairs_turn or not faces else TIRED) and self.point.stale:
                     self.point.refresh()
                     continue
-                if idle >= DONE:
-                    return 2
-            best_value = min(self.point.value, best_value)
+            turn_value = min(self.point.value, turn_value)
+            turn_gap = min(self.point.gap, turn_gap)
             best_gap = min(self.point.gap, best_gap)
+            if best_gap <= CLEAR * clear_gap or self.point.value < clear_value - CLEAR_FALL * best_gap:
+                clear_gap = best_gap
+                clear_value = self.point.value
+                stalled = returns = 0
+                patience = PATIENCE
+                gave_up = False
+            else:
+                stalled += 1
             # A reduced cost that cannot matter at this tolerance.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
             if goal.method == AUTO and not faces:
                 faces = not self.pairs.pays(self.point, tol, self._n_steps())
-            if faces and idle < TIRED or goal.method == FACES:
+            if goal.method == SMO:
+                if idle >= DONE:
+                    return 2
+            elif faces and (idle >= (DONE if pairs_turn else TIRED) or stalled >= patience):
+                # The other kind's turn, unless that has just failed as well.
+                if idle and stalled < patience and gave_up or returns == DOUBLINGS:
+                    return 2
+                gave_up = stalled < patience
+                if pairs_turn:
+                    returns += 1
+                    patience *= 2
+                pairs_turn = not pairs_turn
+                idle = stalled = 0
+                turn_value, turn_gap = self.point.value, self.point.gap
+            if faces and not pairs_turn:
                 if self.faces.improve(self.point, floor) == 0:
+                    self.faces.breathe(0.0)
                     continue
-            limit = self.pairs.chunk if goal.method == AUTO and not faces else 5000
+            limit = self.pairs.chunk if goal.method == AUTO and not faces else ROUND
             limit = min(goal.max_steps - self._n_steps(), limit)
+            n_steps = self.pairs.n_steps
             self.pairs.improve(self.point, limit, max(0.5 * tol, 0.1 * self.point.gap), floor)
+            self.faces.breathe((self.pairs.n_steps - n_steps) * (30.0 + 2.0 * m) + <double>m * m)

@@ -21,7 +21,7 @@ from ._simplex_qp import METHODS, SimplexQP
 MESSAGES = (
     "duality gap {gap:.2g} <= tol * scale = {limit:.2g}",
     "stopped after {n_steps} steps with duality gap {gap:.2g} > {limit:.2g}; raise max_steps or tol",
-    "rounding allows no duality gap below {gap:.2g} > {limit:.2g}; raise tol or rescale H and f",
+    "stalled after {n_steps} steps with duality gap {gap:.2g} > {limit:.2g}; {advice}",
 )
 
 
@@ -106,8 +106,8 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     -------
     scipy.optimize.OptimizeResult
         `x` (feasible, exact zeros), `value`, `gap` (absolute), `kkt_residual`, `n_steps`, `status` (0 gap
-        reached, 1 step limit, 2 rounding), `message`, `success`. Value, gap and residual are recomputed from
-        the data.
+        reached, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more), `message`,
+        `success`. Value, gap and residual are recomputed from the data.
 
     Raises
     ------
@@ -142,7 +142,8 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     value, gap, scale, residual = problem.measure(x, state.h)
     limit = tol * scale
     status = 0 if gap <= limit else max(state.status, 1) if state.status else 2
-    message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=state.n_steps)
+    advice = "take method='auto'" if method == "smo" else "raise tol or rescale H and f"
+    message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=state.n_steps, advice=advice)
     return OptimizeResult(x=x, value=value, gap=gap, kkt_residual=residual, n_steps=state.n_steps,
                           status=status, message=message, success=status == 0)
 

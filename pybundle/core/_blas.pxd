@@ -9,6 +9,8 @@ cdef void gemv(int m, int n, double alpha, const double* A, int ld, const double
 # y = alpha A' x + beta y,  A (m, n), x (m,), y (n,)
 cdef void gemv_t(int m, int n, double alpha, const double* A, int ld, const double* x,
                  double beta, double* y) noexcept nogil
+# y = A x,  A (n, n) symmetric, of which only the lower triangle is read: half the memory of gemv
+cdef void symv(int n, const double* A, int ld, const double* x, double* y) noexcept nogil
 # C = A B',  A (m, k), B (n, k), C (m, n)
 cdef void gemm_nt(int m, int n, int k, const double* A, int lda, const double* B, int ldb,
                   double* C, int ldc) noexcept nogil

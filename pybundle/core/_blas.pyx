@@ -1,7 +1,12 @@
 """The only door to BLAS and LAPACK: row-major wrappers over SciPy's, and memoryview twins for tests."""
 
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm, dtrsv
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+
+
+# Up to this order a triangle is left to BLAS; a larger one is halved, for OpenBLAS multiplies faster than it
+# solves by a third.
+cdef int BASE = 64
 
 
 cdef double dot(int n, const double* x, const double* y) noexcept nogil:
@@ -32,6 +37,13 @@ cdef void gemv_t(int m, int n, double alpha, const double* A, int ld, const doub
         dgemv("N", &n, &m, &alpha, <double*>A, &ld, <double*>x, &one, &beta, y, &one)
 
 
+cdef void symv(int n, const double* A, int ld, const double* x, double* y) noexcept nogil:
+    cdef int one = 1
+    cdef double unit = 1.0, zero = 0.0
+    # y = A @ x
+    dsymv("U", &n, &unit, <double*>A, &ld, <double*>x, &one, &zero, y, &one)
+
+
 cdef void gemm_nt(int m, int n, int k, const double* A, int lda, const double* B, int ldb,
                   double* C, int ldc) noexcept nogil:
     cdef double one = 1.0, zero = 0.0
@@ -40,8 +52,17 @@ cdef void gemm_nt(int m, int n, int k, const double* A, int lda, const double* B
 
 
 cdef int potrf(int n, double* A, int ld) noexcept nogil:
-    cdef int info = 0
+    cdef int info = 0, half = n // 2 // 16 * 16
+    cdef double* low = A + <Py_ssize_t>half * ld
     # L = np.linalg.cholesky(A); the row-major lower triangle is LAPACK's upper one
+    if n > BASE:
+        info = potrf(half, A, ld)
+        if info:
+            return info
+        trsm(half, n - half, A, ld, low, ld, False)
+        syrk(n - half, half, -1.0, low, ld, low + half, ld)
+        info = potrf(n - half, low + half, ld)
+        return info + half if info else 0
     dpotrf("U", &n, A, &ld, &info)
     return info
 
@@ -53,9 +74,20 @@ cdef void potrs(int n, int nrhs, const double* L, int ld, double* B, int ldb) no
 
 
 cdef void trsm(int n, int nrhs, const double* L, int ld, double* B, int ldb, bint transposed) noexcept nogil:
-    cdef double one = 1.0
+    cdef double one = 1.0, minus = -1.0
+    cdef int half = n // 2 // 16 * 16, rest = n - half, i
     # B = np.linalg.solve(L.T if transposed else L, B.T).T
-    dtrsm("L", "U", "N" if transposed else "T", "N", &n, &nrhs, &one, <double*>L, &ld, B, &ldb)
+    if nrhs < 4:
+        for i in range(nrhs):
+            trsv(n, L, ld, B + <Py_ssize_t>i * ldb, transposed)
+    elif n > BASE and not transposed:
+        trsm(half, nrhs, L, ld, B, ldb, False)
+        # B2 -= B1 @ L21.T
+        dgemm("T", "N", &rest, &nrhs, &half, &minus, <double*>L + <Py_ssize_t>half * ld, &ld, B, &ldb,
+              &one, B + half, &ldb)
+        trsm(rest, nrhs, L + <Py_ssize_t>half * (ld + 1), ld, B + half, ldb, False)
+    else:
+        dtrsm("L", "U", "N" if transposed else "T", "N", &n, &nrhs, &one, <double*>L, &ld, B, &ldb)
 
 
 cdef void syrk(int n, int k, double sign, const double* A, int lda, double* C, int ldc) noexcept nogil:

@@ -11,12 +11,12 @@ cdef class Face:
     cdef int capacity, row_capacity
     cdef double* L                  # (capacity, stride): lower factor of H_BB + c E E' + shift I
     cdef double* R                  # (row_capacity, stride): rows L^-1 E_p of the parts, then L^-1 e_d
-    cdef double* M                  # (row_capacity, row_capacity): R R', lower triangle
-    cdef double* F                  # (row_capacity, row_capacity): factor of M; scratch of `append`
+    cdef double* M                  # (row_capacity, side): R R', lower triangle
+    cdef double* F                  # (row_capacity, side): factor of M
     cdef double* y                  # (capacity,) L^-1 rhs
     cdef double* z                  # (capacity,) scratch
     cdef double* t                  # (row_capacity,) scratch
-    cdef int stride
+    cdef int stride, side           # side: rows of M and F in use, rounded up
     cdef int n                      # variables in the base
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
@@ -41,5 +41,6 @@ cdef class Face:
     cdef void aim(self, const double* rhs) noexcept nogil
     # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil
+    cdef void _widen(self, int rows) noexcept nogil
     cdef void _correct(self, int rows, double* step) noexcept nogil
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil

@@ -18,7 +18,7 @@ error in the limit.
 """
 
 from libc.math cimport fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
 
@@ -37,7 +37,7 @@ cdef int FEW = 4, BLOCK = 16
 cdef class Face:
 
     def __cinit__(self):
-        self.capacity = self.row_capacity = self.n = self.n_parts = self.n_held = 0
+        self.capacity = self.row_capacity = self.side = self.n = self.n_parts = self.n_held = 0
 
     cdef int reserve(self, int n, int n_parts) except -1:
         cdef int rows = n_parts + n, old = self.n, i
@@ -65,7 +65,8 @@ cdef class Face:
             index[i], part[i], row[i] = self.index[i], self.part[i], self.row[i]
         for i in range(self.n_parts + self.n_held if self.capacity else 0):
             memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
-            memcpy(&M[i, 0], self.M + <Py_ssize_t>i * self.row_capacity, (i + 1) * sizeof(double))
+            memcpy(&M[0, 0] + <Py_ssize_t>i * self.side, self.M + <Py_ssize_t>i * self.side,
+                   (i + 1) * sizeof(double))
             held[i] = self.held[i]
         self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, index.base, part.base,
                         row.base, held.base)
@@ -81,9 +82,20 @@ cdef class Face:
         self.n_parts = n_parts
         self.coupling = coupling
         self.shift = shift
+        self.side = 0
+        self._widen(n_parts)
         for i in range(n_parts):
             for j in range(i + 1):
-                self.M[<Py_ssize_t>i * self.row_capacity + j] = 0.0
+                self.M[<Py_ssize_t>i * self.side + j] = 0.0
+
+    cdef void _widen(self, int rows) noexcept nogil:
+        """M gets room for more rows, which lie close: each page of fresh memory costs time."""
+        cdef int i, side = min(self.row_capacity, rows // 8 * 16 + 24)
+        if rows > self.side:
+            for i in range(self.n_parts + self.n_held - 1 if self.side else 0, 0, -1):
+                memmove(self.M + <Py_ssize_t>i * side, self.M + <Py_ssize_t>i * self.side,
+                        (i + 1) * sizeof(double))
+            self.side = side
 
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil:
@@ -125,7 +137,7 @@ cdef class Face:
                     out[j] += 1.0
         if rows:
             _blas.trsm(k, rows, corner, self.stride, self.R + n, self.stride, False)
-            _blas.syrk(rows, k, 1.0, self.R + n, self.stride, self.M, self.row_capacity)
+            _blas.syrk(rows, k, 1.0, self.R + n, self.stride, self.M, self.side)
         self.n = n + k
         return 0
 
@@ -133,6 +145,7 @@ cdef class Face:
         cdef int first = self.n_parts + self.n_held, i, j, size, start = self.n, n = self.n
         cdef Py_ssize_t ld = self.stride, d
         cdef double* new = self.R + first * ld
+        self._widen(first + k)
         for i in range(k):
             for j in range(n):
                 new[i * ld + j] = 0.0
@@ -156,7 +169,7 @@ cdef class Face:
         self.n_held += k
         # M's new rows = new @ R.T
         _blas.gemm_nt(k, first + k, n - start, new + start, self.stride, self.R + start, self.stride,
-                      self.M + <Py_ssize_t>first * self.row_capacity, self.row_capacity)
+                      self.M + <Py_ssize_t>first * self.side, self.side)
 
     cdef void release_to(self, int k) noexcept nogil:
         while self.n_held > k:
@@ -166,7 +179,7 @@ cdef class Face:
     cdef void release(self, int position) noexcept nogil:
         # The last held row takes the place of the freed one.
         cdef int gone = self.row[position], last = self.n_held - 1, a = self.n_parts + gone, b, j
-        cdef Py_ssize_t ld = self.stride, ldm = self.row_capacity
+        cdef Py_ssize_t ld = self.stride, ldm = self.side
         b = self.n_parts + last
         self.row[position] = -1
         self.n_held = last
@@ -187,12 +200,12 @@ cdef class Face:
 
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, info
-        cdef Py_ssize_t ldm = self.row_capacity
+        cdef Py_ssize_t ldm = self.side
         cdef double miss
         memcpy(step, self.y, n * sizeof(double))
         for i in range(rows):
             memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
-        info = _blas.potrf(rows, self.F, self.row_capacity) if rows else 0
+        info = _blas.potrf(rows, self.F, self.side) if rows else 0
         if info:
             return info
         for i in range(self.n_parts):
@@ -217,8 +230,8 @@ cdef class Face:
 
     cdef void _correct(self, int rows, double* step) noexcept nogil:
         """step -= R.T @ (R R')^-1 t, which overwrites t."""
-        _blas.trsv(rows, self.F, self.row_capacity, self.t, False)
-        _blas.trsv(rows, self.F, self.row_capacity, self.t, True)
+        _blas.trsv(rows, self.F, self.side, self.t, False)
+        _blas.trsv(rows, self.F, self.side, self.t, True)
         _blas.gemv_t(rows, self.n, -1.0, self.R, self.stride, self.t, 1.0, step)
 
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:

@@ -109,7 +109,7 @@ cdef class Point:
                 count += 1
         # h = x @ H; a dense x is left to BLAS
         if 2 * count > q.m:
-            _blas.gemv(q.m, q.m, 1.0, q.H, <int>q.ldh, x, 0.0, h)
+            _blas.symv(q.m, q.H, <int>q.ldh, x, h)
         else:
             memset(h, 0, q.m * sizeof(double))
             pb_add_rows(q.m, count, self.rows, self.weights, h)

@@ -395,7 +395,7 @@ class TestStalls:
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to the process only")
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
-    # One solve takes some tenths of a second with tolerance zero.
+    # One solve takes some tenths of a second with tolerance zero; several, so that the signal meets one anywhere.
     H, f, parts = widely_scaled(0, 120, 60, 30, 6)
     parts, slack, solver, x = parts.astype(np.int32), np.ones(60, bool), SimplexQP(), np.zeros(120)
     timer = threading.Timer(0.04, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
@@ -403,7 +403,9 @@ def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
+            for _ in range(1000):
+                x[:] = 0.0
+                solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, old)

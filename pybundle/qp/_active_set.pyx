@@ -90,7 +90,7 @@ cdef class ActiveSet:
                 info = self._find_target(point)
             if info == 0:
                 # Where nearly all that came in stay, the next ones come in larger numbers.
-                if 4 * (self.face.n_held - n_held) <= self.chosen.n:
+                if 5 * (self.face.n_held - n_held) <= self.chosen.n:
                     self.growth = min(2.0 * self.growth, MOST_GROWTH)
                 else:
                     self.growth = GROWTH

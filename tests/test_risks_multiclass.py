@@ -217,6 +217,8 @@ def test_oracle_agrees_with_the_pass():
             total, offset, slope = total + decoded.value, offset + plane.offset, slope + plane.slope
         assert_planes(risk.planes(w), ([total], [offset], [slope]))
         assert oracle.key(3) == 3
+        with pytest.raises(ParameterError, match=r"labelling must be a class 0\.\.4, got 5"):
+            oracle.plane(0, 5)
 
 
 # scores and the line search ---------------------------------------------------------------------------------

@@ -29,7 +29,11 @@ class ExamplePlane(NamedTuple):
 
 @runtime_checkable
 class Oracle(Protocol):
-    """Access to single examples, for methods that keep a state for each of them."""
+    """Access to single examples, for methods that keep a state for each of them.
+
+    A labelling is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss
+    is linearised. Weights of examples are part of values, offsets and slopes.
+    """
 
     n_examples: int
     dim: int

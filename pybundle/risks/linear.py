@@ -14,6 +14,7 @@ from ._engine import Engine, aligned
 from ._line_search import line_search
 from ._sgd import sgd_epoch
 from .examples import Examples
+from .oracle import LinearOracle
 from .partition import SHARD_ROWS, partition, shards
 
 SPARSE_DIM = 16384
@@ -126,6 +127,10 @@ class LinearRisk:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._map = map
+
+    def oracle(self):
+        """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""
+        return LinearOracle(self)
 
     # passes -----------------------------------------------------------------------------------------------
 

@@ -347,6 +347,11 @@ LABELS = [0, 1, 2, 0]
     (GOOD, [0, 1, 2], {}, ParameterError,
      r"y must have one label for each row of X, shape \(4,\), got shape \(3,\)"),
     (GOOD, [1, 1, 1, 1], {}, ParameterError, "at least two classes, got only 1"),
+    (GOOD, [1, 2, 3, 1], {}, ParameterError, "no example has the label 0; encode.*or pass n_classes=4"),
+    (GOOD, [0, 2, 2, 0], {}, ParameterError, "no example has the label 1; encode.*or pass n_classes=3"),
+    (GOOD, [0, 9, 10**12, 0], {}, ParameterError, "no example has the label 1, 2, 3, 4, 5 and 999999999993 more"),
+    (GOOD, [0, 1, 1e300, 0], {}, ParameterError, r"integers of at most 2\^53, got 1e\+300 at index 2"),
+    (GOOD, [[0], [1, 2], [0], [1]], {}, InputTypeError, "y must hold one integer for each row"),
     (GOOD, LABELS, {"n_classes": 2}, ParameterError, "labels below n_classes = 2, got 2 at index 2"),
     (GOOD[:0], [], {}, ParameterError, "X must have at least one example"),
     (np.ones(4), LABELS, {}, ParameterError,
@@ -374,6 +379,10 @@ LABELS = [0, 1, 2, 0]
 def test_errors_say_what_came_and_what_was_expected(X, y, options, error, message):
     with pytest.raises(error, match=message):
         MulticlassHinge(X, y, **options)
+
+
+def test_absent_classes_may_be_asked_for():
+    assert MulticlassHinge(GOOD, [1, 2, 3, 1], n_classes=5).n_classes == 5
 
 
 def test_errors_of_calls():

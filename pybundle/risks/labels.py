@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
@@ -38,6 +40,7 @@ def class_labels(y, n_examples, n_classes=None):
         if n_classes < 2 or labels.min() == largest:
             raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if "
                                  "the other classes are absent on purpose")
+        _all_present(labels, n_classes)
     n_classes = check_integer("n_classes", n_classes, low=2)
     if largest >= n_classes:
         i = int(labels.argmax())
@@ -46,6 +49,20 @@ def class_labels(y, n_examples, n_classes=None):
         raise ParameterError(f"n_classes must be at most 2^24, got {n_classes}; encode the labels as 0..K-1 "
                              "(np.unique(y, return_inverse=True))")
     return labels.astype(np.int32), n_classes
+
+
+def _all_present(labels, n_classes):
+    """Refuses classes without an example: a dead class 0 is more often a wrong encoding than a wish."""
+    found = np.unique(labels)
+    if len(found) == n_classes:
+        return
+    seen = set(found.tolist())
+    absent = list(islice((k for k in range(n_classes) if k not in seen), 5))
+    rest = n_classes - len(found) - len(absent)
+    listed = ", ".join(map(str, absent)) + (f" and {rest} more" if rest else "")
+    raise ParameterError(f"y must hold every label 0..{n_classes - 1}, but no example has the label {listed}; encode "
+                         "the labels as 0..K-1 (np.unique(y, return_inverse=True)), or pass "
+                         f"n_classes={n_classes} if classes are absent on purpose")
 
 
 def sign_labels(y, n_examples):

@@ -20,7 +20,7 @@ class MulticlassHinge(LinearRisk):
     X : ndarray (float32, float64, uint8) or CSR (float32, float64), shape (n, d)
         Never copied when C-contiguous.
     y : array of int, shape (n,)
-        Labels 0..K-1.
+        Labels 0..K-1, each of them in use unless `n_classes` is given.
     n_parts : int, optional
         Number P of parts of R; None starts with one and leaves the choice to the solver.
     loss : ndarray, shape (K, K), optional

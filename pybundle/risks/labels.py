@@ -7,12 +7,16 @@ from itertools import islice
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer
+from ..core.validation import check_integer, real_array
 
 
 def integer_labels(y, n_examples, remedy):
     """`y` as an int64 vector of `n_examples` entries."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as problem:
+        raise InputTypeError(f"y must hold one integer for each row of X, got {type(y).__name__}: "
+                             f"{problem}; {remedy}") from problem
     if labels.shape != (n_examples,):
         raise ParameterError(f"y must have one label for each row of X, shape ({n_examples},), "
                              f"got shape {labels.shape}")
@@ -24,6 +28,10 @@ def integer_labels(y, n_examples, remedy):
         if len(bad) or not np.isfinite(labels).all():
             i = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(labels))[0])
             raise ParameterError(f"y must hold integers, got {labels[i]} at index {i}; {remedy}")
+    size = np.abs(labels.astype(np.float64))
+    if size.max(initial=0.0) > 2.0**53:
+        i = int(size.argmax())
+        raise ParameterError(f"y must hold integers of at most 2^53, got {labels[i]} at index {i}; {remedy}")
     return labels.astype(np.int64)
 
 
@@ -82,9 +90,10 @@ def example_weights(sample_weight, n_examples):
     if sample_weight is None:
         return np.ones(n_examples)
     try:
-        weights = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"sample_weight must hold real numbers: {problem}") from problem
+        weights = real_array(sample_weight, copy=True)
+    except TypeError as problem:
+        raise InputTypeError(f"sample_weight must hold real numbers, got {type(sample_weight).__name__}: "
+                             f"{problem}") from problem
     if weights.shape != (n_examples,):
         raise ParameterError(f"sample_weight must have shape ({n_examples},), got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -99,9 +108,10 @@ def cost_matrix(loss, n_classes):
     if loss is None:
         return None
     try:
-        cost = np.array(loss, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {loss!r}") from problem
+        cost = real_array(loss, copy=True)
+    except TypeError as problem:
+        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {type(loss).__name__}: "
+                             f"{problem}") from problem
     if cost.shape != (n_classes, n_classes):
         raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), "
                              f"got shape {cost.shape}")

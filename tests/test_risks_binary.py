@@ -1,4 +1,5 @@
 import doctest
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -112,6 +113,26 @@ def test_sgd_epoch(Risk):
         np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-10)
         for v in rng.standard_normal((20, 10)):
             assert (planes.offsets + planes.dot(v) <= risk.evaluate(v)[0] + 1e-9).all()
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+@pytest.mark.parametrize("size", [1e-8, 1e-2, 1.0, 40.0])
+def test_values_are_within_their_error(Risk, size):
+    X, y, rng = data(40)
+    risk = Risk(X, y, 3, scale=1 / 255, bias=2.0, sample_weight=rng.random(40))
+    w = size * rng.standard_normal(10)
+    values, errors = risk.values(w)
+    total = Decimal(0)
+    with localcontext() as context:
+        context.prec = 60
+        for x, label, c in zip(X, y, risk.sample_weight, strict=True):
+            score = sum(Decimal(float(a)) * Decimal(1 / 255) * int(v) for a, v in zip(w, x, strict=False))
+            margin = int(label) * (score + Decimal(float(w[9])) * 2)
+            loss = max(Decimal(0), 1 - margin) if Risk is BinaryHinge else (1 + (-margin).exp()).ln()
+            total += Decimal(float(c)) * loss
+        assert abs(total - sum(Decimal(float(v)) for v in values)) <= Decimal(float(errors.sum()))
+    assert errors.sum() <= 1e-13 * (1.0 + size) * 40 * 10
+    np.testing.assert_allclose(values, risk.derive(precision="float64").evaluate(w)[0], rtol=1e-9, atol=1e-9)
 
 
 def test_errors():

@@ -1,6 +1,7 @@
 import doctest
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -330,6 +331,45 @@ def test_sgd_epoch_over_some_examples_gives_valid_planes():
         risk.sgd_epoch(w, np.array([150]), 1.0)
     with pytest.raises(ParameterError, match="w must be a writeable"):
         risk.sgd_epoch(w.astype(np.float32), np.arange(5), 1.0)
+
+
+# values for the certificate ---------------------------------------------------------------------------------
+
+
+def exact_hinge(X, y, n_classes, W, scale, bias, weights):
+    """The risk in rational arithmetic."""
+    def number(a):
+        return Fraction(float(a))
+    total = Fraction(0)
+    for x, truth, c in zip(X, y, weights, strict=True):
+        row = [number(scale) * number(v) for v in x] + [number(bias)]
+        scores = [sum(number(a) * v for a, v in zip(w, row, strict=True)) for w in W]
+        total += number(c) * max(int(k != truth) + scores[k] - scores[truth] for k in range(n_classes))
+    return total
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(seed=st.integers(0, 1000), size=st.sampled_from([0.0, 1e-9, 1e-4, 1.0, 1e5]),
+       scale=st.sampled_from([1e4, 1 / 255, 1.0]), kind=st.integers(0, 2))
+def test_values_are_within_their_error(seed, size, scale, kind):
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.integers(0, 256, (12, 5)), np.arange(12) % 3, rng.random(12)
+    data = [X.astype(np.uint8), X.astype(np.float64), sp.csr_array(X.astype(np.float32))][kind]
+    risk = MulticlassHinge(data, y, n_parts=2, scale=scale, bias=3.0, sample_weight=weights)
+    w = size * rng.standard_normal(18)
+    if seed % 2 and size:           # separates: most examples are without loss, the others touch their margin
+        w = np.repeat(w.reshape(3, 6)[:1], 3, axis=0).ravel()
+        w[[5, 11, 17]] = [0.0, 1 / 3, -1 / 3]
+    values, errors = risk.values(w)
+    exact = exact_hinge(X, y, 3, w.reshape(3, 6), scale, 3.0, weights)
+    assert abs(exact - sum(Fraction(v) for v in values)) <= Fraction(errors.sum())
+    assert errors.sum() <= 1e-10 * weights.sum() * (1.0 + scale * 256 * 9 * 5 * max(size, float(seed % 2)))
+
+
+def test_examples_without_loss_add_no_error():
+    risk = MulticlassHinge(np.eye(3), [0, 1, 2])
+    values, errors = risk.values(1.5 * np.eye(3).ravel())
+    assert values.tolist() == [0.0] and errors.tolist() == [0.0]
 
 
 # errors -----------------------------------------------------------------------------------------------------

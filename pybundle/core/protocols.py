@@ -56,6 +56,11 @@ class Risk(Protocol):
 
     ``planes(w) -> Planes``
         values, offsets and slopes; without it the offset is `R_p(w) - <slope, w>`.
+    ``values(w) -> (values (P,), errors (P,))``
+        values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
+        taken at its word.
+    ``slope_errors, offset_errors : ndarray, shape (P,)``
+        bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
     ``derive(n_parts=None, precision=None, executor=None) -> Risk``
         the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
     ``scores(w) -> S``, ``planes_at(S) -> Planes``, ``line_search(S0, S1, a, b, upper) -> (t, R(t))``

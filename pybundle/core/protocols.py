@@ -63,6 +63,9 @@ class Risk(Protocol):
         bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
     ``derive(n_parts=None, precision=None, executor=None) -> Risk``
         the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
+    ``n_parts_given : bool``
+        with `derive`: False lets a solver that is not told `n_parts` choose them; True (taken without the
+        attribute) keeps the parts as they are.
     ``scores(w) -> S``, ``planes_at(S) -> Planes``, ``line_search(S0, S1, a, b, upper) -> (t, R(t))``
         scores that are affine in w, so that a segment costs no pass over the data.
     ``oracle() -> Oracle``

@@ -93,6 +93,68 @@ def test_a_parallel_plane_with_another_offset_is_stored():
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_nearly_equal_slopes_are_two_planes(storage):
+    """Distances in the Gram matrix cancel: slopes that differ by 1e-9 look equal in it."""
+    slope = np.random.default_rng(0).normal(size=(1, 50))
+    bundle, one = Bundle(50, 1, storage), np.ones(1)
+    for shift in (0.0, 1e-9, 1e-15):
+        bundle.append(Planes(one, one, slope + shift))
+    assert bundle.n_planes == 3
+    for shift in (0.0, 1e-9, 1e-15):                     # the same labelling again: equal to the last bit
+        bundle.append(Planes(one, one, slope + shift))
+    assert bundle.n_planes == 3
+
+
+def test_copies_are_found_after_drops_whatever_the_products_round_to():
+    rng = np.random.default_rng(1)
+    for storage in ("dense", "sparse"):
+        bundle, old = Bundle(301, 3, storage), [some_planes(rng, 3, 301) for _ in range(9)]
+        for planes in old:
+            bundle.append(planes)
+        bundle.drop([0, 4])
+        for planes in old:
+            bundle.append(planes)
+        assert bundle.n_planes == 27
+
+
+def test_csr_slopes_with_repeated_entries():
+    twice = csr_array((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    bundle = Bundle(3, 1, "sparse")
+    bundle.append(Planes(np.ones(1), np.ones(1), twice))
+    assert bundle.H.tolist() == [[34.0]] and twice.nnz == 3
+
+
+@pytest.mark.parametrize(("arguments", "kind", "words"), [
+    ((-1, 1), pb.ParameterError, "dim must be an integer >= 1, got -1"),
+    ((1, 0), pb.ParameterError, "n_parts must be an integer >= 1, got 0"),
+    ((1.5, 1), pb.InputTypeError, "dim must be an integer"),
+    ((1, 1, "full"), pb.ParameterError, "storage must be one of 'auto'"),
+])
+def test_arguments_are_checked(arguments, kind, words):
+    with pytest.raises(kind, match=words):
+        Bundle(*arguments)
+
+
+def test_saving_to_a_bad_path(tmp_path):
+    bundle = filled("dense", np.random.default_rng(7))
+    for path in (tmp_path / "nowhere" / "bundle.npz", 3.5):
+        with pytest.raises(pb.StateError, match="path must name a file that can be written"):
+            bundle.save(path)
+
+
+def test_a_file_with_wild_indices_is_refused(tmp_path):
+    filled("sparse", np.random.default_rng(7), density=0.3).save(tmp_path / "bundle.npz")
+    with np.load(tmp_path / "bundle.npz") as file:
+        arrays = dict(file)
+    arrays["slopes_indices"][0] = 10**6
+    np.savez(tmp_path / "wild.npz", **arrays)
+    (tmp_path / "empty.npz").write_bytes(b"")
+    for name in ("wild.npz", "empty.npz"):
+        with pytest.raises(pb.StateError, match="not a bundle"):
+            Bundle.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("cap", [15, 9, 6])
 def test_a_hard_cap_keeps_the_lower_bound(storage, cap):
     rng = np.random.default_rng(4)

@@ -46,6 +46,8 @@ def test_partition_depends_on_the_seed_only():
 def test_unknown_kind():
     with pytest.raises(ParameterError, match="partition must be one of 'strided'"):
         partition(5, 2, "random")
+    with pytest.raises(ParameterError, match="random_state must be an integer >= 0, got -1"):
+        partition(5, 2, random_state=-1)
 
 
 def test_doctest():

@@ -1,4 +1,5 @@
 import doctest
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -7,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.multiclass import binary_planes, features
 
+import pybundle as pb
 import pybundle.risks.binary as module
 from pybundle.core.exceptions import ParameterError
+from pybundle.core.protocols import Oracle
 from pybundle.risks import BinaryHinge, Logistic, MulticlassHinge
 
 
@@ -112,6 +115,26 @@ def test_sgd_epoch(Risk):
             assert (planes.offsets + planes.dot(v) <= risk.evaluate(v)[0] + 1e-9).all()
 
 
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+@pytest.mark.parametrize("size", [1e-8, 1e-2, 1.0, 40.0])
+def test_values_are_within_their_error(Risk, size):
+    X, y, rng = data(40)
+    risk = Risk(X, y, 3, scale=1 / 255, bias=2.0, sample_weight=rng.random(40))
+    w = size * rng.standard_normal(10)
+    values, errors = risk.values(w)
+    total = Decimal(0)
+    with localcontext() as context:
+        context.prec = 60
+        for x, label, c in zip(X, y, risk.sample_weight, strict=True):
+            score = sum(Decimal(float(a)) * Decimal(1 / 255) * int(v) for a, v in zip(w, x, strict=False))
+            margin = int(label) * (score + Decimal(float(w[9])) * 2)
+            loss = max(Decimal(0), 1 - margin) if Risk is BinaryHinge else (1 + (-margin).exp()).ln()
+            total += Decimal(float(c)) * loss
+        assert abs(total - sum(Decimal(float(v)) for v in values)) <= Decimal(float(errors.sum()))
+    assert errors.sum() <= 1e-13 * (1.0 + size) * 40 * 10
+    np.testing.assert_allclose(values, risk.derive(precision="float64").evaluate(w)[0], rtol=1e-9, atol=1e-9)
+
+
 def test_errors():
     with pytest.raises(ParameterError, match=r"y must hold -1 and \+1, or 0 and 1, got the labels \[0"):
         BinaryHinge(np.ones((3, 1)), [0, 1, 2])
@@ -121,3 +144,53 @@ def test_errors():
 
 def test_doctest():
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_oracle_agrees_with_the_pass(Risk, sparse):
+    X, y, rng = data()
+    X = sp.csr_array(X / 256) if sparse else X / 256
+    risk = Risk(X, y, sample_weight=np.linspace(0, 1, len(y)), bias=1.5, scale=0.5)
+    oracle, w = risk.oracle(), rng.standard_normal(risk.dim)
+    assert isinstance(oracle, Oracle) and (oracle.n_examples, oracle.dim) == (120, 10)
+    total, offset, slope = 0.0, 0.0, np.zeros(risk.dim)
+    for i in range(risk.n_examples):
+        decoded = oracle.solve(i, w)
+        plane = oracle.plane(i, decoded.labelling)
+        assert decoded.upper == decoded.value and oracle.key(decoded.labelling) == decoded.labelling
+        np.testing.assert_allclose(plane.offset + plane.slope @ w, decoded.value, atol=1e-12)
+        total, offset, slope = total + decoded.value, offset + plane.offset, slope + plane.slope
+    planes = risk.planes(w)
+    np.testing.assert_allclose([total, offset], [planes.values[0], planes.offsets[0]], rtol=1e-12)
+    np.testing.assert_allclose(slope, planes.slopes[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("Risk, labellings", [(BinaryHinge, [0, 1]), (Logistic, [-1e300, -3.0, 0, 0.7, 900.0])])
+def test_any_labelling_gives_a_valid_plane(Risk, labellings):
+    X, y, rng = data(20)
+    oracle = Risk(X / 256, y).oracle()
+    for i in range(20):
+        for labelling in labellings:
+            plane = oracle.plane(i, labelling)
+            assert np.isfinite(plane.offset) and np.isfinite(plane.slope).all()
+            for v in 5 * rng.standard_normal((10, 9)):
+                assert plane.offset + plane.slope @ v <= oracle.solve(i, v).value + 1e-12
+
+
+def test_oracle_errors():
+    X, y, _ = data(20)
+    hinge, logistic = BinaryHinge(X, y).oracle(), Logistic(X, y).oracle()
+    with pytest.raises(ParameterError, match="labelling must be 1"):
+        hinge.plane(0, 2)
+    with pytest.raises(ParameterError, match="labelling must be a finite number"):
+        logistic.plane(0, np.inf)
+    with pytest.raises(ParameterError, match=r"i must be a row number 0\.\.19, got 20"):
+        hinge.solve(20, np.zeros(9))
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+def test_sgd_tunes_its_step_on_a_binary_risk(Risk):
+    X, y, _ = data()
+    result = pb.minimize(Risk(X / 256, y, bias=1.0), lam=1.0, method="sgd", max_iter=5, random_state=0)
+    assert result.nit >= 1 and result.lower_bound <= result.fun

@@ -36,6 +36,12 @@ def test_what_comes_back_is_ours():
     ((np.nan, np.ones(2)), "finite values, got nan for part 0"),
     ((1.0, np.array([1.0, np.inf])), "finite subgradients"),
     (("a", np.ones(2)), "real values"),
+    ((1j, np.ones(2)), "real values"),
+    (([[1.0], [1.0, 2.0]], np.ones(2)), "real values, got list"),
+    ((10**400, np.ones(2)), "real values"),
+    ((1.0, [[1.0], [1.0, 2.0]]), "real subgradients, got list"),
+    ((1.0, np.array([1j, 1.0])), "real subgradients"),
+    ((1.0, sp.csr_array(np.array([[1j, 1.0]]))), "real subgradients"),
     ((1.0, "b"), "real subgradients"),
     ((-1.0, np.ones(2)), "below its lower bound 0"),
 ])
@@ -58,6 +64,22 @@ def test_arguments_are_checked():
         Function(abs, 0)
     with pytest.raises(ParameterError, match="lower_bounds must be finite or -inf"):
         Function(abs, 1, lower_bounds=np.nan)
+
+
+def test_lower_bounds_are_one_for_all_or_one_for_each():
+    assert Function(abs, 1, n_parts=3, lower_bounds=2).lower_bounds.tolist() == [2.0, 2.0, 2.0]
+    for wrong in ([0.0], [0.0, 0.0], [[0.0, 0.0, 0.0]]):
+        with pytest.raises(ParameterError, match=r"lower_bounds must be a number or have shape \(3,\), got shape"):
+            Function(abs, 1, n_parts=3, lower_bounds=wrong)
+    for wrong in ([0.0, 0.0, 1j], [[0.0], [0.0, 1.0]], "zero"):
+        with pytest.raises(InputTypeError, match="lower_bounds must be a number or have shape"):
+            Function(abs, 1, n_parts=3, lower_bounds=wrong)
+
+
+@pytest.mark.parametrize("w", [np.zeros(2, dtype=complex), [1.0, 1j], [[1.0], [1.0, 2.0]], ["1", "2"], [10**400, 1]])
+def test_points_are_vectors_of_real_numbers(w):
+    with pytest.raises(InputTypeError, match="w must be a vector of real numbers"):
+        Function(lambda w: (0.0, w), 2).evaluate(w)
 
 
 def test_doctest():

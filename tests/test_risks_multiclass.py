@@ -1,6 +1,7 @@
 import doctest
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -217,6 +218,8 @@ def test_oracle_agrees_with_the_pass():
             total, offset, slope = total + decoded.value, offset + plane.offset, slope + plane.slope
         assert_planes(risk.planes(w), ([total], [offset], [slope]))
         assert oracle.key(3) == 3
+        with pytest.raises(ParameterError, match=r"labelling must be a class 0\.\.4, got 5"):
+            oracle.plane(0, 5)
 
 
 # scores and the line search ---------------------------------------------------------------------------------
@@ -330,6 +333,45 @@ def test_sgd_epoch_over_some_examples_gives_valid_planes():
         risk.sgd_epoch(w.astype(np.float32), np.arange(5), 1.0)
 
 
+# values for the certificate ---------------------------------------------------------------------------------
+
+
+def exact_hinge(X, y, n_classes, W, scale, bias, weights):
+    """The risk in rational arithmetic."""
+    def number(a):
+        return Fraction(float(a))
+    total = Fraction(0)
+    for x, truth, c in zip(X, y, weights, strict=True):
+        row = [number(scale) * number(v) for v in x] + [number(bias)]
+        scores = [sum(number(a) * v for a, v in zip(w, row, strict=True)) for w in W]
+        total += number(c) * max(int(k != truth) + scores[k] - scores[truth] for k in range(n_classes))
+    return total
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(seed=st.integers(0, 1000), size=st.sampled_from([0.0, 1e-9, 1e-4, 1.0, 1e5]),
+       scale=st.sampled_from([1e4, 1 / 255, 1.0]), kind=st.integers(0, 2))
+def test_values_are_within_their_error(seed, size, scale, kind):
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.integers(0, 256, (12, 5)), np.arange(12) % 3, rng.random(12)
+    data = [X.astype(np.uint8), X.astype(np.float64), sp.csr_array(X.astype(np.float32))][kind]
+    risk = MulticlassHinge(data, y, n_parts=2, scale=scale, bias=3.0, sample_weight=weights)
+    w = size * rng.standard_normal(18)
+    if seed % 2 and size:           # separates: most examples are without loss, the others touch their margin
+        w = np.repeat(w.reshape(3, 6)[:1], 3, axis=0).ravel()
+        w[[5, 11, 17]] = [0.0, 1 / 3, -1 / 3]
+    values, errors = risk.values(w)
+    exact = exact_hinge(X, y, 3, w.reshape(3, 6), scale, 3.0, weights)
+    assert abs(exact - sum(Fraction(v) for v in values)) <= Fraction(errors.sum())
+    assert errors.sum() <= 1e-10 * weights.sum() * (1.0 + scale * 256 * 9 * 5 * max(size, float(seed % 2)))
+
+
+def test_examples_without_loss_add_no_error():
+    risk = MulticlassHinge(np.eye(3), [0, 1, 2])
+    values, errors = risk.values(1.5 * np.eye(3).ravel())
+    assert values.tolist() == [0.0] and errors.tolist() == [0.0]
+
+
 # errors -----------------------------------------------------------------------------------------------------
 
 GOOD = np.ones((4, 3))
@@ -345,6 +387,11 @@ LABELS = [0, 1, 2, 0]
     (GOOD, [0, 1, 2], {}, ParameterError,
      r"y must have one label for each row of X, shape \(4,\), got shape \(3,\)"),
     (GOOD, [1, 1, 1, 1], {}, ParameterError, "at least two classes, got only 1"),
+    (GOOD, [1, 2, 3, 1], {}, ParameterError, "no example has the label 0; encode.*or pass n_classes=4"),
+    (GOOD, [0, 2, 2, 0], {}, ParameterError, "no example has the label 1; encode.*or pass n_classes=3"),
+    (GOOD, [0, 9, 10**12, 0], {}, ParameterError, "no example has the label 1, 2, 3, 4, 5 and 999999999993 more"),
+    (GOOD, [0, 1, 1e300, 0], {}, ParameterError, r"integers of at most 2\^53, got 1e\+300 at index 2"),
+    (GOOD, [[0], [1, 2], [0], [1]], {}, InputTypeError, "y must hold one integer for each row"),
     (GOOD, LABELS, {"n_classes": 2}, ParameterError, "labels below n_classes = 2, got 2 at index 2"),
     (GOOD[:0], [], {}, ParameterError, "X must have at least one example"),
     (np.ones(4), LABELS, {}, ParameterError,
@@ -364,6 +411,14 @@ LABELS = [0, 1, 2, 0]
     (GOOD, LABELS, {"loss": np.eye(3) - 1}, ParameterError, "loss must be finite and >= 0, got -1"),
     (GOOD, LABELS, {"scale": 0.0}, ParameterError, "scale must be a finite number > 0"),
     (GOOD, LABELS, {"bias": np.inf}, ParameterError, "bias must be a finite number"),
+    (GOOD, LABELS, {"bias": 1e200}, ParameterError, "bias must have a finite square, got 1e\\+200"),
+    (GOOD, LABELS, {"bias": 10**400}, ParameterError, "bias must be a finite number, got a number beyond the range"),
+    (GOOD, LABELS, {"scale": 1e300}, ParameterError, "scale must leave rows of finite squared norm, got 1e\\+300"),
+    (GOOD, LABELS, {"random_state": -1}, ParameterError, "random_state must be an integer >= 0, got -1"),
+    (GOOD, LABELS, {"random_state": "a"}, InputTypeError, "random_state must be an integer, got 'a'"),
+    (GOOD, LABELS, {"sample_weight": [1, 1, 1j, 1]}, InputTypeError, "sample_weight must hold real numbers"),
+    (GOOD, LABELS, {"sample_weight": [[1], [1, 2]]}, InputTypeError, "sample_weight must hold real numbers"),
+    (GOOD, LABELS, {"loss": [[0, 1], [1]]}, InputTypeError, "loss must be None or a matrix of real numbers"),
     (GOOD, LABELS, {"n_parts": 0}, ParameterError, "n_parts must be an integer >= 1, got 0"),
     (GOOD, LABELS, {"n_parts": 2.0}, InputTypeError, "n_parts must be an integer"),
     (GOOD, LABELS, {"precision": "half"}, ParameterError, "precision must be one of 'float32', 'float64'"),
@@ -372,6 +427,10 @@ LABELS = [0, 1, 2, 0]
 def test_errors_say_what_came_and_what_was_expected(X, y, options, error, message):
     with pytest.raises(error, match=message):
         MulticlassHinge(X, y, **options)
+
+
+def test_absent_classes_may_be_asked_for():
+    assert MulticlassHinge(GOOD, [1, 2, 3, 1], n_classes=5).n_classes == 5
 
 
 def test_errors_of_calls():

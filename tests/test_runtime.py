@@ -2,13 +2,21 @@
 
 import threading
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 import pybundle as pb
-from pybundle.runtime.certificate import UNIT, LowerBound, aggregation_error, certify
+from pybundle.runtime.certificate import (
+    UNIT,
+    Certificate,
+    LowerBound,
+    aggregation_error,
+    aggregation_errors,
+    certify,
+)
 from pybundle.runtime.executors import Serial, Threads, make_executor, single_threaded_blas
 from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.result import SENTENCES, Status
@@ -83,6 +91,62 @@ def test_certify_recomputes_both_sides():
     assert certificate.lower_bound == pytest.approx(1.0 - 0.125) and certificate.certified
     wrong = certify(risk, L2(1.0), np.array([0.5]), LowerBound(50.0, np.zeros(1), 0.0, 50.0))
     assert not wrong.certified
+
+
+def test_the_offset_error_counts_against_the_bound():
+    beta, offsets, norms = np.array([0.5, 0.5, 1.0]), np.array([1.0, -3.0, 2.0]), np.ones(3)
+    parts = np.array([0, 0, 1])
+    error, offset_error = aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.array([1e-3, 1e-2]))
+    assert error == aggregation_error(beta, norms, np.zeros(2))
+    assert offset_error == pytest.approx(2.0 * 1e-3 + 2.0 * 1e-2)
+    assert aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.zeros(2))[1] == 10 * UNIT * 4.0
+    phi = np.array([3.0, 4.0])
+    exact, counted = (LowerBound.from_aggregate(L2(1.0), 1.0, phi, 0.0, e).value for e in (0.0, 0.25))
+    assert exact - counted == pytest.approx(0.25)
+
+
+def test_the_rounding_of_a_cancelling_bound_is_counted():
+    phi = np.full(10, 1e8 / 3)
+    exact = Fraction(float(phi @ phi / 2)) - sum(Fraction(float(p)) ** 2 for p in phi) / 2
+    assert LowerBound.from_aggregate(L2(1.0), float(phi @ phi / 2), phi).value <= exact
+
+
+def test_the_gap_of_a_certificate_counts_the_error():
+    assert Certificate(10.0, 9.0, True).gap == pytest.approx(0.1)
+    assert Certificate(10.0, 9.0, True, 1.0).gap == pytest.approx(0.2)
+    assert Certificate(0.0, 0.0, True).gap == 0.0 and Certificate(0.0, 0.0, True, 1e-20).gap == np.inf
+
+
+def test_a_value_that_cancels_is_certified_with_its_error():
+    """Small against R(0), `offset + <slope, w>` is noise; the sum of the losses and its error are not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 256, (60, 30)).astype(np.uint8), np.arange(60) % 3
+    risk = pb.risks.MulticlassHinge(X, y, scale=1e4)
+    w = pb.minimize(risk, lam=1e-7, tol=1e-3, max_iter=300).x
+    certificate = certify(risk, L2(1e-7), w, LowerBound(0.0, np.zeros(90), 0.0, 0.0))
+    loss = Fraction(0)
+    W = [[Fraction(float(v)) for v in row] for row in w.reshape(3, 30)]
+    for x, truth in zip(X, y, strict=True):
+        scores = [10000 * sum(v * int(a) for v, a in zip(row, x, strict=True)) for row in W]
+        loss += max(int(k != truth) + scores[k] - scores[truth] for k in range(3))
+    exact = loss + Fraction(1e-7) / 2 * sum(v * v for row in W for v in row)
+    assert certificate.certified and abs(exact - Fraction(certificate.fun)) <= Fraction(certificate.error)
+    assert certificate.error < 1e-9
+
+
+def test_a_risk_may_state_its_errors():
+    class Stated:
+        n_parts, n_examples, dim, lower_bounds = 2, 1, 1, np.zeros(2)
+
+        def evaluate(self, w):
+            raise AssertionError("values are enough")
+
+        def values(self, w):
+            return np.array([1.0, 2.0]), np.array([0.25, 0.5])
+
+    certificate = certify(Stated(), L2(1.0), np.zeros(1), LowerBound(3.5, np.zeros(1), 0.0, 0.0))
+    assert certificate.fun == 3.0 and certificate.certified and certificate.error == pytest.approx(0.7575)
+    assert not certify(Stated(), L2(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0)).certified
 
 
 def test_executors_keep_the_order():

@@ -89,6 +89,19 @@ cdef class DensePlanes:
                 self.view[k, :] = self.view[order[k], :]
         self.count = order.shape[0]
 
+    def equal(self, Py_ssize_t i, Py_ssize_t j):
+        """Whether the rows i and j hold the same numbers."""
+        cdef Py_ssize_t k
+        if not (0 <= i < self.count and 0 <= j < self.count):
+            raise ValueError(f"rows must lie in 0..{self.count - 1}, got {i} and {j}")
+        with nogil:
+            for k in range(self.dim):
+                if self.view[i, k] != self.view[j, k]:
+                    break
+            else:
+                k = self.dim
+        return k == self.dim
+
     def arrays(self):
         """Named arrays for saving."""
         return {"slopes": self._rows[:self.count].copy()}

@@ -43,6 +43,9 @@ cdef class SparsePlanes:
     def append(self, slopes):
         """Adds the rows of `slopes` (k, dim), dense or sparse."""
         rows = csr_array(slopes) if not issparse(slopes) else slopes.tocsr()
+        if not rows.has_canonical_format:      # `inner` scatters entries, it does not add them
+            rows = rows.copy()
+            rows.sum_duplicates()
         cdef Py_ssize_t need = self.count + rows.shape[0], end = self.used + rows.nnz
         if need > self._start.shape[0]:
             self._start = np.resize(self._start, max(need, 2 * self._start.shape[0]))
@@ -137,6 +140,14 @@ cdef class SparsePlanes:
         if 2 * self._length[:self.count].sum() < self.used:
             self._close_holes()
 
+    def equal(self, Py_ssize_t i, Py_ssize_t j):
+        """Whether the rows i and j hold the same numbers."""
+        if not (0 <= i < self.count and 0 <= j < self.count):
+            raise ValueError(f"rows must lie in 0..{self.count - 1}, got {i} and {j}")
+        a = slice(self._start[i], self._start[i] + self._length[i])
+        b = slice(self._start[j], self._start[j] + self._length[j])
+        return bool(np.array_equal(self._indices[a], self._indices[b]) and np.array_equal(self._data[a], self._data[b]))
+
     def _close_holes(self):
         lengths = self._length[:self.count]
         entries = np.repeat(self._start[:self.count] - np.cumsum(lengths) + lengths, lengths)
@@ -157,5 +168,7 @@ cdef class SparsePlanes:
         """Inverse of `arrays`."""
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
         store = cls(dim)
-        store.append(csr_array(parts, shape=(len(parts[2]) - 1, dim)))
+        rows = csr_array(parts, shape=(len(parts[2]) - 1, dim))
+        rows.check_format(full_check=True)     # the kernels trust the indices
+        store.append(rows)
         return store

@@ -7,12 +7,14 @@ rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping pla
 from __future__ import annotations
 
 import json
+import zlib
 from zipfile import BadZipFile
 
 import numpy as np
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.plane import Planes
+from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 
@@ -55,7 +57,9 @@ class Bundle:
     """
 
     def __init__(self, dim, n_parts, storage="auto"):
-        self.dim, self.n_parts, self.storage = dim, n_parts, storage
+        self.dim = check_integer("dim", dim, low=1)
+        self.n_parts = check_integer("n_parts", n_parts, low=1)
+        self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
         self._store = None if storage == "auto" else self._new_store(storage == "sparse")
         self.n_planes = 0
         self._gram = np.empty((0, 0))
@@ -153,13 +157,20 @@ class Bundle:
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
     def _copies(self, new):
-        """Which of the newest planes equal a stored plane of the same part, which is then young again."""
+        """Which of the newest planes equal a stored plane of the same part, which is then young again.
+
+        The same labelling gives the same slope to the last bit. The Gram matrix only names suspects: the distance
+        of two slopes cancels in it, so that slopes equal to 1e-7 would pass for copies.
+        """
         first = new[0]
-        norms = self._gram[np.arange(self.n_planes), np.arange(self.n_planes)]
-        distance = norms[:first, None] + norms[None, new] - 2.0 * self._gram[:first, new]
-        same = distance <= 1e-14 * norms[None, new]
+        norms = self.H.diagonal()
+        rounding = (self.dim + 8) * 2.0**-52 * norms[None, new]
+        same = np.abs(norms[:first, None] - norms[None, new]) <= rounding
+        same &= np.abs(self._gram[:first, new] - norms[None, new]) <= rounding
         same &= self.parts[:first, None] == self.parts[None, new]
         same &= np.abs(self.offsets[:first, None] - self.offsets[None, new]) <= 1e-14 * np.abs(self.offsets[new])
+        for i, j in zip(*np.nonzero(same), strict=True):
+            same[i, j] = self._store.equal(i, new[j])
         self.idle[:first][same.any(axis=1)] = 0
         return same.any(axis=0)
 
@@ -289,8 +300,12 @@ class Bundle:
         return bundle
 
     def save(self, path):
-        """Writes one `.npz` without pickled objects."""
-        np.savez(path, header=np.array(json.dumps(self._header())), **self._arrays())
+        """Writes one `.npz` without pickled objects; raises StateError where that fails."""
+        try:
+            np.savez(path, header=np.array(json.dumps(self._header())), **self._arrays())
+        except (OSError, TypeError, ValueError) as problem:
+            raise StateError(f"path must name a file that can be written, got {path!r} ({problem}); choose another "
+                             "path") from problem
 
     @classmethod
     def load(cls, path):
@@ -302,7 +317,7 @@ class Bundle:
             if header["format"] != FORMAT:
                 raise StateError(f"{path}: bundle format {header['format']} is unknown; this version reads {FORMAT}")
             return cls._from_arrays(arrays, header)
-        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as problem:
+        except (OSError, EOFError, LookupError, ValueError, TypeError, BadZipFile, zlib.error) as problem:
             raise StateError(f"{path}: not a bundle saved by pybundle ({problem})") from problem
 
 

@@ -29,7 +29,11 @@ class ExamplePlane(NamedTuple):
 
 @runtime_checkable
 class Oracle(Protocol):
-    """Access to single examples, for methods that keep a state for each of them."""
+    """Access to single examples, for methods that keep a state for each of them.
+
+    A labelling is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss
+    is linearised. Weights of examples are part of values, offsets and slopes.
+    """
 
     n_examples: int
     dim: int
@@ -52,8 +56,16 @@ class Risk(Protocol):
 
     ``planes(w) -> Planes``
         values, offsets and slopes; without it the offset is `R_p(w) - <slope, w>`.
+    ``values(w) -> (values (P,), errors (P,))``
+        values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
+        taken at its word.
+    ``slope_errors, offset_errors : ndarray, shape (P,)``
+        bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
     ``derive(n_parts=None, precision=None, executor=None) -> Risk``
         the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
+    ``n_parts_given : bool``
+        with `derive`: False lets a solver that is not told `n_parts` choose them; True (taken without the
+        attribute) keeps the parts as they are.
     ``scores(w) -> S``, ``planes_at(S) -> Planes``, ``line_search(S0, S1, a, b, upper) -> (t, R(t))``
         scores that are affine in w, so that a segment costs no pass over the data.
     ``oracle() -> Oracle``

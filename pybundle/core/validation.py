@@ -14,12 +14,15 @@ def check_number(name, value, *, low=None, strict=False, high=None):
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
-    value = float(value)
     wanted = "a finite number"
     if low is not None:
         wanted += f" {'>' if strict else '>='} {low:g}"
     if high is not None:
         wanted += f"{' and' if low is not None else ''} <= {high:g}"
+    try:
+        value = float(value)
+    except OverflowError as problem:
+        raise ParameterError(f"{name} must be {wanted}, got a number beyond the range of float64") from problem
     bad = not np.isfinite(value) or (low is not None and (value <= low if strict else value < low))
     if bad or (high is not None and value > high):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}")
@@ -38,7 +41,7 @@ def check_integer(name, value, *, low=None):
 
 def check_choice(name, value, choices):
     """One of the strings in `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(f"{name} must be one of {listed}, got {value!r}")
     return value
@@ -47,14 +50,28 @@ def check_choice(name, value, choices):
 def check_vector(name, value, size=None, *, error=ParameterError):
     """A finite float64 vector, C-contiguous, of `size` entries; copied only where needed."""
     try:
-        vector = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+        vector = real_array(value)
+    except TypeError as problem:
         raise InputTypeError(f"{name} must be a vector of real numbers, got {type(value).__name__}: "
                              f"{problem}") from problem
-    if np.ndim(value) != 1 or (size is not None and vector.shape[0] != size):
+    if vector.ndim != 1 or (size is not None and vector.shape[0] != size):
         expected = "a vector" if size is None else f"of shape ({size},)"
-        raise error(f"{name} must be {expected}, got shape {np.shape(value)}")
+        raise error(f"{name} must be {expected}, got shape {vector.shape}")
     if not np.isfinite(vector).all():
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise error(f"{name} must be finite, got {vector[index]} at index {index}")
-    return vector
+    return np.ascontiguousarray(vector)
+
+
+def real_array(value, copy=False):
+    """`value` as a float64 array in C order; TypeError where it is ragged, complex, text or beyond the range.
+
+    NumPy alone would drop imaginary parts with a warning and read numbers from text.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"entries of dtype {array.dtype} are not real numbers")
+        return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+    except (ValueError, OverflowError) as problem:
+        raise TypeError(str(problem)) from problem

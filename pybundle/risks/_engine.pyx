@@ -13,7 +13,7 @@ All work on the data releases the GIL; scratch belongs to the call, the engine i
 
 import numpy as np
 
-from libc.math cimport exp, fabs, log1p, sqrt
+from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
 from libc.stdlib cimport calloc, free
 
 
@@ -448,6 +448,74 @@ cdef class Engine:
         finally:
             free_block(b)
         return value, offset
+
+    cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double* error) noexcept nogil:
+        # loss of row i from its float64 scores S[k * BLOCK], without a tie rule; adds the error bound, c_i included
+        cdef double unit = 2.0 ** -53, ci = self.c[i], slack, best, v, p
+        cdef int y = self.y[i], k
+        slack = reach * self.norms[i]
+        if self.loss == LOGISTIC:
+            v = y * S[0]
+            p = exp(-fabs(v))
+            best = log1p(p) + (0.0 if v > 0.0 else -v)
+            # the derivative grows by at most e^slack along the error of the score
+            p = (p if v > 0.0 else 1.0) / (1.0 + p)
+            error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
+            return ci * best
+        slack += 4.0 * unit * (1.0 + self.largest_loss)
+        if self.loss == HINGE:
+            best = 1.0 - y * S[0]
+        else:
+            best = -INFINITY
+            for k in range(self.n_scores):
+                if k != y:
+                    v = (self.cost[y, k] if self.has_cost else 1.0) + (S[k * BLOCK] - S[y * BLOCK])
+                    if not v <= best:       # NaN stays visible
+                        best = v
+        if best < -slack:
+            return 0.0                      # certainly 0: rounding cannot have hidden a loss
+        error[0] += ci * slack
+        return 0.0 if best < 0.0 else ci * best
+
+    def losses(self, Weights w, const Py_ssize_t[::1] rows, double reach):
+        """Sum of the losses of `rows` at w and a bound on the error that rounded scores leave in it.
+
+        Parameters
+        ----------
+        w : Weights
+            Packed in float64.
+        reach : float
+            `reach |x_i|` bounds the rounding error of a score (of a difference of two scores, for many classes).
+
+        Returns
+        -------
+        value, error : float
+            An example whose margin exceeds its error has exactly no loss and no error. The rounding of the sum
+            itself, `(BLOCK + rows / BLOCK + 1) 2^-53 value`, is not in `error`.
+        """
+        cdef Py_ssize_t i = 0, n = rows.shape[0]
+        cdef int count, ahead, r
+        cdef double value = 0.0, error = 0.0, total
+        cdef Block* b
+        if n == 0:
+            return value, error
+        if w.tau > 0.0:
+            raise ValueError("weights must be packed in float64")
+        b = new_block(self.n_scores)
+        try:
+            with nogil:
+                while i < n:
+                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                    ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
+                    self._score(w, &rows[i], count, ahead, b)
+                    total = 0.0
+                    for r in range(count):
+                        total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, &error)
+                    value += total
+                    i += count
+        finally:
+            free_block(b)
+        return value, error
 
     def planes_of(self, const int32_t[::1] label, const double[::1] coef, const double[::1] offsets,
                   const Py_ssize_t[::1] rows, double[::1] slope):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import expit
 
-from ..core.validation import check_number
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer, check_number
 from .labels import example_weights, sign_labels
 from .linear import LinearRisk
 
@@ -42,6 +45,20 @@ class BinaryHinge(_Binary):
 
     _loss = 1
 
+    def _decode(self, y, scores):
+        margin = y * float(scores[0])
+        return int(margin < 1.0), max(0.0, 1.0 - margin)
+
+    def _linearise(self, y, labelling):
+        active = self._key(labelling)
+        return float(active), [(0, -float(y))] if active else []
+
+    def _key(self, labelling):
+        label = check_integer("labelling", labelling, low=0)
+        if label > 1:
+            raise ParameterError(f"labelling must be 1 (the loss counts) or 0 (it does not), got {label}")
+        return label
+
 
 class Logistic(_Binary):
     """Logistic risk: R(w) = sum_i c_i log(1 + exp(-y_i <w, x_i>)), smooth and positive.
@@ -65,6 +82,19 @@ class Logistic(_Binary):
 
     _loss = 2
     _piecewise_linear = False
+
+    def _decode(self, y, scores):
+        score = float(scores[0])
+        return score, float(np.logaddexp(0.0, -y * score))
+
+    def _linearise(self, y, labelling):
+        margin = y * self._key(labelling)
+        tail = math.exp(-abs(margin))
+        # value + margin p, in the form that does not cancel
+        return math.log1p(tail) + abs(margin) * tail / (1.0 + tail), [(0, -y * float(expit(-margin)))]
+
+    def _key(self, labelling):
+        return check_number("labelling", labelling)
 
     def line_search(self, S0, S1, a, b, upper=1.0):
         """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in

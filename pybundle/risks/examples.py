@@ -47,7 +47,16 @@ class Examples:
         squares = square_norms(self.storage)
         if not np.isfinite(squares).all():
             raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0])))
-        self.norms = np.sqrt(squares * self.scale**2 + (self.bias or 0.0) ** 2)
+        with np.errstate(over="ignore"):
+            self.norms = np.hypot(np.sqrt(squares) * self.scale, self.bias or 0.0)
+            overflows = ~np.isfinite(self.norms**2)
+        if overflows.any():
+            i = int(np.flatnonzero(overflows)[0])
+            if self.bias is not None and abs(self.bias) > 1e150:
+                raise ParameterError(f"bias must have a finite square, got {self.bias:g}; 100 is large enough to take "
+                                     "the constant out of the regulariser")
+            raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
+                                 f"{i} overflows; choose a smaller scale")
 
     def row(self, i):
         """x_i as a dense float64 vector of `width` entries."""

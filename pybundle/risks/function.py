@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, OracleError, ParameterError
-from ..core.validation import check_integer, check_vector
+from ..core.validation import check_integer, check_vector, real_array
 
 
 class Function:
@@ -48,11 +48,15 @@ class Function:
         self.n_parts_given = True
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
+            wanted = f"lower_bounds must be a number or have shape ({self.n_parts},)"
             try:
-                bounds[:] = np.asarray(lower_bounds, dtype=np.float64)
-            except (TypeError, ValueError) as problem:
-                raise ParameterError(f"lower_bounds must be a number or have shape ({self.n_parts},), "
-                                     f"got {lower_bounds!r}") from problem
+                given = real_array(lower_bounds)
+            except TypeError as problem:
+                raise InputTypeError(f"{wanted}, got {lower_bounds!r}: {problem}") from problem
+            if given.ndim and given.shape != bounds.shape:
+                raise ParameterError(f"{wanted}, got shape {given.shape}; give one bound for each part, or one number "
+                                     "for all")
+            bounds[:] = given
             if np.isnan(bounds).any() or (bounds == np.inf).any():
                 raise ParameterError(f"lower_bounds must be finite or -inf, got {lower_bounds!r}")
         self.lower_bounds = bounds
@@ -69,9 +73,9 @@ class Function:
     def _values(self, values):
         P = self.n_parts
         try:
-            values = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError) as problem:
-            raise OracleError(f"fun must return real values, got {type(values).__name__}") from problem
+            values = real_array(values, copy=True)
+        except TypeError as problem:
+            raise OracleError(f"fun must return real values, got {type(values).__name__}: {problem}") from problem
         if values.shape != (P,) and not (P == 1 and values.size == 1):
             raise OracleError(f"fun must return {'one value' if P == 1 else f'values of shape ({P},)'}, "
                               f"got shape {values.shape}")
@@ -88,14 +92,16 @@ class Function:
     def _subgradients(self, slopes):
         P, expected = self.n_parts, (self.n_parts, self.dim)
         if sp.issparse(slopes):
+            if slopes.dtype.kind not in "biuf":
+                raise OracleError(f"fun must return real subgradients, got dtype {slopes.dtype}")
             slopes = sp.csr_array(slopes, dtype=np.float64, copy=True)
             entries = slopes.data
         else:
             try:
-                slopes = np.array(slopes, dtype=np.float64, order="C")
-            except (TypeError, ValueError) as problem:
+                slopes = real_array(slopes, copy=True)
+            except TypeError as problem:
                 raise OracleError("fun must return real subgradients, "
-                                  f"got {type(slopes).__name__}") from problem
+                                  f"got {type(slopes).__name__}: {problem}") from problem
             if P == 1 and slopes.shape == (self.dim,):
                 slopes = slopes.reshape(expected)
             entries = slopes

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer
+from ..core.validation import check_integer, real_array
 
 
 def integer_labels(y, n_examples, remedy):
     """`y` as an int64 vector of `n_examples` entries."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as problem:
+        raise InputTypeError(f"y must hold one integer for each row of X, got {type(y).__name__}: "
+                             f"{problem}; {remedy}") from problem
     if labels.shape != (n_examples,):
         raise ParameterError(f"y must have one label for each row of X, shape ({n_examples},), "
                              f"got shape {labels.shape}")
@@ -22,6 +28,10 @@ def integer_labels(y, n_examples, remedy):
         if len(bad) or not np.isfinite(labels).all():
             i = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(labels))[0])
             raise ParameterError(f"y must hold integers, got {labels[i]} at index {i}; {remedy}")
+    size = np.abs(labels.astype(np.float64))
+    if size.max(initial=0.0) > 2.0**53:
+        i = int(size.argmax())
+        raise ParameterError(f"y must hold integers of at most 2^53, got {labels[i]} at index {i}; {remedy}")
     return labels.astype(np.int64)
 
 
@@ -38,6 +48,7 @@ def class_labels(y, n_examples, n_classes=None):
         if n_classes < 2 or labels.min() == largest:
             raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if "
                                  "the other classes are absent on purpose")
+        _all_present(labels, n_classes)
     n_classes = check_integer("n_classes", n_classes, low=2)
     if largest >= n_classes:
         i = int(labels.argmax())
@@ -46,6 +57,20 @@ def class_labels(y, n_examples, n_classes=None):
         raise ParameterError(f"n_classes must be at most 2^24, got {n_classes}; encode the labels as 0..K-1 "
                              "(np.unique(y, return_inverse=True))")
     return labels.astype(np.int32), n_classes
+
+
+def _all_present(labels, n_classes):
+    """Refuses classes without an example: a dead class 0 is more often a wrong encoding than a wish."""
+    found = np.unique(labels)
+    if len(found) == n_classes:
+        return
+    seen = set(found.tolist())
+    absent = list(islice((k for k in range(n_classes) if k not in seen), 5))
+    rest = n_classes - len(found) - len(absent)
+    listed = ", ".join(map(str, absent)) + (f" and {rest} more" if rest else "")
+    raise ParameterError(f"y must hold every label 0..{n_classes - 1}, but no example has the label {listed}; encode "
+                         "the labels as 0..K-1 (np.unique(y, return_inverse=True)), or pass "
+                         f"n_classes={n_classes} if classes are absent on purpose")
 
 
 def sign_labels(y, n_examples):
@@ -65,9 +90,10 @@ def example_weights(sample_weight, n_examples):
     if sample_weight is None:
         return np.ones(n_examples)
     try:
-        weights = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"sample_weight must hold real numbers: {problem}") from problem
+        weights = real_array(sample_weight, copy=True)
+    except TypeError as problem:
+        raise InputTypeError(f"sample_weight must hold real numbers, got {type(sample_weight).__name__}: "
+                             f"{problem}") from problem
     if weights.shape != (n_examples,):
         raise ParameterError(f"sample_weight must have shape ({n_examples},), got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -82,9 +108,10 @@ def cost_matrix(loss, n_classes):
     if loss is None:
         return None
     try:
-        cost = np.array(loss, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {loss!r}") from problem
+        cost = real_array(loss, copy=True)
+    except TypeError as problem:
+        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {type(loss).__name__}: "
+                             f"{problem}") from problem
     if cost.shape != (n_classes, n_classes):
         raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), "
                              f"got shape {cost.shape}")

@@ -15,6 +15,7 @@ from ._engine import Engine, aligned
 from ._line_search import line_search
 from ._sgd import sgd_epoch
 from .examples import Examples
+from .oracle import LinearOracle
 from .partition import SHARD_ROWS, partition, shards
 
 SPARSE_DIM = 16384
@@ -98,6 +99,22 @@ class LinearRisk:
         return np.sqrt(2.0) * 2.0**-53 * np.array(terms) * np.array(sums)
 
     @property
+    def offset_errors(self):
+        """Bound on the relative rounding error of any offset of each part, shape (P,).
+
+        Offsets are sums of non-negative losses, hence accurate to `terms 2^-53`; sums of integers are exact.
+        """
+        cost = getattr(self, "loss", None)
+        whole = np.array_equal(self.sample_weight, np.floor(self.sample_weight))
+        if cost is not None:
+            whole = whole and np.array_equal(cost, np.floor(cost))
+        largest = 1.0 if cost is None else float(cost.max())
+        if self._piecewise_linear and whole and largest * self.sample_weight.sum() < 2.0**53:
+            return np.zeros(self.n_parts)
+        terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
+        return 2.0**-53 * np.array(terms)
+
+    @property
     def labels(self):
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
         return self._engine.y_array
@@ -136,6 +153,10 @@ class LinearRisk:
         self.__dict__.update(state)
         self._map = map
 
+    def oracle(self):
+        """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""
+        return LinearOracle(self)
+
     # passes -----------------------------------------------------------------------------------------------
 
     def evaluate(self, w):
@@ -159,6 +180,35 @@ class LinearRisk:
             values = np.maximum(planes.offsets + planes.dot(w), 0.0)
             return planes._replace(values=values)
         return planes
+
+    def values(self, w):
+        """Values (P,) as float64 sums of the losses, and a bound (P,) on the rounding error of each.
+
+        `planes` gives `offset + <slope, w>`, which cancels where the risk is small against R(0); a certificate needs
+        a number whose error is known. A score is a sum of d products, so it is known up to
+        `(d + 12) 2^-53 |x_i| |w_k|`; examples that are safely without loss add no error. Barring underflow.
+
+        Returns
+        -------
+        values, errors : ndarray, shape (P,)
+        """
+        w = check_vector("w", w, self.dim)
+        engine = self._engine
+        packed = engine.pack(w, "float64")
+        W = w.reshape(self.n_scores, -1)
+        largest = np.sqrt(np.einsum("kj,kj->k", W, W).max())
+        scores_in_a_loss = 1 if self.n_scores == 1 else 2
+        reach = 1.02 * scores_in_a_loss * (self.n_features + 12) * 2.0**-53 * largest
+        values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
+
+        def shard(item):
+            return engine.losses(packed, item[1], reach)
+
+        for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
+            values[p] += value
+            errors[p] += error
+        terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
+        return values, 1.01 * errors + 2.0**-53 * np.array(terms) * values
 
     def scores(self, w):
         """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision."""

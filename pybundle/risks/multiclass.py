@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.protocols import Decoded, ExamplePlane
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer
 from .labels import class_labels, cost_matrix, example_weights
 from .linear import LinearRisk
 
@@ -19,7 +20,7 @@ class MulticlassHinge(LinearRisk):
     X : ndarray (float32, float64, uint8) or CSR (float32, float64), shape (n, d)
         Never copied when C-contiguous.
     y : array of int, shape (n,)
-        Labels 0..K-1.
+        Labels 0..K-1, each of them in use unless `n_classes` is given.
     n_parts : int, optional
         Number P of parts of R; None starts with one and leaves the choice to the solver.
     loss : ndarray, shape (K, K), optional
@@ -71,39 +72,21 @@ class MulticlassHinge(LinearRisk):
         self._build(X, encode, n_parts, sample_weight, scale, bias, partition, random_state, precision,
                     example_weights)
 
-    def oracle(self):
-        """Access to single examples: `solve`, `plane`, `key`; a labelling is a class number."""
-        return MulticlassOracle(self)
+    # the loss of one example with label y, for `oracle`
+    def _decode(self, y, scores):
+        u = scores + self._losses(y) - scores[y]
+        k = int(np.argmax(u))
+        return k, max(float(u[k]), 0.0)
 
+    def _linearise(self, y, labelling):
+        k = self._key(labelling)
+        return self._losses(y)[k], [(k, 1.0), (y, -1.0)] if k != y else []
 
-class MulticlassOracle:
-    """Examples of a `MulticlassHinge`, one at a time; a labelling is a class number."""
+    def _key(self, labelling):
+        k = check_integer("labelling", labelling, low=0)
+        if k >= self.n_classes:
+            raise ParameterError(f"labelling must be a class 0..{self.n_classes - 1}, got {k}")
+        return k
 
-    def __init__(self, risk):
-        self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._risk, self._width = risk, risk.examples.width
-        K = risk.n_classes
-        self._loss = 1.0 - np.eye(K) if risk.loss is None else risk.loss
-
-    def solve(self, i, w):
-        """The class of largest loss plus score, smallest class first in a tie; exact, so value = upper."""
-        risk, y = self._risk, int(self._risk.labels[i])
-        u = np.reshape(w, (risk.n_classes, self._width)) @ risk.examples.row(i)
-        u += self._loss[y] - u[y]
-        label = int(np.argmax(u))
-        value = float(risk.sample_weight[i] * max(u[label], 0.0))
-        return Decoded(label, value, value)
-
-    def plane(self, i, labelling):
-        """Offset c_i L(y_i, k) and slope c_i (e_k - e_{y_i}) x_i'."""
-        risk, y = self._risk, int(self._risk.labels[i])
-        slope = np.zeros((risk.n_classes, self._width))
-        if labelling != y:
-            x = risk.sample_weight[i] * risk.examples.row(i)
-            slope[labelling] = x
-            slope[y] = -x
-        return ExamplePlane(float(risk.sample_weight[i] * self._loss[y, labelling]), slope.ravel())
-
-    def key(self, labelling):
-        """The class itself."""
-        return int(labelling)
+    def _losses(self, y):
+        return np.arange(self.n_classes) != y if self.loss is None else self.loss[y]

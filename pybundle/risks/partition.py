@@ -37,6 +37,7 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
     """
     n_parts = check_integer("n_parts", n_parts, low=1)
     check_choice("partition", kind, ("strided", "contiguous", "stratified"))
+    random_state = check_integer("random_state", random_state, low=0)
     if kind == "contiguous" or n_parts == 1:
         return np.array_split(np.arange(n_examples, dtype=np.intp), n_parts)
     order = np.random.default_rng(random_state).permutation(n_examples)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .stopping import relative_gap
-
 UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Evidence for a lower bound: `R(v) >= offset + <phi, v>` for all v, up to `error |v|`.
+    """Evidence for a lower bound: `R(v) >= offset - offset_error + <phi, v>` for all v, up to `error |v|`.
 
     Attributes
     ----------
@@ -24,18 +22,28 @@ class LowerBound:
     error : float
         Bound on the rounding error of `phi` in the Euclidean norm.
     value : float
-        Lower bound of the objective that follows, error counted.
+        Lower bound of the objective that follows, all errors counted.
+    offset_error : float
+        Bound on the rounding error of `offset`.
     """
 
     offset: float
     phi: np.ndarray
     error: float
     value: float
+    offset_error: float = 0.0
 
     @classmethod
-    def from_aggregate(cls, objective, offset, phi, error=0.0):
-        """Bound for an objective (`L2` or `Ball`) from an aggregate plane."""
-        return cls(offset, phi, error, objective.lower_bound(offset, phi, error))
+    def from_aggregate(cls, objective, offset, phi, error=0.0, offset_error=0.0):
+        """Bound for an objective (`L2` or `Ball`) from an aggregate plane.
+
+        The norm of phi and the difference in which the bound ends, which cancels, are rounded too; that is
+        counted here and needs no `error`.
+        """
+        reach = error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + error)
+        value = objective.lower_bound(offset - offset_error, phi, reach)
+        value -= 8.0 * UNIT * (abs(offset) + abs(offset - value))
+        return cls(offset, phi, error, value, offset_error)
 
 
 def aggregation_error(beta, norms, plane_errors):
@@ -52,28 +60,72 @@ def aggregation_error(beta, norms, plane_errors):
     return float(plane_errors.sum() + support * UNIT * (beta @ norms))
 
 
+def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors):
+    """Rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
+
+    Parameters
+    ----------
+    beta, norms, plane_errors
+        As in `aggregation_error`.
+    offsets, parts : ndarray, shape (m,)
+        `b_j` and the part of every plane.
+    offset_errors : ndarray, shape (P,)
+        Relative error bound of any offset of a part.
+
+    Returns
+    -------
+    error, offset_error : float
+        The second covers multipliers that sum to 1 up to the rounding of that sum only.
+    """
+    weights = beta * np.abs(offsets)
+    terms = 2 * int(np.count_nonzero(beta)) + 4
+    offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]
+    return aggregation_error(beta, norms, plane_errors), float(offset_error)
+
+
 @dataclass(frozen=True)
 class Certificate:
-    """Numbers of a finished run: `lower_bound <= min F <= fun = F(w)`."""
+    """Numbers of a finished run: `lower_bound <= min F <= F(w) <= fun + error`.
+
+    Attributes
+    ----------
+    fun, lower_bound : float
+        `F(w)` as computed, and the bound with all errors counted.
+    certified : bool
+        Both are finite and agree.
+    error : float
+        Bound on the rounding error of `fun`.
+    """
 
     fun: float
     lower_bound: float
     certified: bool
+    error: float = 0.0
 
     @property
     def gap(self):
-        """Relative gap."""
-        return relative_gap(self.fun, self.lower_bound)
+        """Relative gap with the rounding error counted: `(fun + error - lower_bound) / |fun|`."""
+        difference = max(0.0, self.fun + self.error - self.lower_bound)
+        if difference == 0.0:
+            return 0.0
+        return difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
 
 def certify(risk, objective, w, bound):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 
-    A risk that can work in several precisions is asked for float64; others are taken at their word.
+    A risk with `values` says how far rounding can have moved them, and one that can work in several precisions is
+    asked for float64; others are taken at their word.
     """
     exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
-    values, _ = exact.evaluate(w)
-    fun = objective.value(w) + float(np.sum(values))
-    lower = objective.lower_bound(bound.offset, bound.phi, bound.error)
-    rounding = 1e-12 * abs(fun)
-    return Certificate(fun, min(lower, fun) if lower - fun <= rounding else lower, lower - fun <= rounding)
+    if callable(getattr(exact, "values", None)):
+        values, errors = exact.values(w)
+    else:
+        values, errors = exact.evaluate(w)[0], 0.0
+    regulariser, total = objective.value(w), float(np.sum(values))
+    fun = regulariser + total
+    error = float(1.01 * np.sum(errors) + UNIT * (
+        (len(w) + 3) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + abs(fun)))
+    lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
+    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun))
+    return Certificate(fun, min(lower, fun) if agree else lower, agree, error)

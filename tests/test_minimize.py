@@ -485,3 +485,20 @@ def test_a_plain_user_risk():
 def test_overflow_is_named(size, lam):
     with pytest.raises(pb.NumericalError, match="overflow"):
         pb.minimize(lambda w: (size * abs(w[0] - 1.0), size * np.sign(w - 1.0)), [2.0], lam=lam, method="bmrm")
+
+
+def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):
+    import pybundle.solvers.bundle_method as module
+    X, y = blobs(n=300, dtype=np.float32)
+    seen, exact = [], module.certify
+
+    def certify(risk, objective, w, bound):
+        seen.append(risk.precision)
+        certificate = exact(risk, objective, w, bound)
+        if len(seen) == 1:            # as if float32 scores had hidden 2 % of the objective
+            return module.Certificate(1.02 * certificate.fun, certificate.lower_bound, True)
+        return certificate
+    monkeypatch.setattr(module, "certify", certify)
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=1e-2)
+    assert result.success and result.certified and result.gap <= 0.01
+    assert seen[0] == "float32" and set(seen[1:]) == {"float64"}

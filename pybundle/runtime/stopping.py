@@ -51,9 +51,9 @@ class GapBelow:
     tol: float
     atol: float = 0.0
 
-    def holds(self, fun, lower_bound):
-        """Whether these two numbers are close enough."""
-        return fun - lower_bound <= max(self.tol * abs(fun), self.atol)
+    def holds(self, fun, lower_bound, share=1.0):
+        """Whether these two numbers are close enough, for `share` times the tolerance."""
+        return fun - lower_bound <= share * max(self.tol * abs(fun), self.atol)
 
     def __call__(self, progress):
         return Status.CONVERGED if self.holds(progress.fun, progress.lower_bound) else None

@@ -19,11 +19,11 @@ from ..bundle import Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..core.plane import Planes
 from ..core.protocols import planes_of
-from ..runtime.certificate import LowerBound, aggregation_error, certify
+from ..runtime.certificate import Certificate, LowerBound, aggregation_errors, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
-from ..runtime.stopping import GapBelow, Progress, relative_gap
+from ..runtime.stopping import GapBelow, Progress
 from .master import Master
 
 STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
@@ -107,7 +107,9 @@ class BundleMethod:
         self.lower_bounds = _lower_bounds(risk)
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
-        self._plane_errors = np.asarray(getattr(risk, "slope_errors", np.zeros(risk.n_parts)))
+        none = np.zeros(risk.n_parts)
+        self._errors = tuple(np.asarray(getattr(risk, name, none)) for name in ("slope_errors", "offset_errors"))
+        self._certificate, self._margin = None, 1.0
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 10)
@@ -166,22 +168,46 @@ class BundleMethod:
         return (f"{risk.n_examples} examples, dimension {risk.dim}, {risk.n_parts} parts: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
 
+    def confirm(self):
+        """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
+        self._certify()
+        certificate = self._certificate
+        if self.settings.stop == "published" or self._margin < 0.1 or self.settings.gap.holds(
+                certificate.fun + certificate.error, certificate.lower_bound):
+            return True
+        self._margin *= 0.5
+        self.fun = certificate.fun
+        self.risk_value = certificate.fun - self.objective.value(self.w)
+        if getattr(self.risk, "precision", None) == "float32":
+            self.risk = self.risk.derive(precision="float64")
+        if self.policy.scores is not None:
+            with self.trace.clock.phase("oracle"):
+                self.policy.scores = self.risk.scores(self.w)
+            self.trace.n_passes += 1
+        return False
+
+    def _certify(self):
+        with self.trace.clock.phase("oracle"):
+            self._certificate = certify(self.risk, self.objective, self.w, self.bound)
+        self._certified = self.w, self.bound
+        self.trace.n_passes += 1
+
+    def _is_certified(self):
+        return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound
+
     def finish(self, status, ask_risk=True):
         """Certificate and result for the best point; a risk that failed is not asked again."""
-        bound = self.bound
-        certified, fun, lower = False, self.fun, -np.inf if bound is None else bound.value
-        if ask_risk and bound is not None:
+        if ask_risk and self.bound is not None and not self._is_certified():
             try:
-                with self.trace.clock.phase("oracle"):
-                    certificate = certify(self.risk, self.objective, self.w, bound)
-                self.trace.n_passes += 1
-                fun, lower, certified = certificate.fun, certificate.lower_bound, certificate.certified
+                self._certify()
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
-        elif bound is None:
-            lower = self._trivial_bound()
-        gap = relative_gap(fun, lower)
-        success = certified and self.settings.gap.holds(fun, lower)
+        certificate = self._certificate
+        if not self._is_certified():
+            lower = self._trivial_bound() if self.bound is None else self.bound.value
+            certificate = Certificate(self.fun, lower, certified=False)
+        fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
+        success = certified and self.settings.gap.holds(fun + certificate.error, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
         elif status is Status.CONVERGED and not success:
@@ -257,8 +283,9 @@ class BundleMethod:
         """Lower bound from the multipliers; gives the aggregate slope."""
         beta = solution.beta
         phi, offset = self.bundle.combine(beta)
-        error = aggregation_error(beta, np.sqrt(self.bundle.H.diagonal()), self._plane_errors)
-        bound = LowerBound.from_aggregate(self.objective, offset, phi, error)
+        norms = np.sqrt(self.bundle.H.diagonal())
+        errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
+        bound = LowerBound.from_aggregate(self.objective, offset, phi, *errors)
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
         if settle:
@@ -267,7 +294,7 @@ class BundleMethod:
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
-        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value)
+        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value, self._margin)
 
     def append(self, planes):
         """Stores planes, under the memory limit."""

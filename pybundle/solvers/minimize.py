@@ -163,6 +163,8 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
             report.say(run.describe())
         while status is None:
             status = run.step()
+            if status is Status.CONVERGED and not run.confirm():
+                status = None
             progress = run.progress()
             if report is not None:
                 report(progress)

@@ -366,6 +366,22 @@ def test_values_are_within_their_error(seed, size, scale, kind):
     assert errors.sum() <= 1e-10 * weights.sum() * (1.0 + scale * 256 * 9 * 5 * max(size, float(seed % 2)))
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_values_of_long_rows_are_within_their_error(level, sparse):
+    rng = np.random.default_rng(level)
+    X, y = np.full((6, 331), 0.1), np.arange(6) % 3        # equal terms: their roundings do not average out
+    X[:, ::7] = 1 / 3
+    risk = MulticlassHinge(sp.csr_array(X) if sparse else X, y, scale=0.7, bias=3.0)
+    risk._engine = risk._engine.at_level(level)
+    if risk._engine is None:
+        pytest.skip("this CPU has not got it")
+    W = np.abs(rng.standard_normal((3, 1))) * np.ones((1, 332)) / 3
+    values, errors = risk.values(W.ravel())
+    exact = exact_hinge(X, y, 3, W, 0.7, 3.0, np.ones(6))
+    assert abs(exact - Fraction(values[0])) <= Fraction(errors[0]) and errors[0] < 1e-10
+
+
 def test_examples_without_loss_add_no_error():
     risk = MulticlassHinge(np.eye(3), [0, 1, 2])
     values, errors = risk.values(1.5 * np.eye(3).ravel())

@@ -171,6 +171,15 @@ cdef class Engine:
         """Weights as given to the constructor; read only."""
         return self._args[2]
 
+    @property
+    def score_terms(self):
+        """Roundings that a product can pass on its way into a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
+
+        Lane by lane and across lanes, product, scale and bias, and two for what a loss adds.
+        """
+        cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
+        return self.n_features // lanes + lanes + 8
+
     def pack(self, w, precision):
         """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
         cdef Weights packed = Weights.__new__(Weights)

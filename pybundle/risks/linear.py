@@ -185,8 +185,8 @@ class LinearRisk:
         """Values (P,) as float64 sums of the losses, and a bound (P,) on the rounding error of each.
 
         `planes` gives `offset + <slope, w>`, which cancels where the risk is small against R(0); a certificate needs
-        a number whose error is known. A score is a sum of d products, so it is known up to
-        `(d + 12) 2^-53 |x_i| |w_k|`; examples that are safely without loss add no error. Barring underflow.
+        a number whose error is known. A score is a sum of d products in q lanes, known up to about
+        `(d / q + q + 8) 2^-53 |x_i| |w_k|`; examples that are safely without loss add no error. Barring underflow.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class LinearRisk:
         W = w.reshape(self.n_scores, -1)
         largest = np.sqrt(np.einsum("kj,kj->k", W, W).max())
         scores_in_a_loss = 1 if self.n_scores == 1 else 2
-        reach = 1.02 * scores_in_a_loss * (self.n_features + 12) * 2.0**-53 * largest
+        reach = 1.02 * scores_in_a_loss * engine.score_terms * 2.0**-53 * largest
         values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
 
         def shard(item):

@@ -16,6 +16,10 @@ from ..qp._simplex_qp import SimplexQP
 from .objective import Ball
 
 
+# A master takes some thousand steps. Any feasible multipliers are a bound, so an ill-conditioned one may stop early.
+MAX_STEPS = 100_000
+
+
 @dataclass(frozen=True)
 class MasterSolution:
     """Multipliers and what follows from them in Gram space.
@@ -57,7 +61,8 @@ class Master:
         x = np.array(bundle.beta if beta is None else beta)
         if len(x) == 0:             # nothing but the zero planes, which need no multiplier
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0)
-        record = self._qp.solve(bundle.H, np.ascontiguousarray(f), bundle.parts, self.slack, x, scale=1.0 / s, tol=tol)
+        record = self._qp.solve(bundle.H, np.ascontiguousarray(f), bundle.parts, self.slack, x, scale=1.0 / s, tol=tol,
+                                max_steps=MAX_STEPS)
         return MasterSolution(x, record.h, alpha, lam, record.gap)
 
     def solve_objective(self, objective, tol):

@@ -218,7 +218,10 @@ def _as_risk(risk, w0):
 
     def replayed(w):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
-    shape = np.shape(answers[0][0]) if isinstance(answers[0], (tuple, list)) and len(answers[0]) == 2 else ()
+    try:
+        shape = np.shape(answers[0][0])
+    except (TypeError, ValueError, IndexError):      # Function says what is wrong with the answer
+        shape = ()
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 
 
@@ -250,6 +253,9 @@ def _grouped(risk, n_parts, default, pool, gap):
     """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are."""
     if n_parts is not None:
         n_parts = check_integer("n_parts", n_parts, low=1)
+        if n_parts > max(1000, risk.n_examples):
+            raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, risk.n_examples)}, got "
+                                 f"{n_parts}; more parts than examples are empty")
     if not hasattr(risk, "derive"):
         if n_parts not in (None, risk.n_parts):
             raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "

@@ -42,7 +42,7 @@ class Settings:
         The master is solved to `theta` times the outer gap.
     max_idle : int or None
         Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
-        planes come back most often, and 10 for more.
+        planes come back most often, and 8 for more.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
     """
@@ -112,7 +112,7 @@ class BundleMethod:
         self._certificate, self._margin = None, 1.0
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
-        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 10)
+        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
@@ -222,7 +222,7 @@ class BundleMethod:
 
     # ------------------------------------------------------------------ what policies use
     def master_tolerance(self):
-        """`theta` times the outer gap, at most 1 % and at least 1e-12 of the best value.
+        """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
 
         An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
         solution within a loose tolerance may come back unchanged although its planes have been cut.
@@ -230,7 +230,7 @@ class BundleMethod:
         theta = self.settings.theta * 0.1 ** min(self._idle, 3)
         scale = max(abs(self.fun), 1e-300)
         gap = self.fun - self.bound.value if self.bound is not None else np.inf
-        return float(np.clip(theta * gap, 1e-12 * scale, 1e-2 * scale))
+        return float(np.clip(theta * gap, 1e-12 * scale, 1e-3 * scale))
 
     def evaluate(self, w):
         """Planes at w: one pass."""

@@ -77,9 +77,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         stop : {"certificate", "published"}
             The rule of the method's paper looks at the current iterate; default is best point against best bound.
         theta : float
-            Accuracy of the master as a share of the gap, default 0.05 (0.02 with the published stop).
+            Accuracy of the master as a share of the gap, default 0.05.
         max_idle : int
-            Iterations after which a plane without weight is dropped, default 50 for one part and 10 for more.
+            Iterations after which a plane without weight is dropped, default 50 for one part and 8 for more.
         warm_start : Result or State
             Another run on the same risk, whose point is taken instead of `w0`; its planes are kept, whatever its lam
             was, unless the number of parts differs.
@@ -242,7 +242,7 @@ def _settings(tol, atol, memory_limit, options, n):
     if memory_limit is not None:
         memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
-    theta = check_number("theta", options.get("theta", 0.05 if stop == "certificate" else 0.02), low=0.0, strict=True,
+    theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
                          high=0.9)
     max_idle = options.get("max_idle")
     max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)

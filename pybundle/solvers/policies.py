@@ -19,6 +19,9 @@ from .bundle_method import check_planes
 from .objective import Ball
 
 
+PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
+
+
 class LastIterate:
     """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
 
@@ -170,6 +173,8 @@ class PublishedProximity(Centred):
             self._plain = None
             if np.isinf(self.required):
                 return self._tune(loop)
+            if loop.settings.stop == "certificate" and self.alpha > 0.0 and loop.trace.n_iter % PLAIN_EVERY == 0:
+                loop.improve_bound(self.solve(loop, 0.0, loop.master_tolerance()), settle=False)
             return self.solve(loop, self.alpha, loop.master_tolerance())
 
     def _tune(self, loop):
@@ -223,7 +228,7 @@ class BestPoint(Centred):
                 tol = max(0.01 * tol, floor)
                 solution = self.solve(loop, self.alpha, tol)
                 self._model = self._model_value(loop, solution)
-            if loop.trace.n_iter % 5 == 4 or loop.fun - self._model <= 0.5 * loop.settings.gap.tol * abs(loop.fun):
+            if loop.trace.n_iter % PLAIN_EVERY == 0 or loop.fun - self._model <= 0.5 * loop.settings.gap.tol * abs(loop.fun):
                 loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
         return solution
 

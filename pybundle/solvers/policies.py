@@ -18,7 +18,6 @@ from ._alpha_search import least_alpha
 from .bundle_method import check_planes
 from .objective import Ball
 
-
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
 
 

@@ -227,7 +227,8 @@ class BestPoint(Centred):
                 tol = max(0.01 * tol, floor)
                 solution = self.solve(loop, self.alpha, tol)
                 self._model = self._model_value(loop, solution)
-            if loop.trace.n_iter % PLAIN_EVERY == 0 or loop.fun - self._model <= 0.5 * loop.settings.gap.tol * abs(loop.fun):
+            is_near = loop.settings.gap.holds(loop.fun, self._model, 0.5)
+            if is_near or loop.trace.n_iter % PLAIN_EVERY == 0:
                 loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
         return solution
 

@@ -24,6 +24,7 @@ DIRECTIVES = {
 # Sums may be reordered (GCC vectorises none otherwise), but NaN and infinity keep their meaning.
 GNU_FLAGS = [
     "-O3",
+    "-g0",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-signed-zeros",
@@ -55,7 +56,5 @@ def extensions():
         )
 
 
-setup(
-    ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED),
-    options={"build_ext": {"parallel": os.cpu_count()}},
-)
+# One extension after another: parallel builds race for the directories of their objects.
+setup(ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED))

@@ -29,6 +29,7 @@ RISK = pb.risks.MulticlassHinge(X, Y)
     ({"lam": 1.0, "method": "prox-bmrm", "T": 0}, pb.ParameterError, "T must be an integer >= 1"),
     ({"lam": 1.0, "n_parts": 0}, pb.ParameterError, "n_parts"),
     ({"lam": 1.0, "n_parts": 1.5}, pb.InputTypeError, "n_parts must be an integer"),
+    ({"lam": 1.0, "n_parts": 10**30}, pb.ParameterError, "n_parts must be at most"),
     ({"lam": 1.0, "max_iter": 0}, pb.ParameterError, "max_iter"),
     ({"lam": 1.0, "time_limit": 0}, pb.ParameterError, "time_limit"),
     ({"lam": 1.0, "scale": "median"}, pb.ParameterError, "scale must be one of 'sum', 'mean'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_integer
 
 SHARD_ROWS = 8192
@@ -36,6 +37,9 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
     [[0, 1, 2], [3, 4]]
     """
     n_parts = check_integer("n_parts", n_parts, low=1)
+    if n_parts > max(1000, n_examples):
+        raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, n_examples)}, got {n_parts}; "
+                             "more parts than examples are empty")
     check_choice("partition", kind, ("strided", "contiguous", "stratified"))
     random_state = check_integer("random_state", random_state, low=0)
     if kind == "contiguous" or n_parts == 1:

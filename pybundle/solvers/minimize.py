@@ -253,9 +253,6 @@ def _grouped(risk, n_parts, default, pool, gap):
     """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are."""
     if n_parts is not None:
         n_parts = check_integer("n_parts", n_parts, low=1)
-        if n_parts > max(1000, risk.n_examples):
-            raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, risk.n_examples)}, got "
-                                 f"{n_parts}; more parts than examples are empty")
     if not hasattr(risk, "derive"):
         if n_parts not in (None, risk.n_parts):
             raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "

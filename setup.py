@@ -56,5 +56,4 @@ def extensions():
         )
 
 
-# One extension after another: parallel builds race for the directories of their objects.
 setup(ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED))

@@ -13,17 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
 from ..bundle import Bundle, estimate_bytes, planes_within
-from ..core.exceptions import NumericalError, OracleError, ParameterError
-from ..core.plane import Planes
+from ..core.exceptions import NumericalError, ParameterError
 from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, LowerBound, aggregation_errors, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
+from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
 from .master import Master
 
 STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
@@ -104,7 +103,7 @@ class BundleMethod:
         self.risk, self.objective, self.policy, self.settings = risk, objective, policy, settings
         self.trace = Trace()
         self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
-        self.lower_bounds = _lower_bounds(risk)
+        self.lower_bounds = lower_bounds_of(risk)
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         none = np.zeros(risk.n_parts)
@@ -237,7 +236,7 @@ class BundleMethod:
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = _as_arrays(planes_of(self.risk, w))
+            planes = as_arrays(planes_of(self.risk, w))
         self.trace.n_passes += 1
         self.check(planes, w)
         return planes
@@ -336,44 +335,3 @@ class BundleMethod:
 
     def _trivial_bound(self):
         return float(self.lower_bounds.sum())
-
-
-def _lower_bounds(risk):
-    try:
-        return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
-    except (TypeError, ValueError) as problem:
-        raise ParameterError(f"lower_bounds of the risk must be a number or have shape ({risk.n_parts},), got "
-                             f"{risk.lower_bounds!r}") from problem
-
-
-def _as_arrays(planes: Planes):
-    """What a user's risk may return as lists or in another sparse format."""
-    slopes = planes.slopes
-    try:
-        slopes = csr_array(slopes) if issparse(slopes) else np.ascontiguousarray(slopes, dtype=np.float64)
-        values, offsets = (np.asarray(part, dtype=np.float64) for part in planes[:2])
-    except (TypeError, ValueError) as problem:
-        raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
-    return Planes(values, offsets, slopes)
-
-
-def check_planes(planes: Planes, risk):
-    """Shapes and finiteness of what a risk returned."""
-    shapes = {"values": (risk.n_parts,), "offsets": (risk.n_parts,), "slopes": (risk.n_parts, risk.dim)}
-    for name, wanted in shapes.items():
-        array = getattr(planes, name)
-        if tuple(np.shape(array)) != wanted:
-            raise OracleError(f"{name} of the risk must have shape {wanted}, got {np.shape(array)}; "
-                              f"return one row for each of the {risk.n_parts} parts")
-        data = array.data if hasattr(array, "indptr") else array
-        if not np.isfinite(data).all():
-            raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
-
-
-def refuse_above(excess, scale, rounding, what, where):
-    """Raises where a plane lies above the risk by more than rounding explains."""
-    bad = np.flatnonzero(excess > rounding * scale + 1e-300)
-    if len(bad):
-        p = int(bad[0])
-        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk "
-                          f"at {where}; the risk must be convex and its slopes subgradients")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._alpha_search import least_alpha
-from .bundle_method import check_planes
+from .contract import check_planes
 from .objective import Ball
 
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity

@@ -1,0 +1,51 @@
+"""What the loop demands of a risk: shapes, finite numbers, and planes that lie below it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ..core.exceptions import OracleError, ParameterError
+from ..core.plane import Planes
+
+
+def lower_bounds_of(risk):
+    """Lower bounds of the parts, shape (P,); a single number holds for all."""
+    try:
+        return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"lower_bounds of the risk must be a number or have shape ({risk.n_parts},), got "
+                             f"{risk.lower_bounds!r}") from problem
+
+
+def as_arrays(planes: Planes):
+    """What a user's risk may return as lists or in another sparse format."""
+    slopes = planes.slopes
+    try:
+        slopes = csr_array(slopes) if issparse(slopes) else np.ascontiguousarray(slopes, dtype=np.float64)
+        values, offsets = (np.asarray(part, dtype=np.float64) for part in planes[:2])
+    except (TypeError, ValueError) as problem:
+        raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
+    return Planes(values, offsets, slopes)
+
+
+def check_planes(planes: Planes, risk):
+    """Shapes and finiteness of what a risk returned."""
+    shapes = {"values": (risk.n_parts,), "offsets": (risk.n_parts,), "slopes": (risk.n_parts, risk.dim)}
+    for name, wanted in shapes.items():
+        array = getattr(planes, name)
+        if tuple(np.shape(array)) != wanted:
+            raise OracleError(f"{name} of the risk must have shape {wanted}, got {np.shape(array)}; "
+                              f"return one row for each of the {risk.n_parts} parts")
+        data = array.data if hasattr(array, "indptr") else array
+        if not np.isfinite(data).all():
+            raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
+
+
+def refuse_above(excess, scale, rounding, what, where):
+    """Raises where a plane lies above the risk by more than rounding explains."""
+    bad = np.flatnonzero(excess > rounding * scale + 1e-300)
+    if len(bad):
+        p = int(bad[0])
+        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk "
+                          f"at {where}; the risk must be convex and its slopes subgradients")

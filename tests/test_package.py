@@ -39,7 +39,7 @@ def test_no_build_is_tied_to_this_machine():
 
 def test_every_module_imports():
     for module in pkgutil.walk_packages(pb.__path__, "pybundle."):
-        importlib.import_module(module.name)
+        assert importlib.import_module(module.name).__name__ == module.name
 
 
 def test_public_names():

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_number
-from ._engine import square_norms
+from ._norms import square_norms
 
 LARGEST_INDEX = np.iinfo(np.int32).max
 

@@ -21,22 +21,27 @@ from .objective import Ball
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
 
 
-class LastIterate:
-    """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
-
-    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate (for CPA the best one), where
-    `F_t(w_t)` is taken from below by the master's dual value.
-    """
+class Policy:
+    """A policy without scores, whose first planes are those at w0."""
 
     scores = None
 
     def start(self, loop, w0):
         planes = loop.evaluate(w0)
         loop.observe(w0, float(planes.values.sum()), planes.values)
+        self.resume(loop, None)
         return planes
 
     def resume(self, loop, state):
         pass
+
+
+class LastIterate(Policy):
+    """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
+
+    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate (for CPA the best one), where
+    `F_t(w_t)` is taken from below by the master's dual value.
+    """
 
     def propose(self, loop):
         with loop.trace.clock.phase("qp"):
@@ -104,20 +109,13 @@ class LineSearch:
         return [planes], fun, loop.settings.gap.holds(fun, bound)
 
 
-class Centred:
+class Centred(Policy):
     """Common part of the proximal policies: a centre c, `<a_j, c>` kept in Gram space, a weight alpha."""
 
-    scores = None
     refresh_every = 50     # moves after which the products are recomputed from the planes
 
     def __init__(self):
         self.alpha, self._moves = 0.0, 0
-
-    def start(self, loop, w0):
-        planes = loop.evaluate(w0)
-        loop.observe(w0, float(planes.values.sum()), planes.values)
-        self.resume(loop, None)
-        return planes
 
     def resume(self, loop, state):
         self.centre_fun = loop.fun

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .policies import Policy
+
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
 
 
-class StochasticSubgradient:
+class StochasticSubgradient(Policy):
     """Epochs of SGD, each followed by an exact pass at its last w.
 
     Parameters
@@ -25,18 +27,10 @@ class StochasticSubgradient:
         Seed of the order of examples.
     """
 
-    scores = None
-
     def __init__(self, t0=None, random_state=None):
         self.t0 = t0
         self._rng = np.random.default_rng(random_state)
         self._t = 0
-
-    def start(self, loop, w0):
-        planes = loop.evaluate(w0)
-        loop.observe(w0, float(planes.values.sum()), planes.values)
-        self.resume(loop, None)
-        return planes
 
     def resume(self, loop, state):
         self._w = loop.w.copy()

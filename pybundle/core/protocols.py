@@ -20,6 +20,14 @@ class Decoded(NamedTuple):
     upper: float
 
 
+class Decodings(NamedTuple):
+    """Answers of a batch: `labellings[j]` belongs to the j-th example asked for; arrays of shape (len,)."""
+
+    labellings: Any
+    values: np.ndarray
+    uppers: np.ndarray
+
+
 class ExamplePlane(NamedTuple):
     """Plane `offset + <slope, w>` of one example and one labelling; `slope` dense or a CSR row."""
 

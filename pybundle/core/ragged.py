@@ -1,0 +1,92 @@
+"""Lists of arrays of unequal length, stored as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from .exceptions import InputTypeError, ParameterError
+
+
+class Ragged(Sequence):
+    """A sequence whose item i is `values[offsets[i]:offsets[i + 1]]`, a view.
+
+    Parameters
+    ----------
+    values : ndarray or CSR matrix, shape (total, ...)
+        Not copied.
+    offsets : int array, shape (n + 1,)
+        From 0 to `total`, never falling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> words = Ragged.of([np.array([1, 2]), np.array([3])])
+    >>> len(words), words[0].tolist(), words.take([1, 0]).values.tolist()
+    (2, [1, 2], [3, 1, 2])
+    """
+
+    def __init__(self, values, offsets):
+        offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        total = values.shape[0]
+        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != total:
+            raise ParameterError(f"offsets must be a vector from 0 to the number of rows, {total}, got "
+                                 + (f"shape {offsets.shape}" if offsets.ndim != 1 or len(offsets) == 0
+                                    else f"{offsets[0]}..{offsets[-1]}"))
+        if (np.diff(offsets) < 0).any():
+            i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
+            raise ParameterError(f"offsets must never fall, but item {i} runs from {offsets[i]} to {offsets[i + 1]}")
+        self.values, self.offsets = values, offsets
+
+    @classmethod
+    def of(cls, items, name="X"):
+        """One array from a list of arrays (or CSR matrices) that agree in all but their length."""
+        if isinstance(items, cls):
+            return items
+        items = [item if sp.issparse(item) else np.asarray(item) for item in items]
+        if not items:
+            raise ParameterError(f"{name} must hold at least one example, got none")
+        for i, item in enumerate(items):
+            if item.ndim == 0:
+                raise InputTypeError(f"{name}[{i}] must be an array of positions, got the single value {item[()]!r}")
+            if sp.issparse(item) != sp.issparse(items[0]):
+                raise InputTypeError(f"{name}[{i}] must be {'sparse' if sp.issparse(items[0]) else 'dense'} like "
+                                     f"{name}[0]; convert one of them")
+            if item.shape[1:] != items[0].shape[1:]:
+                raise ParameterError(f"{name}[{i}] must have rows of shape {items[0].shape[1:]} like {name}[0], "
+                                     f"got shape {item.shape}")
+        offsets = np.concatenate([[0], np.cumsum([item.shape[0] for item in items])])
+        values = sp.vstack(items, format="csr") if sp.issparse(items[0]) else np.concatenate(items)
+        return cls(values, offsets)
+
+    @property
+    def sizes(self):
+        """Lengths of the items, shape (n,)."""
+        return np.diff(self.offsets)
+
+    def rows(self, items):
+        """Row numbers of `values` that belong to the items of those numbers, one item after another."""
+        items = np.asarray(items, dtype=np.intp)
+        sizes = self.offsets[items + 1] - self.offsets[items]
+        ends = np.cumsum(sizes)
+        starts = np.repeat(self.offsets[items] - (ends - sizes), sizes)
+        return (starts + np.arange(ends[-1] if len(ends) else 0)).astype(np.intp, copy=False)
+
+    def take(self, items):
+        """The items of those numbers, copied into a Ragged of their own."""
+        items = np.asarray(items, dtype=np.intp)
+        sizes = self.offsets[items + 1] - self.offsets[items]
+        return Ragged(self.values[self.rows(items)], np.concatenate([[0], np.cumsum(sizes)]))
+
+    def __len__(self):
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return self.take(np.arange(len(self))[i])
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"item {i} of {len(self)}")
+        i %= len(self)
+        return self.values[self.offsets[i]:self.offsets[i + 1]]

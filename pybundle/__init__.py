@@ -7,7 +7,7 @@
 True
 """
 
-from . import bundle, qp, risks
+from . import bundle, datasets, qp, risks
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -33,6 +33,7 @@ __all__ = [
     "StateError",
     "Status",
     "bundle",
+    "datasets",
     "minimize",
     "path",
     "qp",

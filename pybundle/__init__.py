@@ -7,7 +7,7 @@
 True
 """
 
-from . import bundle, models, oracles, qp, risks
+from . import bundle, datasets, models, oracles, qp, risks
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -35,6 +35,7 @@ __all__ = [
     "Status",
     "bundle",
     "check_oracle",
+    "datasets",
     "minimize",
     "models",
     "oracles",

@@ -6,5 +6,16 @@ from .arborescence import (
     max_arborescence,
     max_arborescence_batch,
 )
+from .argmax import argmax_batch
+from .segmentation import Segments, segment, segment_batch
 
-__all__ = ["arborescence_marginals", "arborescence_marginals_batch", "max_arborescence", "max_arborescence_batch"]
+__all__ = [
+    "Segments",
+    "arborescence_marginals",
+    "arborescence_marginals_batch",
+    "argmax_batch",
+    "max_arborescence",
+    "max_arborescence_batch",
+    "segment",
+    "segment_batch",
+]

@@ -35,7 +35,7 @@ GNU_FLAGS = [
 ]
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits.
-FIXED_ORDER = {"pybundle.risks._engine", "pybundle.risks._norms"}
+FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.risks._engine"}
 ROOT = Path(__file__).parent
 
 
@@ -49,7 +49,7 @@ def extensions():
         yield Extension(
             name,
             [str(source)],
-            include_dirs=[np.get_include(), str(Path("pybundle", "core"))],
+            include_dirs=[np.get_include(), str(Path("pybundle", "core")), str(Path("pybundle", "features"))],
             extra_compile_args=[] if os.name == "nt" else flags,
             define_macros=MACROS,
             depends=depends,

@@ -1,12 +1,8 @@
 """Decoders: scores in, labelling and value out; they know nothing of weights, features and losses."""
 
-from .arborescence import (
-    arborescence_marginals,
-    arborescence_marginals_batch,
-    max_arborescence,
-    max_arborescence_batch,
-)
+from .arborescence import arborescence_marginals, arborescence_marginals_batch, max_arborescence, max_arborescence_batch
 from .argmax import argmax_batch
+from .graphcut import min_cut, min_cut_batch
 from .segmentation import Segments, segment, segment_batch
 
 __all__ = [
@@ -16,6 +12,8 @@ __all__ = [
     "argmax_batch",
     "max_arborescence",
     "max_arborescence_batch",
+    "min_cut",
+    "min_cut_batch",
     "segment",
     "segment_batch",
 ]

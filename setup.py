@@ -35,8 +35,8 @@ GNU_FLAGS = [
 ]
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says.
-FIXED_ORDER = {"pybundle.risks._engine", "pybundle.risks._norms", "pybundle.oracles._distance_transform",
-               "pybundle.oracles._tree"}
+FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.oracles._distance_transform",
+               "pybundle.oracles._tree", "pybundle.risks._engine"}
 ROOT = Path(__file__).parent
 
 
@@ -50,7 +50,7 @@ def extensions():
         yield Extension(
             name,
             [str(source)],
-            include_dirs=[np.get_include(), str(Path("pybundle", "core"))],
+            include_dirs=[np.get_include(), str(Path("pybundle", "core")), str(Path("pybundle", "features"))],
             extra_compile_args=[] if os.name == "nt" else flags,
             define_macros=MACROS,
             depends=depends,

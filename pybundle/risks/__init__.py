@@ -1,6 +1,6 @@
 """Risks: from examples to planes."""
 
-from ._engine import kernel_name
+from ..features import kernel_name
 from .binary import BinaryHinge, Logistic
 from .function import Function
 from .multiclass import MulticlassHinge

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ._engine import Engine, aligned
+from ..features import Examples
+from ..features._rows import aligned
+from ._engine import Engine
 from ._line_search import line_search
 from ._sgd import sgd_epoch
-from .examples import Examples
 from .oracle import LinearOracle
 from .partition import SHARD_ROWS, partition, shards
 
@@ -218,7 +219,8 @@ class LinearRisk:
         starts = range(0, self.n_examples, SHARD_ROWS)
 
         def shard(start):
-            self._engine.scores(packed, start, min(start + SHARD_ROWS, self.n_examples), S)
+            rows = np.arange(start, min(start + SHARD_ROWS, self.n_examples), dtype=np.intp)
+            self._engine.scores(packed, rows, S[start:start + SHARD_ROWS])
 
         for _ in self._map(shard, starts):
             pass

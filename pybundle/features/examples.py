@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_number
 from ._norms import square_norms
+from ._rows import Rows
 
 LARGEST_INDEX = np.iinfo(np.int32).max
 
@@ -57,6 +58,10 @@ class Examples:
                                      "the constant out of the regulariser")
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
+
+    def rows(self, n_scores):
+        """The rows as `n_scores` linear scores see them, for the compiled products."""
+        return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
     def row(self, i):
         """x_i as a dense float64 vector of `width` entries."""

@@ -24,7 +24,7 @@ cdef double NEAR = 1e-13
 cdef void reciprocals(int n, double a, double* inverse) noexcept nogil:
     cdef int k
     for k in range(1, n):
-        inverse[k] = 1.0 / (2.0 * fabs(a) * k)
+        inverse[k] = 1.0 / (2.0 * fabs(a) * k) if fabs(a) >= DBL_MIN else 0.0
 
 
 cdef inline double _at(double f, double a, double b, double d) noexcept nogil:

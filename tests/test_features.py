@@ -39,7 +39,7 @@ def test_scores_and_sums_of_any_rows(storage, n_scores, bias):
 
 def test_labels_out_of_range_and_wrong_shapes_are_refused():
     rows = Examples(np.ones((3, 2))).rows(2)
-    with pytest.raises(ValueError, match="labels must lie in 0..1"):
+    with pytest.raises(ValueError, match=r"labels must lie in 0\.\.1"):
         rows.add(np.arange(3), np.array([0, 1, 2]), np.ones(3), np.zeros(4))
     with pytest.raises(ValueError, match="slope must have 4 entries"):
         rows.add(np.arange(3), np.zeros(3, dtype=int), np.ones(3), np.zeros(3))

@@ -73,8 +73,12 @@ class Examples:
         return row
 
     def unscale(self, slopes, n_scores):
-        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` dense, (..., n_scores * width)."""
-        if self.scale != 1.0:
+        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
+        if self.scale == 1.0:
+            return slopes
+        if sp.issparse(slopes):
+            slopes.data[slopes.indices % self.width < self.n_features] *= self.scale
+        else:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
 

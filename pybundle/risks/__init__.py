@@ -4,5 +4,6 @@ from ..features import kernel_name
 from .binary import BinaryHinge, Logistic
 from .function import Function
 from .multiclass import MulticlassHinge
+from .structured import Structured
 
-__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "kernel_name"]
+__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "Structured", "kernel_name"]

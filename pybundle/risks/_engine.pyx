@@ -222,7 +222,7 @@ cdef class Engine(Rows):
 
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil:
         # slope (K, width) += the plane of every row, entries sorted by class and inside a class by row
-        cdef int K = self.n_scores, k, r, q, first, last, truth
+        cdef int K = self.n_scores, k, r, first, last, truth
         cdef const int32_t* y = &self.y[0]
         cdef double coef
         if K == 1:

@@ -1,0 +1,6 @@
+"""Structured models: features, loss and decoding of one structure each."""
+
+from .base import BatchOracle, StructuredModel
+from .multiclass import Multiclass
+
+__all__ = ["BatchOracle", "Multiclass", "StructuredModel"]

@@ -2,5 +2,6 @@
 
 from .base import BatchOracle, StructuredModel
 from .multiclass import Multiclass
+from .segmentation import Segmentation
 
-__all__ = ["BatchOracle", "Multiclass", "StructuredModel"]
+__all__ = ["BatchOracle", "Multiclass", "Segmentation", "StructuredModel"]

@@ -1,16 +1,19 @@
 """Readers and small real data sets; nothing is downloaded and nothing is committed."""
 
+from .contrast_images import ContrastImages, contrast_images
 from .digit_sequences import DigitStrings, GluedDigits, Language, digit_strings, glued_digits, markov_language
 from .digits import Digits, load_digits
 from .readers import Letters, SvmLight, read_conll, read_letters, read_svmlight
 
 __all__ = [
+    "ContrastImages",
     "DigitStrings",
     "Digits",
     "GluedDigits",
     "Language",
     "Letters",
     "SvmLight",
+    "contrast_images",
     "digit_strings",
     "glued_digits",
     "load_digits",

@@ -1,7 +1,14 @@
 """Structured models: features, loss and decoding of one structure each."""
 
 from .base import BatchOracle, StructuredModel
+from .binary_labeling import BinaryLabeling
 from .multiclass import Multiclass
 from .segmentation import Segmentation
 
-__all__ = ["BatchOracle", "Multiclass", "Segmentation", "StructuredModel"]
+__all__ = [
+    "BatchOracle",
+    "BinaryLabeling",
+    "Multiclass",
+    "Segmentation",
+    "StructuredModel",
+]

@@ -190,9 +190,9 @@ class Landmarks(StructuredModel):
         if outside.any():
             i, j = np.unravel_index(int(np.argmax(outside)), outside.shape)
             x, y, width, height = self.boxes[j].tolist()
-            raise ParameterError(f"{name}[{i}][{j}] = ({points[i, j, 0]:g}, {points[i, j, 1]:g}) must lie in the search "
-                                 f"box of landmark {j}, x {x}..{x + width - 1}, y {y}..{y + height - 1}; enlarge the "
-                                 "box or drop the image")
+            raise ParameterError(f"{name}[{i}][{j}] = ({points[i, j, 0]:g}, {points[i, j, 1]:g}) must lie in the "
+                                 f"search box of landmark {j}, x {x}..{x + width - 1}, y {y}..{y + height - 1}; "
+                                 "enlarge the box or drop the image")
         return pixels
 
 
@@ -223,8 +223,9 @@ class LandmarksOracle(BatchOracle):
         self.sizes = np.full(self.n_examples, 1 + self._areas.sum() // 8)
         j = model.children
         low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:] - 1
-        corners = (low[j] - high[model.parents[j]] - model.anchors[j], high[j] - low[model.parents[j]] - model.anchors[j])
-        u = np.maximum(*np.abs(corners)) / model.spreads[j]
+        p = model.parents[j]
+        u = np.maximum(np.abs(low[j] - high[p] - model.anchors[j]), np.abs(high[j] - low[p] - model.anchors[j]))
+        u /= model.spreads[j]
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
         parts = (self._gold, self._loss_weights, model.parents, boxes, model.anchors, model.spreads)
         self.fingerprint = self._bound.fingerprint

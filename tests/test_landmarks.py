@@ -238,3 +238,32 @@ def test_coinciding_ends_of_the_yardstick():
     model = pb.models.Landmarks((4, 4), [-1, 0], M, yardstick=([0], [1]))
     with pytest.raises(ParameterError, match=r"in Y\[1\] the centres"):
         model.oracle(X, [[[0, 0], [1, 1]], [[2, 2], [2, 2]]])
+
+
+@pytest.mark.parametrize("kind", ["codes", "features"])
+def test_the_log_loss_equals_enumeration(kind):
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        model, X, Y, appearance = random_model(rng, kind)
+        w = 0.5 * rng.standard_normal(model.dim)
+        oracle = model.oracle(X, Y)
+        slope, scales, rows = np.zeros(model.dim), np.array([0.5, 2.0]), np.arange(2)
+        values, entropies = oracle.marginals_batch(rows, oracle.prepare(w), scales, slope)
+        expected = np.zeros(model.dim)
+        for i in rows:
+            gold = model.joint_feature(X[i], Y[i])
+            psis = np.array([joint_feature(model, partial(appearance, i), np.array(y)) - gold
+                             for y in placements(model)])
+            scores = psis @ w
+            log_z = scores.max() + np.log(np.exp(scores - scores.max()).sum())
+            p = np.exp(scores - log_z)
+            assert values[i] == pytest.approx(log_z, rel=1e-12)
+            assert entropies[i] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-10, abs=1e-12)
+            expected += scales[i] * (p @ psis)
+        np.testing.assert_allclose(slope, expected, atol=1e-12)
+
+
+def test_the_log_loss_is_a_valid_risk():
+    model, X, Y, _ = random_model(np.random.default_rng(8), "codes")
+    report = pb.check_oracle(pb.risks.Structured(model, X, Y, loss="logistic"))
+    assert report, str(report)

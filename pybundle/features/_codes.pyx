@@ -100,3 +100,28 @@ cdef class CodeTemplates:
                     place = positions[i, j, 1] * self.pitch + positions[i, j, 0]
                     for c in range(self.starts[j], self.starts[j + 1]):
                         slope[c * self.n_codes + image[self.cells[c] + place]] += s
+
+    def add_expected(self, const Py_ssize_t[::1] rows, const double[:, ::1] coefs, double[::1] slope):
+        """slope[:n_cells * n_codes] += sum_i sum_p coefs[i, p] * indicators seen from p, over all boxes (as `maps`)."""
+        cdef Py_ssize_t i
+        if slope.shape[0] < self.cells.shape[0] * self.n_codes or coefs.shape[0] != rows.shape[0] \
+                or coefs.shape[1] != self.total:
+            raise ValueError(f"slope must have at least {self.cells.shape[0] * self.n_codes} entries and coefs the "
+                             f"shape ({rows.shape[0]}, {self.total})")
+        with nogil:
+            for i in range(rows.shape[0]):
+                self._spread(&self.codes[rows[i], 0, 0, 0], &coefs[i, 0], &slope[0])
+
+    cdef void _spread(self, const unsigned char* image, const double* coefs, double* slope) noexcept nogil:
+        cdef Py_ssize_t j, c, x, y, width, height
+        cdef const unsigned char* a
+        cdef double* T
+        for j in range(self.boxes.shape[0]):
+            width, height = self.boxes[j, 2], self.boxes[j, 3]
+            for c in range(self.starts[j], self.starts[j + 1]):
+                T = slope + c * self.n_codes
+                for y in range(height):
+                    a = image + self.cells[c] + (self.boxes[j, 1] + y) * self.pitch + self.boxes[j, 0]
+                    for x in range(width):
+                        T[a[x]] += coefs[y * width + x]
+            coefs += width * height

@@ -49,17 +49,23 @@ def lbp_maps(images, n_maps=1, margin=0):
     stack = images[None] if images.ndim == 2 else images
     height, width = stack.shape[1] + 2 * margin, stack.shape[2] + 2 * margin
     codes = np.zeros((len(stack), n_maps, height, width), dtype=np.uint8)
-    for s in range(n_maps):
-        block = 1 << s
-        room = (margin + block, margin + 2 * block - 1)      # a neighbour before, a neighbour and a block behind
-        padded = np.pad(stack, ((0, 0), room, room), mode="edge")
-        sums = sum(padded[:, y:padded.shape[1] - block + 1 + y, x:padded.shape[2] - block + 1 + x]
-                   for y in range(block) for x in range(block))
-        centre = sums[:, block:block + height, block:block + width]
-        for bit, (y, x) in enumerate(NEIGHBOURS):
-            near = sums[:, block * (1 + y):block * (1 + y) + height, block * (1 + x):block * (1 + x) + width]
-            codes[:, s] |= (near >= centre).astype(np.uint8) << bit
+    for first in range(0, len(stack), 32):              # small enough to stay in the cache
+        for s in range(n_maps):
+            _patterns(stack[first:first + 32], 1 << s, margin, codes[first:first + 32, s])
     return codes[0] if images.ndim == 2 else codes
+
+
+def _patterns(stack, block, margin, codes):
+    """codes (n, height, width) |= patterns of blocks of `block` x `block` pixels."""
+    height, width = codes.shape[1:]
+    room = (margin + block, margin + 2 * block - 1)      # a neighbour before, a neighbour and a block behind
+    sums = np.pad(stack, ((0, 0), room, room), mode="edge")
+    for axis in (1, 2):
+        sums = sum(np.take(sums, np.arange(k, sums.shape[axis] - block + 1 + k), axis) for k in range(block))
+    centre = sums[:, block:block + height, block:block + width]
+    for bit, (y, x) in enumerate(NEIGHBOURS):
+        y, x = block * (1 + y), block * (1 + x)
+        codes |= (sums[:, y:y + height, x:x + width] >= centre).view(np.uint8) << np.uint8(bit)
 
 
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
@@ -179,6 +185,10 @@ class BoundWindows:
         """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
         self._templates.add(rows, positions, scales, slope)
 
+    def add_expected(self, rows, coefs, slope):
+        """slope += sum_i sum_p coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as `maps`."""
+        self._templates.add_expected(rows, coefs, slope)
+
 
 class MapFeatures:
     """Features of single positions: an image is a matrix with a row for every pixel, row by row.
@@ -255,3 +265,10 @@ class BoundFeatures:
         pixels = rows[:, None] * self._pixels + positions[..., 1] * self._width + positions[..., 0]
         labels = np.broadcast_to(np.arange(positions.shape[1]), pixels.shape)
         self._rows.add(pixels.ravel().astype(np.intp), labels.ravel(), scales.ravel(), slope)
+
+    def add_expected(self, rows, coefs, slope):
+        """slope += sum_i sum_p coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as `maps`."""
+        places = np.concatenate([self._seen[where] for where in self._where])
+        pixels = rows[:, None] * self._pixels + places
+        labels = np.broadcast_to(np.repeat(np.arange(len(self._where)), list(map(len, self._where))), pixels.shape)
+        self._rows.add(pixels.ravel(), labels.ravel(), np.ascontiguousarray(coefs).ravel(), slope)

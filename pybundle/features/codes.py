@@ -186,7 +186,7 @@ class BoundWindows:
         self._templates.add(rows, positions, scales, slope)
 
     def add_expected(self, rows, coefs, slope):
-        """slope += sum_i sum_p coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as `maps`."""
+        """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
         self._templates.add_expected(rows, coefs, slope)
 
 
@@ -267,7 +267,7 @@ class BoundFeatures:
         self._rows.add(pixels.ravel().astype(np.intp), labels.ravel(), scales.ravel(), slope)
 
     def add_expected(self, rows, coefs, slope):
-        """slope += sum_i sum_p coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as `maps`."""
+        """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
         places = np.concatenate([self._seen[where] for where in self._where])
         pixels = rows[:, None] * self._pixels + places
         labels = np.broadcast_to(np.repeat(np.arange(len(self._where)), list(map(len, self._where))), pixels.shape)

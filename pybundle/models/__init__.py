@@ -2,12 +2,14 @@
 
 from .base import BatchOracle, StructuredModel
 from .binary_labeling import BinaryLabeling
+from .landmarks import Landmarks
 from .multiclass import Multiclass
 from .segmentation import Segmentation
 
 __all__ = [
     "BatchOracle",
     "BinaryLabeling",
+    "Landmarks",
     "Multiclass",
     "Segmentation",
     "StructuredModel",

@@ -2,6 +2,7 @@
 
 from .base import BatchOracle, StructuredModel
 from .binary_labeling import BinaryLabeling
+from .dependency import Dependency
 from .landmarks import Landmarks
 from .multiclass import Multiclass
 from .segmentation import Segmentation
@@ -9,6 +10,7 @@ from .segmentation import Segmentation
 __all__ = [
     "BatchOracle",
     "BinaryLabeling",
+    "Dependency",
     "Landmarks",
     "Multiclass",
     "Segmentation",

@@ -1,5 +1,6 @@
 """Structured models: features, loss and decoding of one structure each."""
 
+from ..core.graph import Graph, WeightedLabels
 from .base import BatchOracle, StructuredModel
 from .binary_labeling import BinaryLabeling
 from .dependency import Dependency
@@ -11,8 +12,10 @@ __all__ = [
     "BatchOracle",
     "BinaryLabeling",
     "Dependency",
+    "Graph",
     "Landmarks",
     "Multiclass",
     "Segmentation",
     "StructuredModel",
+    "WeightedLabels",
 ]

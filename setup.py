@@ -35,7 +35,7 @@ GNU_FLAGS = [
 ]
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits.
-FIXED_ORDER = {"pybundle.risks._engine", "pybundle.risks._norms"}
+FIXED_ORDER = {"pybundle.risks._engine", "pybundle.risks._norms", "pybundle.oracles._chain"}
 ROOT = Path(__file__).parent
 
 

@@ -1,5 +1,6 @@
 """Chain decoders: equality with enumeration, order of ties, extreme scores, batches, errors."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -173,7 +174,7 @@ def test_batches_equal_single_calls():
     labels, values = viterbi_batch(unary, offsets, *rest)
     batch = forward_backward_batch(unary, offsets, *rest, weights=weights, entropy=True)
     pairwise = np.zeros((7, 7))
-    for i, (first, last) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for i, (first, last) in enumerate(itertools.pairwise(offsets)):
         labelling, value = viterbi(unary[first:last], *rest)
         assert labels[first:last].tolist() == labelling.tolist() and values[i] == value
         single = forward_backward(unary[first:last], *rest)

@@ -12,7 +12,13 @@
 #include <string.h>
 #include "_simd.h"
 
-enum { PB_CHAIN_LANES = 8 };
+enum { PB_CHAIN_LANES = 8, PB_CHAIN_AHEAD = 32 };
+
+#if defined(__GNUC__)
+#define PB_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define PB_PREFETCH(p) ((void)0)
+#endif
 
 /* GCC 12 would unroll a short loop completely before it looks for vectors, and then find none. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -107,7 +113,7 @@ PB_INLINE double pb_row_sum(int ld, const double *a)
 }
 
 /* row[k] += theta[k]; `bad` becomes 1 in the lane of a NaN or +inf */
-PB_INLINE void pb_add_scores(int K, const double *theta, double *row, double *bad)
+PB_INLINE void pb_add_scores(int K, const double *PB_RESTRICT theta, double *PB_RESTRICT row, double *bad)
 {
     int k = 0;
     for (; k + 8 <= K; k += 8)
@@ -127,7 +133,7 @@ PB_INLINE void pb_add_scores(int K, const double *theta, double *row, double *ba
  *   b_t(j) = theta_t(j) + max_k [T(j, k) + b_{t+1}(k)],   labels read off from the left.
  *
  * Runs from the right and keeps no pointers: only the row of the label on the path is searched again. A batch should
- * run from its last item to its first, for then memory is read in one direction.
+ * run from its last item to its first, for then memory is read in one direction and fetched ahead.
  *   rows (K, ld): T, padded with -inf; columns (K, ld): its transpose, padded with 0
  *   b (length, ld): scratch; returns 0 where a score is NaN or +inf */
 PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, const double *rows,
@@ -142,6 +148,8 @@ PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, 
     for (int t = length - 2; t >= 0; t--) {
         theta -= K;
         row -= ld;
+        for (int k = 0; k < K; k += 8)
+            PB_PREFETCH(theta + k - PB_CHAIN_AHEAD * K);
         pb_max_row(K, ld, row + ld, columns, row);
         pb_add_scores(K, theta, row, bad);
     }
@@ -157,28 +165,35 @@ PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, 
     return 1;
 }
 
-/* exp for -708 <= x <= 0, relative error below 2^-52: exponent and Taylor series of degree 13 for |r| <= log(2) / 2 */
-PB_INLINE double pb_exp(double x)
+/* y = exp(x) for 8 x <= 0, relative error about 2^-52, 0 below -700: Taylor series of degree 13 for
+ * |r| <= log(2) / 2, then the exponent. In stages, for GCC finds no vectors in one loop of double and int64. */
+PB_INLINE void pb_exp_lanes(const double *PB_RESTRICT x, double *PB_RESTRICT y)
 {
-    const double n = rint(x * 1.4426950408889634);
-    const double r = (x - n * 0x1.62e42fefa0000p-1) - n * 0x1.cf79abc9e3b3ap-40;
-    double p = 1.0 / 6227020800.0;
-    union { int64_t bits; double power; } u;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    u.bits = (int64_t)((int32_t)n + 1023) << 52;
-    return p * u.power;
+    double n[8], power[8];
+    int64_t bits[8];
+    PB_LANES(l, 8) n[l] = rint((x[l] > -700.0 ? x[l] : -700.0) * 1.4426950408889634);
+    PB_LANES(l, 8) bits[l] = (int64_t)((int32_t)n[l] + 1023) << 52;
+    memcpy(power, bits, sizeof power);
+    PB_LANES(l, 8)
+    {
+        const double low = x[l] > -700.0 ? x[l] : -700.0;
+        const double r = (low - n[l] * 0x1.62e42fefa0000p-1) - n[l] * 0x1.cf79abc9e3b3ap-40;
+        double e = 1.0 / 6227020800.0;
+        e = e * r + 1.0 / 479001600.0;
+        e = e * r + 1.0 / 39916800.0;
+        e = e * r + 1.0 / 3628800.0;
+        e = e * r + 1.0 / 362880.0;
+        e = e * r + 1.0 / 40320.0;
+        e = e * r + 1.0 / 5040.0;
+        e = e * r + 1.0 / 720.0;
+        e = e * r + 1.0 / 120.0;
+        e = e * r + 1.0 / 24.0;
+        e = e * r + 1.0 / 6.0;
+        e = e * r + 0.5;
+        e = e * r + 1.0;
+        e = e * r + 1.0;
+        y[l] = x[l] > -700.0 ? e * power[l] : 0.0;
+    }
 }
 
 PB_INLINE double pb_row_dot(int ld, const double *a, const double *b)
@@ -205,11 +220,13 @@ PB_INLINE double pb_row_max(int ld, const double *a)
 /* x_t = theta_t + boundaries - max, padded with -inf, and the sum of the maxima; `spread` becomes the largest |x|.
  * Returns 0 where a score is NaN or +inf. */
 PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *theta, const double *start,
-                                     const double *end, double *x, double *total, double *spread)
+                                     const double *end, double *PB_RESTRICT x, double *total, double *spread)
 {
-    double bad[8] = {0, 0, 0, 0, 0, 0, 0, 0}, sum = 0.0, depth = 0.0;
+    double bad[8] = {0, 0, 0, 0, 0, 0, 0, 0}, low[8] = {0, 0, 0, 0, 0, 0, 0, 0}, sum = 0.0;
     for (int t = 0; t < length; t++, theta += K, x += ld) {
         double high;
+        for (int k = 0; k < K; k += 8)
+            PB_PREFETCH(theta + k - PB_CHAIN_AHEAD * K);
         for (int k = 0; k < ld; k++)
             x[k] = k < K ? 0.0 : -INFINITY;
         for (int k = 0; k < K && t == 0; k++)
@@ -219,13 +236,17 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
         pb_add_scores(K, theta, x, bad);
         high = pb_row_max(ld, x);
         sum += high;
-        for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8) x[k + l] -= high;
-        for (int k = 0; k < K; k++)
-            depth = depth > x[k] ? x[k] : depth;
+        for (int k = 0; k < ld; k++)
+            x[k] -= high;
+        for (int k = 0; k + 8 <= K; k += 8)
+            PB_LANES(l, 8) low[l] = x[k + l] < low[l] ? x[k + l] : low[l];
+        for (int k = K - K % 8; k < K; k++)
+            low[0] = x[k] < low[0] ? x[k] : low[0];
     }
     *total = sum;
-    *spread = -depth;
+    for (int l = 1; l < 8; l++)
+        low[0] = low[l] < low[0] ? low[l] : low[0];
+    *spread = -low[0];
     return pb_row_sum(8, bad) == 0.0;
 }
 
@@ -243,27 +264,24 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
  * Returns log sum_y exp(score) less the maxima of scores and transitions. */
 PB_CLONES static double pb_forward_backward(int length, int K, int ld, const double *x, const double *forward,
                                             const double *backward, const double *deviations, double weight,
-                                            double *p, double *v, double *row, double *unary, double *entropy)
+                                            double *PB_RESTRICT p, double *PB_RESTRICT v, double *PB_RESTRICT row,
+                                            double *PB_RESTRICT unary, double *entropy)
 {
     double log_partition = 0.0, sum = 0.0, z, *spare = row + ld;
     for (int t = 0; t < length; t++, x += ld, p += ld, v += ld) {
         for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8)
-            {
-                const double e = pb_exp(x[k + l] > -700.0 ? x[k + l] : -700.0);
-                v[k + l] = x[k + l] > -700.0 ? e : 0.0;
-            }
+            pb_exp_lanes(x + k, v + k);
         if (t > 0) {
             pb_sum_row(K, ld, p - ld, forward, p);
-            for (int k = 0; k < ld; k += 8)
-                PB_LANES(l, 8) p[k + l] *= v[k + l];
+            for (int k = 0; k < ld; k++)
+                p[k] *= v[k];
         } else
             memcpy(p, v, ld * sizeof(double));
         z = pb_row_sum(ld, p);
         log_partition += log(z);
         z = 1.0 / z;
-        for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8) p[k + l] *= z;
+        for (int k = 0; k < ld; k++)
+            p[k] *= z;
     }
     for (int k = 0; k < ld; k++)
         row[k] = k < K ? 1.0 : 0.0;
@@ -277,22 +295,20 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
                 sum -= unary[k] * x[k];
         if (t == 0)
             break;
-        for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8) v[k + l] *= row[k + l];
+        for (int k = 0; k < ld; k++)
+            v[k] *= row[k];
         pb_sum_row(K, ld, v, backward, row);
         z = 1.0 / pb_row_dot(ld, row, p - ld);
-        for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8)
-            {
-                row[k + l] *= z;
-                v[k + l] *= z;
-            }
+        for (int k = 0; k < ld; k++)
+            row[k] *= z;
+        for (int k = 0; k < ld; k++)
+            v[k] *= z;
         if (entropy) {
             pb_sum_row(K, ld, v, deviations, spare);
             sum += pb_row_dot(ld, spare, p - ld);
         }
-        for (int k = 0; k < ld; k += 8)
-            PB_LANES(l, 8) v[k + l] *= weight;
+        for (int k = 0; k < ld; k++)
+            v[k] *= weight;
     }
     memset(v, 0, ld * sizeof(double));
     if (entropy)

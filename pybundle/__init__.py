@@ -7,7 +7,7 @@
 True
 """
 
-from . import bundle, qp, risks
+from . import bundle, datasets, models, oracles, qp, risks
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -17,6 +17,7 @@ from .core.exceptions import (
     ParameterError,
     StateError,
 )
+from .risks.check import check_oracle
 from .runtime.result import Result, Status
 from .solvers import minimize, path
 
@@ -33,7 +34,11 @@ __all__ = [
     "StateError",
     "Status",
     "bundle",
+    "check_oracle",
+    "datasets",
     "minimize",
+    "models",
+    "oracles",
     "path",
     "qp",
     "risks",

@@ -16,6 +16,7 @@ from pybundle.core.protocols import Oracle, Risk
 from pybundle.risks import MulticlassHinge, kernel_name
 from pybundle.risks import linear as linear_module
 from pybundle.risks import partition as partition_module
+from pybundle.risks import reduction as reduction_module
 
 SCALE = 2.0**-8     # a power of two: all storages hold the same numbers
 
@@ -136,7 +137,7 @@ def test_threads_and_order_give_the_same_bits(monkeypatch):
     X, y, rng = pixels(n=400)
     for storage, kw in storages(X):
         for threshold in (16384, 1):
-            monkeypatch.setattr(linear_module, "SPARSE_DIM", threshold)
+            monkeypatch.setattr(reduction_module, "SPARSE_DIM", threshold)
             risk = MulticlassHinge(storage, y, 3, bias=1.0, **kw)
             w = rng.standard_normal(risk.dim)
             with ThreadPoolExecutor(4) as pool:
@@ -151,16 +152,16 @@ def test_sparse_slopes_equal_dense(monkeypatch):
     X = sp.csr_array(sp.random(40, 5000, density=2e-3, random_state=rng))
     y = np.arange(40) % 4
     risk = MulticlassHinge(X, y, n_parts=4, scale=0.5, bias=3.0)
-    assert risk.dim >= linear_module.SPARSE_DIM
+    assert risk.dim >= reduction_module.SPARSE_DIM
     w = 0.1 * rng.standard_normal(risk.dim)
     planes = risk.planes(w)
     assert isinstance(planes.slopes, sp.csr_array) and planes.slopes.shape == (4, risk.dim)
     assert planes.slopes.has_canonical_format
     expected = multiclass_planes(features(X, 0.5, 3.0), y, 4, risk.parts, w)
     assert_planes(planes, expected)
-    monkeypatch.setattr(linear_module, "SPARSE_DIM", 10**9)
+    monkeypatch.setattr(reduction_module, "SPARSE_DIM", 10**9)
     assert_planes(risk.planes(w), expected)
-    monkeypatch.setattr(linear_module, "SPARSE_DIM", 1)      # dense planes come back dense
+    monkeypatch.setattr(reduction_module, "SPARSE_DIM", 1)      # dense planes come back dense
     for X in (np.ones((9, 2)), sp.csr_array(np.ones((9, 2)))):
         assert isinstance(MulticlassHinge(X, y[:9]).evaluate(np.ones(8))[1], np.ndarray)
 

@@ -1,8 +1,9 @@
 """Risks: from examples to planes."""
 
-from ._engine import kernel_name
+from ..features import kernel_name
 from .binary import BinaryHinge, Logistic
 from .function import Function
 from .multiclass import MulticlassHinge
+from .structured import Structured
 
-__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "kernel_name"]
+__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "Structured", "kernel_name"]

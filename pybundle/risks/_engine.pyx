@@ -1,8 +1,8 @@
 """The pass engine shared by all linear risks.
 
-Rows are taken in blocks of 64, so that X travels from memory once: a block is scored (register-tiled kernels,
-`_kernels_dense.h`), the loss turns scores into value, offset and at most two coefficients for each row, and
-the rows that count are added to the slopes from cache, class by class, in float64.
+Rows are taken in blocks of 64, so that X travels from memory once: a block is scored (`features/_rows.pyx`), the
+loss turns scores into value, offset and at most two coefficients for each row, and the rows that count are added
+to the slopes from cache, class by class, in float64.
 
 In float32 a score carries a rounding error of at most `gamma |x_i| |w_k|`; a row whose two best labels are
 closer than twice that is scored again in float64. Labels are therefore those of float64, and since the plane
@@ -13,20 +13,8 @@ All work on the data releases the GIL; scratch belongs to the call, the engine i
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
+from libc.math cimport INFINITY, exp, fabs, log1p
 from libc.stdlib cimport calloc, free
-
-
-cdef const pb_kernels* _chosen = NULL
-for _level in (2, 1, 0):
-    _chosen = pb_kernels_at(_level)
-    if _chosen != NULL:
-        break
-
-
-def kernel_name():
-    """Instruction set of the kernels in use: "avx512", "avx2" or "baseline"."""
-    return _chosen.name.decode()
 
 
 cdef Block* new_block(int K) except NULL:
@@ -77,19 +65,7 @@ cdef void free_block(Block* b) noexcept:
     free(b)
 
 
-def aligned(shape, dtype):
-    """Zeros that start on a cache line: a vector load never straddles two."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, dtype=np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start:start + size].view(dtype).reshape(shape)
-
-
-cdef class Weights:
-    """Weights of one pass, packed for the kernels."""
-
-
-cdef class Engine:
+cdef class Engine(Rows):
     """Rows, labels and loss of a linear risk; immutable, shared by all regroupings of the risk.
 
     Parameters
@@ -108,53 +84,22 @@ cdef class Engine:
 
     def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss,
                  double scale, bias):
+        Rows.__init__(self, storage, norms, n_features, n_scores, scale, bias)
         self._args = (storage, y, c, cost, norms, n_features, n_scores, loss, scale, bias)
-        self.storage = storage
-        self.y, self.c, self.norms = y, c, norms
+        self.y, self.c = y, c
         self.has_cost = cost is not None
         if self.has_cost:
             self.cost = cost
-        self.n_examples = self.y.shape[0]
-        self.n_features = n_features
-        self.has_bias = bias is not None
-        self.bias = bias if self.has_bias else 0.0
-        self.width = n_features + self.has_bias
-        self.n_scores = n_scores
+        self.n_examples = self.n_rows
         self.loss = loss
-        self.scale = scale
         self.largest_loss = cost.max() if self.has_cost else 1.0
-        self.largest_norm = norms.max(initial=0.0)
-        self.kernels = _chosen
-        self.X.d = n_features
-        cdef const char[::1] raw
-        cdef const int32_t[::1] indices
-        cdef const int64_t[::1] indptr
-        data = storage[0]
-        if len(storage) == 1:
-            self.kind = {"f4": PB_FLOAT32, "f8": PB_FLOAT64, "u1": PB_UINT8}[data.dtype.str[1:]]
-        else:
-            self.kind = {"f4": PB_CSR32, "f8": PB_CSR64}[data.dtype.str[1:]]
-            indices, indptr = storage[1], storage[2]
-            self.X.indices = &indices[0] if indices.shape[0] else NULL
-            self.X.indptr = &indptr[0]
-        if data.size:
-            raw = data.reshape(-1).view(np.int8)
-            self.X.data = &raw[0]
 
-    def at_level(self, int level):
-        """The same engine on the kernels of level 0 (baseline), 1 (AVX2), 2 (AVX-512); None if not available.
-
-        For tests: results agree to rounding.
-        """
-        cdef Engine other
-        if pb_kernels_at(level) == NULL:
-            return None
-        other = Engine(*self._args)
-        other.kernels = pb_kernels_at(level)
-        return other
-
-    def __reduce__(self):
-        return Engine, self._args
+    def pack(self, w, precision="float64"):
+        """As `Rows.pack`, with the margin that the loss adds to the rounding of a float32 label."""
+        cdef Weights packed = Rows.pack(self, w, precision)
+        if packed.is_single:
+            packed.tau = 4.0 * 2.0 ** -24 * (self.largest_loss + 1.0) + 1e-30
+        return packed
 
     @property
     def y_array(self):
@@ -170,63 +115,6 @@ cdef class Engine:
     def weight_array(self):
         """Weights as given to the constructor; read only."""
         return self._args[2]
-
-    @property
-    def score_terms(self):
-        """Roundings that a product can pass on its way into a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
-
-        Lane by lane and across lanes, product, scale and bias, and two for what a loss adds.
-        """
-        cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
-        return self.n_features // lanes + lanes + 8
-
-    def pack(self, w, precision):
-        """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
-        cdef Weights packed = Weights.__new__(Weights)
-        cdef Py_ssize_t d = self.n_features
-        cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest
-        W = np.asarray(w, dtype=np.float64).reshape(self.n_scores, self.width)
-        features = W[:, :d] * self.scale
-        packed.base = self.bias * W[:, d] if self.has_bias else np.zeros(self.n_scores)
-        largest = sqrt(np.einsum("kj,kj->k", W, W).max(initial=0.0))
-        if self.kernels.score32[self.kind] == NULL or largest * self.largest_norm > 1e30:
-            precision = "float64"
-        packed.precision = precision
-        if self.kind >= PB_CSR32:
-            columns = 1 if self.n_scores == 1 else (self.n_scores + 15) // 16 * 16
-            W64 = aligned((d, columns), np.float64)
-            W64[:, :self.n_scores] = features.T
-        else:
-            W64 = aligned((self.n_scores, (d + 15) // 16 * 16), np.float64)
-            W64[:, :d] = features
-        packed.W64 = W64
-        if precision == "float32":
-            W32 = aligned(W64.shape, np.float32)
-            W32[:] = W64
-            packed.W32 = W32
-            # rounding of w, product, sums within and across lanes, bias; twice, for a difference of scores
-            terms = d / lanes + lanes + 6
-            packed.tau_row = 2.0 * 1.01 * terms * u * largest
-            packed.tau = 4.0 * u * (self.largest_loss + 1.0) + 1e-30
-        return packed
-
-    cdef void _score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, Block* b) noexcept nogil:
-        cdef int k, r
-        cdef float* S32 = <float*>b.scores
-        cdef double* S64 = <double*>b.scores
-        if w.tau > 0.0:
-            self.kernels.score32[self.kind](&self.X, rows, n, ahead, &w.W32[0, 0], w.W32.shape[1],
-                                            self.n_scores, S32)
-        else:
-            self.kernels.score64[self.kind](&self.X, rows, n, ahead, &w.W64[0, 0], w.W64.shape[1],
-                                            self.n_scores, S64)
-        if self.has_bias:
-            for k in range(self.n_scores):
-                for r in range(n):
-                    if w.tau > 0.0:
-                        S32[k * BLOCK + r] += <float>w.base[k]
-                    else:
-                        S64[k * BLOCK + r] += w.base[k]
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
         # label, value and margin of every row; overwrites the scores
@@ -334,7 +222,7 @@ cdef class Engine:
 
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil:
         # slope (K, width) += the plane of every row, entries sorted by class and inside a class by row
-        cdef int K = self.n_scores, k, r, q, first, last, truth
+        cdef int K = self.n_scores, k, r, first, last, truth
         cdef const int32_t* y = &self.y[0]
         cdef double coef
         if K == 1:
@@ -373,13 +261,7 @@ cdef class Engine:
             last = b.start[0] if K == 1 else b.start[k + 1]
             if first == last:
                 continue
-            self.kernels.accumulate[self.kind](&self.X, b.entry_row + first, b.entry_coef + first,
-                                               last - first, slope + k * self.width)
-            if self.has_bias:
-                coef = 0.0
-                for q in range(first, last):
-                    coef += b.entry_coef[q]
-                slope[k * self.width + self.n_features] += self.bias * coef
+            self.accumulate(b.entry_row + first, b.entry_coef + first, last - first, slope + k * self.width)
 
     def planes(self, Weights w, const Py_ssize_t[::1] rows, double[::1] slope):
         """Sums of values and offsets of `rows` at w; slopes are added, unscaled, to `slope` (K * width,)."""
@@ -395,8 +277,8 @@ cdef class Engine:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
                     ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
-                    self._score(w, &rows[i], count, ahead, b)
-                    if w.tau > 0.0:
+                    self.score(w, &rows[i], count, ahead, b.scores)
+                    if w.is_single:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
                         if self.loss != LOGISTIC:
                             self._certain(w, &rows[i], count, b)
@@ -408,29 +290,6 @@ cdef class Engine:
         finally:
             free_block(b)
         return value, offset
-
-    def scores(self, Weights w, Py_ssize_t start, Py_ssize_t stop, real[:, ::1] out):
-        """Scores of the rows start..stop, in the order of X, into out[start:stop]."""
-        cdef Py_ssize_t i = 0, r, n = stop - start
-        cdef int count, k
-        cdef const Py_ssize_t[::1] rows = np.arange(start, stop, dtype=np.intp)
-        cdef real* S
-        cdef Block* b
-        if n == 0:
-            return
-        b = new_block(self.n_scores)
-        S = <real*>b.scores
-        try:
-            with nogil:
-                while i < n:
-                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    self._score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), b)
-                    for r in range(count):
-                        for k in range(self.n_scores):
-                            out[start + i + r, k] = S[k * BLOCK + r]
-                    i += count
-        finally:
-            free_block(b)
 
     def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
         """As `planes`, with the scores already known."""
@@ -508,7 +367,7 @@ cdef class Engine:
         cdef Block* b
         if n == 0:
             return value, error
-        if w.tau > 0.0:
+        if w.is_single:
             raise ValueError("weights must be packed in float64")
         b = new_block(self.n_scores)
         try:
@@ -516,7 +375,7 @@ cdef class Engine:
                 while i < n:
                     count = <int>min(<Py_ssize_t>BLOCK, n - i)
                     ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
-                    self._score(w, &rows[i], count, ahead, b)
+                    self.score(w, &rows[i], count, ahead, b.scores)
                     total = 0.0
                     for r in range(count):
                         total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, &error)

@@ -10,7 +10,8 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
-from ._engine cimport MULTICLASS, Engine, real
+from ..features._rows cimport real
+from ._engine cimport MULTICLASS, Engine
 
 
 cdef struct Lines:

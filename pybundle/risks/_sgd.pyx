@@ -4,7 +4,8 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from ._engine cimport BLOCK, PB_CSR32, Block, Engine, free_block, new_block, real
+from ..features._rows cimport BLOCK, PB_CSR32, real
+from ._engine cimport Block, Engine, free_block, new_block
 
 
 cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W,
@@ -41,7 +42,7 @@ def sgd_epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, 
     if n == 0:
         return labels, coefs, offsets
     W = np.asarray(w).reshape(K, e.width)
-    if e.kind >= PB_CSR32:     # the layouts of Engine.pack
+    if e.kind >= PB_CSR32:     # the layouts of Rows.pack
         packed = np.zeros((d, 1 if K == 1 else (K + 7) // 8 * 8))
         features = packed[:, :K].T
     else:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import expit
 
 from ..core.exceptions import ParameterError
+from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_integer, check_number
-from .labels import example_weights, sign_labels
 from .linear import LinearRisk
 
 

@@ -6,22 +6,16 @@ import copy
 from zlib import crc32
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
-from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ._engine import Engine, aligned
+from ..features import Examples
+from ._engine import Engine
 from ._line_search import line_search
 from ._sgd import sgd_epoch
-from .examples import Examples
 from .oracle import LinearOracle
 from .partition import SHARD_ROWS, partition, shards
-
-SPARSE_DIM = 16384
-"""Slopes of CSR data are gathered sparsely from this dimension on ..."""
-SPARSE_DENSITY = 0.1
-"""... and returned sparse below this share of non-zeros."""
+from .reduction import reduce_planes
 
 
 class LinearRisk:
@@ -218,7 +212,8 @@ class LinearRisk:
         starts = range(0, self.n_examples, SHARD_ROWS)
 
         def shard(start):
-            self._engine.scores(packed, start, min(start + SHARD_ROWS, self.n_examples), S)
+            rows = np.arange(start, min(start + SHARD_ROWS, self.n_examples), dtype=np.intp)
+            self._engine.scores(packed, rows, S[start:start + SHARD_ROWS])
 
         for _ in self._map(shard, starts):
             pass
@@ -325,55 +320,5 @@ class LinearRisk:
 
     def _reduce(self, work):
         """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""
-        if self.examples.is_sparse and self.dim >= SPARSE_DIM:
-            return self._reduce_sparse(work)
-        values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
-        slopes = aligned((self.n_parts, self.dim), np.float64)
-        alone = [len(rows) <= SHARD_ROWS for rows in self._parts]
-
-        def shard(item):
-            p, rows = item
-            slope = slopes[p] if alone[p] else np.zeros(self.dim)   # a part of one shard needs no sum
-            return work(rows, slope), slope
-
-        for (p, _), (sums, slope) in zip(self._shards, self._map(shard, self._shards), strict=True):
-            values[p] += sums[0]
-            offsets[p] += sums[1]
-            if not alone[p]:
-                slopes[p] += slope
-        return Planes(values, offsets, self.examples.unscale(slopes, self.n_scores))
-
-    def _reduce_sparse(self, work):
-        """As `_reduce`, with the slopes of shards and parts compressed at once."""
-        values, offsets = np.zeros(self.n_parts), np.zeros(self.n_parts)
-
-        def shard(item):
-            slope = np.zeros(self.dim)
-            result = work(item[1], slope)
-            index = np.flatnonzero(slope)
-            return result, index, slope[index]
-
-        rows = [(np.empty(0, dtype=np.intp), np.empty(0))] * self.n_parts
-        total, current = None, None
-        for (p, _), (sums, index, data) in zip(self._shards, self._map(shard, self._shards), strict=True):
-            values[p] += sums[0]
-            offsets[p] += sums[1]
-            if len(self._parts[p]) <= SHARD_ROWS:
-                rows[p] = index, data
-                continue
-            if p != current:                  # shards come part by part: one dense sum at a time
-                total, current = np.zeros(self.dim), p
-            total[index] += data
-            kept = np.flatnonzero(total)
-            rows[p] = kept, total[kept]
-        indptr = np.concatenate([[0], np.cumsum([len(index) for index, _ in rows])])
-        indices = np.concatenate([index for index, _ in rows])
-        data = np.concatenate([data for _, data in rows])
-        if self.examples.scale != 1.0:
-            data[indices % self.examples.width < self.n_features] *= self.examples.scale
-        if max(self.dim, indptr[-1]) <= np.iinfo(np.int32).max:
-            indices, indptr = indices.astype(np.int32), indptr.astype(np.int32)
-        slopes = sp.csr_array((data, indices, indptr), shape=(self.n_parts, self.dim))
-        if indptr[-1] >= SPARSE_DENSITY * self.n_parts * self.dim:
-            slopes = np.ascontiguousarray(slopes.toarray())
-        return Planes(values, offsets, slopes)
+        planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, self.examples.is_sparse)
+        return planes._replace(slopes=self.examples.unscale(planes.slopes, self.n_scores))

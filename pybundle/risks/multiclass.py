@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.labels import class_labels, cost_matrix, example_weights
 from ..core.validation import check_integer
-from .labels import class_labels, cost_matrix, example_weights
 from .linear import LinearRisk
 
 

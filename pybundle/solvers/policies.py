@@ -103,7 +103,7 @@ class LineSearch:
         check_planes(planes, loop.risk)
         fun = loop.fun
         if t > 0.0:
-            fun = loop.observe(best + t * step, risk_value)
+            fun = loop.observe(loop.objective.project(best + t * step), risk_value)     # but for rounding no change
             self.scores = moved
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
         return [planes], fun, loop.settings.gap.holds(fun, bound)
@@ -133,6 +133,7 @@ class Centred(Policy):
         """Risk at `w = (2 alpha c - phi) / (lam + 2 alpha)`: w, planes, F(w)."""
         lam, alpha = loop.objective.lam, solution.alpha
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
+        w = loop.objective.project(w)
         planes = loop.evaluate(w)
         loop.check_model(solution, w, planes.values, loop.bundle.products)
         return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)

@@ -1,4 +1,4 @@
-"""Checks of labels, weights and costs at the border of the linear risks."""
+"""Checks of labels, weights and costs at the border of risks and models."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from itertools import islice
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer, real_array
+from .exceptions import InputTypeError, ParameterError
+from .validation import check_integer, real_array
 
 
 def integer_labels(y, n_examples, remedy):

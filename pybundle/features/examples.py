@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_number
 from ._norms import square_norms
+from ._rows import Rows
 
 LARGEST_INDEX = np.iinfo(np.int32).max
 
@@ -58,6 +59,10 @@ class Examples:
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
 
+    def rows(self, n_scores):
+        """The rows as `n_scores` linear scores see them, for the compiled products."""
+        return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
+
     def row(self, i):
         """x_i as a dense float64 vector of `width` entries."""
         row = np.empty(self.width)
@@ -68,8 +73,12 @@ class Examples:
         return row
 
     def unscale(self, slopes, n_scores):
-        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` dense, (..., n_scores * width)."""
-        if self.scale != 1.0:
+        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
+        if self.scale == 1.0:
+            return slopes
+        if sp.issparse(slopes):
+            slopes.data[slopes.indices % self.width < self.n_features] *= self.scale
+        else:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
 

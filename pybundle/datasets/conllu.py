@@ -1,0 +1,112 @@
+"""Treebanks in the CoNLL-U format of Universal Dependencies."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from os import PathLike, fspath
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+
+N_COLUMNS = 10
+
+
+class Sentence(NamedTuple):
+    """Words of one sentence; the lists hold one entry for each of the n words.
+
+    Attributes
+    ----------
+    forms, lemmas, upos, xpos, relations : list of str
+        Columns 2, 3, 4, 5 and 8, underscores included.
+    heads : ndarray of int32, shape (n + 1,)
+        Head of every word, 0 for the root; `heads[0] = -1` stands for the root itself.
+    """
+
+    forms: list[str]
+    lemmas: list[str]
+    upos: list[str]
+    xpos: list[str]
+    heads: np.ndarray
+    relations: list[str]
+
+
+def read_conllu(source, max_sentences=None):
+    """Sentences of a CoNLL-U file; multiword tokens (`1-2`) and empty nodes (`8.1`) are left out.
+
+    Parameters
+    ----------
+    source : str, path or file
+        A path ending in ``.gz`` is decompressed; a file may give text or bytes in UTF-8.
+    max_sentences : int, optional
+        Stop after that many.
+
+    Returns
+    -------
+    list of Sentence
+
+    Raises
+    ------
+    ParameterError
+        Naming the line, where one has not ten columns, ids do not count from 1, or a head is not a word of the
+        sentence or 0. Whether the heads form a tree is not looked at.
+
+    Examples
+    --------
+    >>> import io
+    >>> from pybundle.datasets import read_conllu
+    >>> rows = ["1 Dogs dog NOUN NNS _ 2 nsubj _ _", "2 bark bark VERB VBP _ 0 root _ _", ""]
+    >>> sentence, = read_conllu(io.StringIO("\\n".join(rows).replace(" ", "\\t")))
+    >>> sentence.forms, sentence.upos, sentence.heads.tolist()
+    (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
+    """
+    if isinstance(source, (str, PathLike)):
+        name = fspath(source)
+        opened = gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
+        with opened as lines:
+            return _read(lines, name, max_sentences)
+    if not hasattr(source, "read"):
+        raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
+    lines = io.TextIOWrapper(source, encoding="utf-8") if isinstance(source.read(0), bytes) else source
+    return _read(lines, getattr(source, "name", "file"), max_sentences)
+
+
+def _read(lines, name, max_sentences):
+    sentences, rows = [], []
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\r\n")
+        if not line:
+            if rows:
+                sentences.append(_sentence(rows, name))
+                rows = []
+            if len(sentences) == max_sentences:
+                break
+        elif line[0] != "#":
+            row = line.split("\t")
+            if len(row) != N_COLUMNS:
+                raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
+                                     f"got {len(row)}")
+            if row[0].isdigit():
+                if int(row[0]) != len(rows) + 1:
+                    raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
+                                         f"{len(rows) + 1}, got {row[0]}; is an empty line missing before it?")
+                rows.append((number, row))
+            elif not row[0].replace("-", "", 1).replace(".", "", 1).isdigit():
+                raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r}")
+    if rows:
+        sentences.append(_sentence(rows, name))
+    return sentences
+
+
+def _sentence(rows, name):
+    heads = np.empty(len(rows) + 1, np.int32)
+    heads[0] = -1
+    for k, (number, row) in enumerate(rows, 1):
+        if not row[6].isdigit() or int(row[6]) > len(rows) or int(row[6]) == k:
+            raise ParameterError(f"{name}, line {number}: the head (column 7) of word {k} must be 0 or another word "
+                                 f"1..{len(rows)}, got {row[6]!r}")
+        heads[k] = int(row[6])
+    columns = list(zip(*(row for _, row in rows), strict=True))
+    return Sentence(list(columns[1]), list(columns[2]), list(columns[3]), list(columns[4]), heads, list(columns[7]))

@@ -1,0 +1,263 @@
+"""Readers of plain text data, gzipped or not: svmlight, CoNLL columns, Taskar's handwritten letters.
+
+Every complaint names file and line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import string
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ..core.ragged import Ragged
+from ..core.validation import check_integer
+
+
+class SvmLight(NamedTuple):
+    """Contents of an svmlight file.
+
+    Attributes
+    ----------
+    X : csr_matrix of float64, shape (n, n_features)
+    y : ndarray of float64, shape (n,)
+    query : ndarray of int64, shape (n,), or None
+        The numbers after ``qid:``, where the file has them.
+    """
+
+    X: sp.csr_matrix
+    y: np.ndarray
+    query: np.ndarray | None
+
+
+class Letters(NamedTuple):
+    """Handwritten words, letter by letter.
+
+    Attributes
+    ----------
+    X : Ragged of uint8, item i of shape (length of word i, 128)
+        16 rows of 8 binary pixels a letter.
+    y : Ragged of int32
+        0..25 for a..z.
+    fold : ndarray of int32, shape (n_words,)
+    """
+
+    X: Ragged
+    y: Ragged
+    fold: np.ndarray
+
+
+def read_svmlight(path, *, n_features=None, zero_based=False):
+    """Reads ``label [qid:number] index:value ... [# comment]``, one example a line.
+
+    Parameters
+    ----------
+    path : str or path
+        Gzipped files are recognised by their first bytes.
+    n_features : int, optional
+        By default the largest index that occurs; give it where a test file lacks features of the training file.
+    zero_based : bool
+        Whether indices start at 0 instead of 1.
+
+    Returns
+    -------
+    SvmLight
+        `X, y, query`. Indices of a line must increase.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "two.svm")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("+1 1:0.5 3:2 # first\\n-1 2:1\\n")
+    ...     X, y, query = read_svmlight(path)
+    >>> X.toarray().tolist(), y.tolist(), query
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0], None)
+    """
+    n_features = None if n_features is None else check_integer("n_features", n_features, low=1)
+    shift = 0 if zero_based else 1
+    y, query, indptr, indices, values = [], [], [0], [], []
+    for number, line in _lines(path):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        with _Line(path, number, line):
+            y.append(float(fields[0]))
+            first = 1
+            if len(fields) > 1 and fields[1].startswith("qid:"):
+                query.append(int(fields[1][4:]))
+                first = 2
+            if len(query) not in (0, len(y)):
+                raise ValueError("every line has a qid or none has")
+            before = shift - 1
+            for field in fields[first:]:
+                name, _, value = field.partition(":")
+                index = int(name)
+                if index <= before:
+                    raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True where they start at 0"
+                                                          if index < shift else "must increase within the line"))
+                before = index
+                indices.append(index - shift)
+                values.append(float(value))
+            indptr.append(len(indices))
+            if n_features is not None and before - shift >= n_features:
+                raise ValueError(f"index {before} lies beyond n_features = {n_features}")
+    if not y:
+        raise ParameterError(f"{path} holds no example")
+    values = np.array(values, dtype=np.float64)
+    y = np.array(y, dtype=np.float64)
+    for array, examples in ((values, np.repeat(np.arange(len(y)), np.diff(indptr))), (y, np.arange(len(y)))):
+        if not np.isfinite(array).all():
+            j = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise ParameterError(f"{path}: example {examples[j]} must hold finite numbers, got {array[j]}")
+    indices = np.array(indices, dtype=np.int64)
+    width = n_features or int(indices.max(initial=-1)) + 1
+    narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
+    X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(len(y), width))
+    return SvmLight(X, y, np.array(query, dtype=np.int64) if query else None)
+
+
+def read_conll(path, *, n_columns=None, comment=None):
+    """Reads sentences of tokens in columns, one token a line, an empty line between sentences.
+
+    Parameters
+    ----------
+    path : str or path
+        UTF-8, gzipped or not.
+    n_columns : int, optional
+        By default as many as the first line has; any other number on a line is an error.
+    comment : str, optional
+        Lines that start with it are skipped, for instance ``"-DOCSTART-"``. By default none: ``#`` is a token of
+        CoNLL-2000.
+
+    Returns
+    -------
+    list of list of tuple of str
+        `sentences[i][t]` are the columns of token t of sentence i.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "two.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("He PRP B-NP\\nsleeps VBZ B-VP\\n\\nYes UH O\\n")
+    ...     read_conll(path)
+    [[('He', 'PRP', 'B-NP'), ('sleeps', 'VBZ', 'B-VP')], [('Yes', 'UH', 'O')]]
+    """
+    n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
+    sentences, tokens = [], []
+    for number, line in _lines(path):
+        if comment and line.startswith(comment):
+            continue
+        token = tuple(line.split())
+        if token:
+            n_columns = n_columns or len(token)
+            if len(token) != n_columns:
+                raise ParameterError(f"{path}, line {number}: expected {n_columns} columns, got {len(token)}: "
+                                     f"{_short(line)}")
+            tokens.append(token)
+        elif tokens:
+            sentences.append(tokens)
+            tokens = []
+    return [*sentences, tokens] if tokens else sentences
+
+
+def read_letters(path):
+    """Reads ``letter.data``, the handwritten words of Kassel in the form of Taskar, Guestrin and Koller (2004).
+
+    A line is a letter: ``id letter next_id word_id position fold`` and 128 pixels 0 or 1; next_id is -1 at the end of
+    a word, position counts from 1.
+
+    Parameters
+    ----------
+    path : str or path
+        Gzipped or not.
+
+    Returns
+    -------
+    Letters
+        `X, y, fold`, word by word in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "letter.data")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("1 o 2 1 1 0" + " 0" * 128 + "\\n2 m -1 1 2 0" + " 1" * 128 + "\\n")
+    ...     X, y, fold = read_letters(path)
+    >>> len(X), X[0].shape, y[0].tolist(), fold.tolist()
+    (1, (2, 128), [14, 12], [0])
+    """
+    pixels, labels, sizes, folds = [], [], [], []
+    size, expected, word, fold = 0, None, None, None
+    number, line = 0, ""
+    for number, line in _lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        with _Line(path, number, line):
+            if len(fields) != 134:
+                raise ValueError(f"expected 6 columns and 128 pixels, got {len(fields)} columns")
+            identity, following, this_word, position, this_fold = map(int, (fields[0], *fields[2:6]))
+            if fields[1] not in string.ascii_lowercase or len(fields[1]) != 1:
+                raise ValueError(f"the letter must be one of a..z, got {fields[1]!r}")
+            if size == 0:
+                word, fold = this_word, this_fold
+            elif (identity, this_word, this_fold) != (expected, word, fold):
+                raise ValueError(f"letter {expected} of word {word}, fold {fold}, is to follow, got letter {identity} "
+                                 f"of word {this_word}, fold {this_fold}")
+            size += 1
+            if position != size:
+                raise ValueError(f"expected position {size} of word {word}, got {position}")
+            if set(fields[6:]) - {"0", "1"}:
+                raise ValueError("pixels must be 0 or 1")
+            pixels.append("".join(fields[6:]))
+            labels.append(string.ascii_lowercase.index(fields[1]))
+            expected = following
+            if following == -1:
+                sizes.append(size)
+                folds.append(fold)
+                size = 0
+    if size or not sizes:
+        raise ParameterError(f"{path}, line {number}: the file ends " + ("within a word" if size else "without a word"))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    X = np.frombuffer("".join(pixels).encode(), dtype=np.uint8).reshape(-1, 128) - ord("0")
+    return Letters(Ragged(X.astype(np.uint8, copy=False), offsets), Ragged(np.array(labels, dtype=np.int32), offsets),
+                   np.array(folds, dtype=np.int32))
+
+
+def _lines(path):
+    """(number from 1, line) of a text file in UTF-8, gzipped or not."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with (gzip.open if packed else open)(path, "rt", encoding="utf-8") as text:
+        try:
+            yield from enumerate(text, 1)
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as problem:
+            raise ParameterError(f"{path} is not a text file in UTF-8, plain or gzipped: {problem}") from problem
+
+
+class _Line:
+    """Turns a complaint about the text of a line into one that names file and line."""
+
+    def __init__(self, path, number, line):
+        self.place = path, number, line
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, problem, trace):
+        if isinstance(problem, ValueError):
+            path, number, line = self.place
+            raise ParameterError(f"{path}, line {number}: {problem}: {_short(line)}") from problem
+
+
+def _short(line):
+    line = line.strip()
+    return repr(line if len(line) <= 60 else line[:57] + "...")

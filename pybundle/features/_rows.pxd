@@ -1,0 +1,61 @@
+# Rows of features: scores of blocks of rows, and sums of rows into slopes.
+
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "_matrix.h" nogil:
+    ctypedef struct pb_matrix:
+        const void* data
+        const int32_t* indices
+        const int64_t* indptr
+        Py_ssize_t d
+    ctypedef void (*pb_score_fn)(const pb_matrix*, const Py_ssize_t*, int, int, const void*, Py_ssize_t, int,
+                                 void*) noexcept nogil
+    ctypedef void (*pb_accumulate_fn)(const pb_matrix*, const Py_ssize_t*, const double*, int,
+                                      double*) noexcept nogil
+    ctypedef void (*pb_top2_fn)(const void*, int, void*, void*, int32_t*) noexcept nogil
+    ctypedef struct pb_kernels:
+        const char* name
+        int lanes32
+        pb_score_fn* score32
+        pb_score_fn* score64
+        pb_accumulate_fn* accumulate
+        pb_top2_fn top2_32
+        pb_top2_fn top2_64
+    int PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64
+
+cdef enum:
+    BLOCK = 64    # rows of a block: PB_BLOCK of the kernels, as a constant that Cython knows
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef class Weights:
+    # W packed for the kernels: rows padded with zeros (dense), or W' with padded columns (CSR)
+    cdef readonly str precision
+    cdef float[:, ::1] W32      # empty unless the precision is float32
+    cdef double[:, ::1] W64
+    cdef double[::1] base       # bias * W[:, d]
+    cdef double tau_row         # a float32 label is certain where its margin exceeds tau_row |x_i| + tau
+    cdef double tau
+    cdef bint is_single
+
+
+cdef class Rows:
+    cdef readonly object storage             # (X,) or (data, indices, indptr): keeps the memory alive
+    cdef readonly int kind
+    cdef readonly Py_ssize_t n_rows, n_features, width
+    cdef readonly int n_scores
+    cdef readonly double scale, bias
+    cdef readonly bint has_bias
+    cdef const double[::1] norms
+    cdef double largest_norm
+    cdef pb_matrix X
+    cdef const pb_kernels* kernels
+    cdef object _args
+
+    # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
+    cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
+    # slope (width,) += sum_e coef[e] x_rows[e], without scale
+    cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil

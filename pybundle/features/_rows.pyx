@@ -1,0 +1,210 @@
+"""Products with rows of features: scores `W x_i` of blocks of rows, and sums of rows into slopes.
+
+Dense rows of float32, float64 or uint8 and CSR rows of float32 or float64 are read as they are. A score kernel is
+register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of rows always in float64.
+"""
+
+import numpy as np
+
+from libc.math cimport sqrt
+from libc.stdlib cimport free, malloc
+
+
+cdef extern from "_kernels.h" nogil:
+    const pb_kernels* pb_kernels_at(int level)
+
+
+cdef const pb_kernels* _chosen = NULL
+for _level in (2, 1, 0):
+    _chosen = pb_kernels_at(_level)
+    if _chosen != NULL:
+        break
+
+
+def kernel_name():
+    """Instruction set of the kernels in use: "avx512", "avx2" or "baseline"."""
+    return _chosen.name.decode()
+
+
+def aligned(shape, dtype):
+    """Zeros that start on a cache line: a vector load never straddles two."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + size].view(dtype).reshape(shape)
+
+
+cdef class Weights:
+    """Weights of one pass, packed for the kernels."""
+
+
+cdef class Rows:
+    """Rows x_i = scale * X_i with a constant last feature where `bias` is given, seen by K linear scores.
+
+    Immutable; the methods may run in several threads at once.
+
+    Parameters
+    ----------
+    storage : (X,) or (data, indices int32, indptr int64)
+        C-contiguous rows of float32, float64 or uint8, or CSR of float32 or float64; never copied.
+    norms : float64 array, shape (n,)
+        |x_i|, scale and bias included; used for rounding bounds only.
+    """
+
+    def __init__(self, storage, norms, Py_ssize_t n_features, int n_scores, double scale=1.0, bias=None):
+        cdef const char[::1] raw
+        cdef const int32_t[::1] indices
+        cdef const int64_t[::1] indptr
+        self._args = (storage, norms, n_features, n_scores, scale, bias)
+        self.storage = storage
+        self.norms = norms
+        self.largest_norm = norms.max(initial=0.0)
+        self.n_rows = norms.shape[0]
+        self.n_features = n_features
+        self.has_bias = bias is not None
+        self.bias = bias if self.has_bias else 0.0
+        self.width = n_features + self.has_bias
+        self.n_scores = n_scores
+        self.scale = scale
+        self.kernels = _chosen
+        self.X.d = n_features
+        data = storage[0]
+        if len(storage) == 1:
+            self.kind = {"f4": PB_FLOAT32, "f8": PB_FLOAT64, "u1": PB_UINT8}[data.dtype.str[1:]]
+        else:
+            self.kind = {"f4": PB_CSR32, "f8": PB_CSR64}[data.dtype.str[1:]]
+            indices, indptr = storage[1], storage[2]
+            self.X.indices = &indices[0] if indices.shape[0] else NULL
+            self.X.indptr = &indptr[0]
+        if data.size:
+            raw = data.reshape(-1).view(np.int8)
+            self.X.data = &raw[0]
+
+    def at_level(self, int level):
+        """The same object on the kernels of level 0 (baseline), 1 (AVX2), 2 (AVX-512); None if not available.
+
+        For tests: results agree to rounding.
+        """
+        cdef Rows other
+        if pb_kernels_at(level) == NULL:
+            return None
+        other = type(self)(*self._args)
+        other.kernels = pb_kernels_at(level)
+        return other
+
+    def __reduce__(self):
+        return type(self), self._args
+
+    @property
+    def score_terms(self):
+        """Roundings that a product can pass on its way into a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
+
+        Lane by lane and across lanes, product, scale and bias, and two for what a loss adds.
+        """
+        cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
+        return self.n_features // lanes + lanes + 8
+
+    def pack(self, w, precision="float64"):
+        """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
+        cdef Weights packed = Weights.__new__(Weights)
+        cdef Py_ssize_t d = self.n_features
+        cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest
+        W = np.asarray(w, dtype=np.float64).reshape(self.n_scores, self.width)
+        features = W[:, :d] * self.scale
+        packed.base = self.bias * W[:, d] if self.has_bias else np.zeros(self.n_scores)
+        largest = sqrt(np.einsum("kj,kj->k", W, W).max(initial=0.0))
+        if self.kernels.score32[self.kind] == NULL or largest * self.largest_norm > 1e30:
+            precision = "float64"
+        packed.precision = precision
+        if self.kind >= PB_CSR32:
+            columns = 1 if self.n_scores == 1 else (self.n_scores + 15) // 16 * 16
+            W64 = aligned((d, columns), np.float64)
+            W64[:, :self.n_scores] = features.T
+        else:
+            W64 = aligned((self.n_scores, (d + 15) // 16 * 16), np.float64)
+            W64[:, :d] = features
+        packed.W64 = W64
+        packed.is_single = precision == "float32"
+        if packed.is_single:
+            W32 = aligned(W64.shape, np.float32)
+            W32[:] = W64
+            packed.W32 = W32
+            # rounding of w, product, sums within and across lanes, bias; twice, for a difference of scores
+            terms = d / lanes + lanes + 6
+            packed.tau_row = 2.0 * 1.01 * terms * u * largest
+        return packed
+
+    cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil:
+        cdef int k, r
+        cdef float* S32 = <float*>S
+        cdef double* S64 = <double*>S
+        if w.is_single:
+            self.kernels.score32[self.kind](&self.X, rows, n, ahead, &w.W32[0, 0], w.W32.shape[1],
+                                            self.n_scores, S32)
+        else:
+            self.kernels.score64[self.kind](&self.X, rows, n, ahead, &w.W64[0, 0], w.W64.shape[1],
+                                            self.n_scores, S64)
+        if self.has_bias:
+            for k in range(self.n_scores):
+                for r in range(n):
+                    if w.is_single:
+                        S32[k * BLOCK + r] += <float>w.base[k]
+                    else:
+                        S64[k * BLOCK + r] += w.base[k]
+
+    cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil:
+        cdef double total = 0.0
+        cdef int e
+        self.kernels.accumulate[self.kind](&self.X, rows, coef, n, slope)
+        if self.has_bias:
+            for e in range(n):
+                total += coef[e]
+            slope[self.n_features] += self.bias * total
+
+    def scores(self, Weights w, const Py_ssize_t[::1] rows, real[:, ::1] out):
+        """Scores of the given rows, one after another, into out (len(rows), K) of the packed precision."""
+        cdef Py_ssize_t i = 0, r, n = rows.shape[0]
+        cdef int count, k, K = self.n_scores
+        cdef real* S
+        if out.shape[0] != n or out.shape[1] != K or w.is_single != (sizeof(real) == 4):
+            raise ValueError(f"out must have shape ({n}, {K}) and dtype {w.precision}")
+        if n == 0:
+            return
+        S = <real*>malloc(K * BLOCK * sizeof(real))
+        if S == NULL:
+            raise MemoryError
+        with nogil:
+            while i < n:
+                count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                self.score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), S)
+                for r in range(count):
+                    for k in range(K):
+                        out[i + r, k] = S[k * BLOCK + r]
+                i += count
+        free(S)
+
+    def add(self, const Py_ssize_t[::1] rows, labels, const double[::1] coefs, double[::1] slope):
+        """slope (K * width,) += sum_e coefs[e] x_rows[e] in the block of labels[e], without scale.
+
+        Entries of coefficient 0 cost nothing; within a label they are added in the order given.
+        """
+        cdef Py_ssize_t i, first, last, n, K = self.n_scores
+        if slope.shape[0] != K * self.width:
+            raise ValueError(f"slope must have {K * self.width} entries")
+        kept = np.flatnonzero(coefs)
+        order = kept[np.argsort(np.asarray(labels)[kept], kind="stable")]
+        cdef const Py_ssize_t[::1] row = np.asarray(rows)[order]
+        cdef const double[::1] coef = np.asarray(coefs)[order]
+        cdef const Py_ssize_t[::1] start = np.searchsorted(np.asarray(labels)[order], np.arange(K + 1)).astype(np.intp)
+        n = row.shape[0]
+        if n == 0:
+            return
+        if start[0] != 0 or start[K] != n:
+            raise ValueError(f"labels must lie in 0..{K - 1}")
+        with nogil:
+            for i in range(K):
+                first = start[i]
+                while first < start[i + 1]:
+                    last = min(start[i + 1], first + BLOCK)
+                    self.accumulate(&row[first], &coef[first], <int>(last - first), &slope[0] + i * self.width)
+                    first = last

@@ -1,0 +1,7 @@
+"""Structured models: features, loss and decoding of one structure each."""
+
+from .base import BatchOracle, StructuredModel
+from .multiclass import Multiclass
+from .segmentation import Segmentation
+
+__all__ = ["BatchOracle", "Multiclass", "Segmentation", "StructuredModel"]

@@ -1,0 +1,130 @@
+"""One label for each example: the flat structure."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.labels import class_labels, cost_matrix
+from ..core.protocols import Decodings
+from ..core.validation import check_choice, check_integer
+from ..features import Examples
+from .base import BatchOracle, StructuredModel
+
+
+class Multiclass(StructuredModel):
+    """`<w, Psi(x, y)> = <w_y, x>`, w = W.ravel(), W (K, d); an example is a vector, a labelling its class.
+
+    `pb.risks.MulticlassHinge` trains the same model faster; this one also has slack rescaling and the log-loss.
+
+    Parameters
+    ----------
+    n_classes, n_features : int
+    loss : ndarray, shape (K, K), optional
+        Cost loss[y, y_hat] >= 0 with zero diagonal; None is the 0/1 loss.
+    rescaling : {"margin", "slack"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [0, 1, 2]
+    >>> risk = pb.risks.Structured(pb.models.Multiclass(3, 2), X, Y, loss="logistic")
+    >>> risk.evaluate(np.zeros(6))[0] / np.log(3)
+    array([3.])
+    """
+
+    def __init__(self, n_classes, n_features, loss=None, rescaling="margin"):
+        self.n_classes = check_integer("n_classes", n_classes, low=2)
+        self.n_features = check_integer("n_features", n_features, low=1)
+        self.costs = cost_matrix(loss, self.n_classes)
+        if self.costs is None:
+            self.costs = 1.0 - np.eye(self.n_classes)
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.dim = self.n_classes * self.n_features
+
+    def joint_feature(self, x, y):
+        feature = np.zeros((self.n_classes, self.n_features))
+        feature[y] = x
+        return feature.ravel()
+
+    def loss(self, y, y_hat):
+        return float(self.costs[y, y_hat])
+
+    def decode(self, w, x):
+        return int(np.argmax(w.reshape(self.n_classes, -1) @ x))
+
+    def loss_augmented_decode(self, w, x, y):
+        scores = w.reshape(self.n_classes, -1) @ x
+        return int(np.argmax(_violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
+
+    def oracle(self, X, Y):
+        return MulticlassOracle(self, X, Y)
+
+
+class MulticlassOracle(BatchOracle):
+    """`Multiclass` bound to rows X (dense float32, float64, uint8 or CSR) and classes Y."""
+
+    has_marginals = True
+
+    def __init__(self, model, X, Y):
+        examples = Examples(X)
+        if examples.n_features != model.n_features:
+            raise ParameterError(f"X must have n_features = {model.n_features} columns, got {examples.n_features}")
+        self._y, _ = class_labels(Y, examples.n_examples, model.n_classes)
+        self._rows, self._costs, self._rescaling = examples.rows(model.n_classes), model.costs, model.rescaling
+        self.n_examples, self.dim = examples.n_examples, model.dim
+        self.sizes = np.full(self.n_examples, 8)
+        largest = model.costs.max() if model.rescaling == "slack" else 1.0
+        self.norms = 2.0 * largest * examples.norms
+        self.fingerprint = crc32(examples.norms.tobytes(), crc32(self._y.tobytes(), crc32(
+            self._costs.tobytes() + repr((type(self).__name__, self.dim, self._rescaling)).encode())))
+
+    def prepare(self, w):
+        return self._rows.pack(w)
+
+    def solve_batch(self, rows, weights, loss=True):
+        margins = self._margins(rows, weights)
+        values = _violations(margins, self._costs[self._y[rows]], self._rescaling) if loss else margins
+        labels = np.argmax(values, axis=1)
+        best = values[np.arange(len(rows)), labels]
+        return Decodings(labels, best, best)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        labels, losses = np.asarray(labellings), self.losses(rows, labellings)
+        coefs = np.where(labels == self._y[rows], 0.0, scales * losses if self._rescaling == "slack" else scales)
+        self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
+                       np.concatenate([coefs, -coefs]), slope)
+        return float(scales @ losses)
+
+    def losses(self, rows, labellings):
+        return self._costs[self._y[rows], np.asarray(labellings)]
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        margins = self._margins(rows, weights)
+        largest = margins.max(axis=1, keepdims=True)
+        p = np.exp(margins - largest)
+        total = p.sum(axis=1, keepdims=True)
+        p /= total
+        values = (largest + np.log(total)).ravel()
+        # -sum p log p with log p = margin - value
+        entropies = np.einsum("ik,ik->i", p, values[:, None] - margins)
+        coefs = scales[:, None] * p
+        coefs[np.arange(len(rows)), self._y[rows]] -= scales
+        K = margins.shape[1]
+        self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), len(rows)), coefs.ravel(), slope)
+        return values, np.maximum(entropies, 0.0)
+
+    def key(self, labelling):
+        return int(labelling)
+
+    def _margins(self, rows, weights):
+        scores = np.empty((len(rows), self._costs.shape[0]))
+        self._rows.scores(weights, rows, scores)
+        return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
+
+
+def _violations(margins, costs, rescaling):
+    return costs * (1.0 + margins) if rescaling == "slack" else costs + margins

@@ -1,0 +1,81 @@
+/* The loops over whole rows of a maximum spanning arborescence. */
+#ifndef PYBUNDLE_ARBORESCENCE_H
+#define PYBUNDLE_ARBORESCENCE_H
+
+#include <stdint.h>
+
+#include "_simd.h"
+
+/* Arcs at or below this are forbidden, like -inf: differences of the others cannot overflow. */
+#define PB_FORBIDDEN (-1e300)
+
+/* Best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 where all are
+ * forbidden; nonzero where an entry is NaN or too large (also on the diagonal, where that does not matter). */
+PB_CLONES static int pb_best_heads(int n, int first, const double *PB_RESTRICT s, double *PB_RESTRICT value,
+                                   int64_t *PB_RESTRICT head)
+{
+    int64_t bad = 0;
+    for (int m = 0; m < n; m++) {
+        value[m] = PB_FORBIDDEN;
+        head[m] = -1;
+    }
+    for (int h = first; h < n; h++) {
+        const double *PB_RESTRICT row = s + (int64_t)h * n;
+        const double kept_value = value[h];
+        const int64_t kept_head = head[h];
+        for (int m = 1; m < n; m++) {
+            const double x = row[m];
+            const int64_t better = -(int64_t)(x > value[m]);
+            bad |= !(x <= -PB_FORBIDDEN);
+            value[m] = better ? x : value[m];
+            head[m] = (head[m] & ~better) | (h & better);
+        }
+        value[h] = kept_value;
+        head[h] = kept_head;
+    }
+    return bad != 0;
+}
+
+/* row = max(row, other - shift) */
+PB_CLONES static void pb_raise(int n, const double *PB_RESTRICT other, double shift, double *PB_RESTRICT row)
+{
+    for (int u = 0; u < n; u++) {
+        const double x = other[u] - shift;
+        row[u] = x > row[u] ? x : row[u];
+    }
+}
+
+/* The same from column k of s (n, n) */
+static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double shift, double *PB_RESTRICT row)
+{
+    for (int u = 0; u < n; u++) {
+        const double x = s[(int64_t)u * n + k];
+        const double y = x > PB_FORBIDDEN ? x - shift : PB_FORBIDDEN;
+        row[u] = y > row[u] ? y : row[u];
+    }
+}
+
+/* Smallest index of the largest entry in first..n - 1, -1 where all are forbidden */
+PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
+{
+    double lane[8];
+    double best = PB_FORBIDDEN;
+    int u = first;
+    for (int j = 0; j < 8; j++)
+        lane[j] = PB_FORBIDDEN;
+    for (; u + 8 <= n; u += 8)          /* a plain maximum is not vectorised: it would have to mind NaN */
+        for (int j = 0; j < 8; j++)
+            lane[j] = row[u + j] > lane[j] ? row[u + j] : lane[j];
+    for (; u < n; u++)
+        best = row[u] > best ? row[u] : best;
+    for (int j = 0; j < 8; j++)
+        best = lane[j] > best ? lane[j] : best;
+    *value = best;
+    if (!(best > PB_FORBIDDEN))
+        return -1;
+    for (u = first; row[u] != best; u++)
+        ;
+    return u;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* The loops over rows of an elimination and of its way back. */
+#ifndef PYBUNDLE_MATRIX_TREE_H
+#define PYBUNDLE_MATRIX_TREE_H
+
+#include "_simd.h"
+
+/* y += a x */
+PB_CLONES static void pb_axpy(int n, double a, const double *PB_RESTRICT x, double *PB_RESTRICT y)
+{
+    for (int k = 0; k < n; k++)
+        y[k] += a * x[k];
+}
+
+/* y += a row; returns row . x */
+PB_CLONES static double pb_dot_axpy(int n, double a, const double *PB_RESTRICT row, const double *PB_RESTRICT x,
+                                    double *PB_RESTRICT y)
+{
+    double sum = 0.0;
+    for (int k = 0; k < n; k++) {
+        sum += row[k] * x[k];
+        y[k] += a * row[k];
+    }
+    return sum;
+}
+
+#endif

@@ -1,0 +1,43 @@
+"""The most scoring class of every example."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+
+
+def argmax_batch(scores):
+    """`max_k scores[i, k]` and where it is reached, for every i.
+
+    Parameters
+    ----------
+    scores : array of float, shape (n, K)
+        -inf forbids a class; NaN and +inf are refused.
+
+    Returns
+    -------
+    labels : ndarray of int32, shape (n,)
+        The smallest class among equals.
+    values : ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> labels, values = argmax_batch([[1.0, 3.0, 3.0], [0.5, -2.0, 0.0]])
+    >>> labels.tolist(), values.tolist()
+    ([1, 0], [3.0, 0.5])
+    """
+    scores = np.asarray(scores)
+    if scores.dtype.kind not in "biuf":
+        raise InputTypeError(f"scores must be real numbers, got dtype {scores.dtype}")
+    if scores.ndim != 2 or scores.shape[1] == 0:
+        raise ParameterError(f"scores must have shape (n, K) with K >= 1, got shape {scores.shape}")
+    scores = scores.astype(np.float64, copy=False)
+    labels = scores.argmax(axis=1).astype(np.int32)     # a NaN counts as the maximum
+    values = scores[np.arange(len(scores)), labels]
+    bad = np.flatnonzero(~(np.abs(values) < np.inf))
+    if len(bad):
+        i = int(bad[0])
+        wanted = "at least one class that is not forbidden" if values[i] == -np.inf else "finite numbers or -inf"
+        raise ParameterError(f"scores[{i}] must hold {wanted}, got {values[i]} at class {labels[i]}")
+    return labels, values

@@ -1,0 +1,217 @@
+"""Tells users whether their own risk or model is a valid one, and in words which rule it breaks."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import BundleError, InputTypeError
+from ..core.protocols import planes_of
+from ..core.validation import check_integer
+from ..models.base import as_model
+from .function import Function
+from .structured import Structured
+
+ROUNDING = 1e-8
+"""Relative difference that rounding may leave; float32 risks get 1e-4."""
+
+
+@dataclass
+class OracleReport:
+    """What `check_oracle` found: true where nothing was broken.
+
+    Attributes
+    ----------
+    rules : list of str
+        Rules that were tried.
+    findings : list of str
+        One sentence for each broken rule: which, on which example or part, what came, what was expected.
+    """
+
+    rules: list = field(default_factory=list)
+    findings: list = field(default_factory=list)
+
+    def __bool__(self):
+        return not self.findings
+
+    def __str__(self):
+        if self:
+            return f"valid: {len(self.rules)} rules hold ({', '.join(self.rules)})"
+        return "\n".join(f"broken: {finding}" for finding in self.findings)
+
+
+def check_oracle(risk, X=None, Y=None, *, dim=None, n_points=6, n_examples=20, random_state=0):
+    """Tries the rules that a certificate rests on, at random points and on random examples.
+
+    Parameters
+    ----------
+    risk : Risk, StructuredModel, pair of callables, or callable
+        A model and a pair `(joint_feature, loss_augmented_decode)` need `X, Y`; a plain
+        `fun(w) -> (value, subgradient)` needs `dim`.
+    X, Y : sequences, optional
+        Examples and true labellings.
+    dim : int, optional
+    n_points, n_examples : int
+        Points w (of three lengths) and examples that are tried.
+    random_state : int
+
+    Returns
+    -------
+    OracleReport
+        True where no rule was broken; `print` it.
+
+    Notes
+    -----
+    Rules of any risk: shapes and finite numbers, the subgradient inequality `R_p(v) >= R_p(w) + <g, v - w>`, declared
+    lower bounds, the same answer twice and from several threads. Rules of a structured model on single examples: loss
+    0 at the truth and never negative, a value equal to loss plus score of the labelling returned and linear in w, a
+    maximum that neither the truth nor any labelling met at another point exceeds. A rule that holds at all points
+    tried may still fail elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> report = pb.check_oracle(lambda w: (np.abs(w).sum(), 0.5 * np.sign(w)), dim=3)
+    >>> bool(report), report.findings[0].split(":")[0]
+    (False, 'subgradient inequality')
+    """
+    rng = np.random.default_rng(random_state)
+    if X is not None or Y is not None:
+        risk = Structured(as_model(risk, X, Y), X, Y)
+    elif not hasattr(risk, "evaluate"):
+        if not callable(risk) or dim is None:
+            raise InputTypeError("risk must be a risk, a model with X and Y, or a callable fun(w) with dim, "
+                                 f"got {type(risk).__name__}" + ("; pass dim=" if callable(risk) else ""))
+        risk = Function(risk, dim)
+    n_points, n_examples = check_integer("n_points", n_points, low=2), check_integer("n_examples", n_examples, low=1)
+    points = [scale * rng.normal(size=risk.dim) / np.sqrt(risk.dim)
+              for scale in np.resize([0.01, 1.0, 30.0], n_points)]
+    nonneg = getattr(risk, "nonneg", None)
+    if nonneg is not None:
+        points = [np.where(nonneg, np.abs(w), w) for w in points]
+    report = OracleReport()
+    try:
+        if isinstance(risk, Structured):
+            rows = np.sort(rng.permutation(risk.n_examples)[:n_examples])
+            _check_examples(report, risk, rows, points)
+        if report:
+            _check_risk(report, risk, points)
+    except BundleError as problem:
+        report.findings.append(str(problem))
+    return report
+
+
+def _check_risk(report, risk, points):
+    rounding = 1e-4 if getattr(risk, "precision", "float64") == "float32" else ROUNDING
+    report.rules += ["shapes and finite numbers", "declared lower bounds", "subgradient inequality", "determinism",
+                     "thread-safety"]
+    planes = []
+    for w in points:
+        found = planes_of(risk, w.copy())
+        slopes = found.slopes.toarray() if sp.issparse(found.slopes) else np.asarray(found.slopes)
+        for name, array, shape in (("values", found.values, (risk.n_parts,)),
+                                   ("subgradients", slopes, (risk.n_parts, risk.dim))):
+            if np.shape(array) != shape or not np.isfinite(array).all():
+                report.findings.append(f"shapes and finite numbers: {name} must be finite and have shape {shape}, got "
+                                       f"shape {np.shape(array)}")
+                return
+        planes.append((found.values, found.offsets, slopes))
+        low = np.flatnonzero(found.values < risk.lower_bounds - rounding * (1.0 + np.abs(risk.lower_bounds)))
+        if len(low):
+            report.findings.append(f"declared lower bounds: part {low[0]} has value {found.values[low[0]]:g}, below "
+                                   f"its declared lower bound {risk.lower_bounds[low[0]]:g}")
+    worst = None
+    for values, offsets, slopes in planes:
+        for v, (there, _, _) in zip(points, planes, strict=True):
+            products = slopes @ v
+            scale = rounding * (np.abs(offsets) + np.abs(products) + np.abs(there) + np.abs(values))
+            excess = offsets + products - there
+            p = int(np.argmax(excess - scale))
+            if excess[p] > scale[p] and (worst is None or excess[p] > worst[0]):
+                worst = excess[p], p, there[p]
+    if worst is not None:
+        report.findings.append(
+            f"subgradient inequality: the plane at one point exceeds the value at another by {worst[0]:.3g} in part "
+            f"{worst[1]} (value {worst[2]:.3g}); the value is no convex function of w, or the second result is not "
+            "its subgradient")
+    _check_repeats(report, lambda w: planes_of(risk, w.copy())[0], points, "the risk")
+
+
+def _check_examples(report, risk, rows, points):
+    """Rules of the oracle below a structured risk; a labelling met at one point is tried at the others."""
+    oracle, model = risk._oracle, risk.model
+    report.rules += ["loss zero at the truth", "value equals loss plus score", "maximum over labellings met elsewhere",
+                     "maximum not below the truth"]
+    for i, y in zip(rows, _truths(model, risk, rows), strict=True):
+        if y is not None and model.loss(y, y) != 0.0:
+            report.findings.append(f"loss zero at the truth: example {i} has loss {model.loss(y, y):g} for its own "
+                                   "truth")
+            return
+    met = []
+    for w in points:
+        found = oracle.solve_batch(rows, oracle.prepare(w))
+        met.append((w, list(found.labellings), np.asarray(found.values), np.asarray(found.uppers)))
+    for j, i in enumerate(rows):
+        planes = [oracle.plane(int(i), labellings[j]) for _, labellings, _, _ in met]
+        for (w, _, values, uppers), (offset, slope) in zip(met, planes, strict=True):
+            value, scale = offset + _dot(slope, w), 1.0 + abs(offset) + abs(_dot(slope, w))
+            if abs(value - values[j]) > ROUNDING * scale:
+                report.findings.append(f"value equals loss plus score: example {i} reports {values[j]:.9g}, but its "
+                                       f"labelling has loss {offset:.9g} and score {value - offset:.9g}")
+                return
+            if uppers[j] < -ROUNDING * scale:
+                report.findings.append(f"maximum not below the truth: example {i} has the maximum {uppers[j]:.9g}, "
+                                       "but the truth has value 0")
+                return
+            best = max(b + _dot(a, w) for b, a in planes)
+            if best > uppers[j] + ROUNDING * (scale + abs(best)):
+                report.findings.append(f"maximum over labellings met elsewhere: example {i} has the maximum "
+                                       f"{uppers[j]:.9g}, but a labelling found at another w has {best:.9g} at this "
+                                       "one: decoding is not exact")
+                return
+    report.rules.append("prediction has the largest score")
+    _check_predictions(report, oracle, rows, points)
+
+
+def _check_predictions(report, oracle, rows, points):
+    """A prediction has a score at least that of the truth (0), and the same at 2 w."""
+    try:
+        for w in points:
+            once = oracle.solve_batch(rows, oracle.prepare(w), loss=False).values
+            twice = oracle.solve_batch(rows, oracle.prepare(2.0 * w), loss=False).values
+            bad = np.flatnonzero((np.abs(twice - 2.0 * once) > ROUNDING * (1.0 + np.abs(twice))) | (once < -ROUNDING))
+            if len(bad):
+                j = bad[0]
+                report.findings.append(f"prediction has the largest score: that of example {rows[j]} scores "
+                                       f"{once[j]:.9g} above its truth at w and {twice[j]:.9g} at 2 w")
+                return
+    except NotImplementedError:
+        report.rules.pop()
+
+
+def _truths(model, risk, rows):
+    Y = getattr(risk._oracle, "_Y", None)
+    return [None] * len(rows) if Y is None or not _has_loss(model) else [Y[i] for i in rows]
+
+
+def _has_loss(model):
+    return type(model).__name__ != "CallableModel"
+
+
+def _check_repeats(report, function, points, name):
+    once = [function(w) for w in points]
+    again = [function(w) for w in points]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(function, points * 2))
+    if any(not np.array_equal(a, b) for a, b in zip(once, again, strict=True)):
+        report.findings.append(f"determinism: {name} gives another value when it is asked again at the same w")
+    elif any(not np.array_equal(a, b) for a, b in zip(once * 2, together, strict=True)):
+        report.findings.append(f"thread-safety: {name} gives another value when several threads ask at once")
+
+
+def _dot(slope, w):
+    return float((slope @ w).item() if sp.issparse(slope) else slope @ w)

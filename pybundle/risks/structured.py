@@ -1,0 +1,267 @@
+"""The risk of any structured model: planes of parts from decodings of examples."""
+
+from __future__ import annotations
+
+import copy
+from zlib import crc32
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.labels import example_weights
+from ..core.plane import Planes
+from ..core.protocols import Decoded, ExamplePlane
+from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..models.base import as_model
+from .partition import partition
+from .reduction import reduce_planes
+
+SHARD_WORK = 1 << 15
+"""Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
+UNIT = 2.0**-53
+MOST_ENTRIES = 1 << 16
+"""Weights up to which an SGD step takes one example; above, steps of dim / MOST_ENTRIES examples cost no more."""
+
+
+class Structured:
+    """Risk of a structured model on examples, a sum.
+
+    R(w) = sum_i c_i max_y [ loss(y_i, y) + <w, psi_i(y)> ],      psi_i(y) = Psi(x_i, y) - Psi(x_i, y_i)
+
+    or with the log-loss of a conditional random field, `R(w) = sum_i c_i log sum_y exp <w, psi_i(y)>`.
+
+    Parameters
+    ----------
+    model : StructuredModel or pair of callables
+        One of `pb.models`, your own subclass, or `(joint_feature(x, y), loss_augmented_decode(w, x, y))`, where the
+        second returns `(y_hat, loss)`.
+    X, Y : sequences of examples and of their true labellings
+        What they may be, the model says.
+    n_parts : int, optional
+        Number P of parts; None leaves the choice to the solver.
+    loss : {"hinge", "logistic"}
+        "logistic" needs a model with marginals.
+    sample_weight : array, shape (n,), optional
+        Weights c_i >= 0.
+    partition : {"strided", "contiguous"}
+    random_state : int
+        Seed of the partition.
+
+    Attributes
+    ----------
+    dim, n_examples, n_parts, n_parts_given : int, int, int, bool
+    lower_bounds : ndarray, shape (P,)
+        Zeros: the truth alone has value 0.
+    nonneg : bool array, shape (dim,), or None
+        Weights that `minimize` keeps at or above 0, from the model.
+
+    Notes
+    -----
+    A pass decodes every example once. The value uses the oracle's proven upper bounds, the plane its labellings; so
+    both sides of a certificate hold also where a decoder is inexact. `values` bounds the rounding of scores as
+    `(dim + size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> risk = pb.risks.Structured(pb.models.Multiclass(2, 2), np.eye(2), [0, 1])
+    >>> values, slopes = risk.evaluate(np.zeros(4))
+    >>> values, slopes
+    (array([2.]), array([[-1.,  1.,  1., -1.]]))
+    """
+
+    def __init__(self, model, X, Y, n_parts=None, loss="hinge", *, sample_weight=None, partition="strided",
+                 random_state=0):
+        self.model = as_model(model, X, Y)
+        self.loss = check_choice("loss", loss, ("hinge", "logistic"))
+        self._oracle = oracle = self.model.oracle(X, Y)
+        if loss == "logistic" and not oracle.has_marginals:
+            raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
+                                 "use loss='hinge'")
+        self.n_examples, self.dim = oracle.n_examples, oracle.dim
+        self.nonneg = getattr(self.model, "nonneg", None)
+        self.sample_weight = example_weights(sample_weight, self.n_examples)
+        self.partition = check_choice("partition", partition, ("strided", "contiguous"))
+        self.random_state = check_integer("random_state", random_state, low=0)
+        self._map = map
+        self.n_parts_given = n_parts is not None
+        self._regroup(1 if n_parts is None else n_parts)
+
+    def _regroup(self, n_parts):
+        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state)
+        self._shards = [(p, rows[first:last]) for p, rows in enumerate(self._parts)
+                        for first, last in _cut(self._oracle.sizes[rows])]
+        self.n_parts = len(self._parts)
+        self.lower_bounds = np.zeros(self.n_parts)
+
+    @property
+    def parts(self):
+        """List of the numbers of the examples of every part."""
+        return self._parts
+
+    @property
+    def fingerprint(self):
+        """A number of model, data, weights, loss and partition."""
+        words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
+        return crc32(repr(words).encode(), crc32(self.sample_weight.tobytes()))
+
+    @property
+    def slope_errors(self):
+        """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
+        if self._oracle.norms is None:
+            return np.zeros(self.n_parts)
+        weighted = self._oracle.norms * self.sample_weight
+        terms = [self._oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
+        return UNIT * np.array(terms) * np.array([weighted[rows].sum() for rows in self._parts])
+
+    @property
+    def offset_errors(self):
+        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0."""
+        return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same risk over the same data with other parts or executor; all work is in float64."""
+        other = copy.copy(self)
+        if n_parts is not None and n_parts != self.n_parts:
+            other._regroup(n_parts)
+        if executor is not None:
+            other._map = executor.map
+        return other
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_map"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._map = map
+
+    def evaluate(self, w):
+        """Values (P,) and subgradients (P, dim) at w."""
+        planes = self.planes(w)
+        return planes.values, planes.slopes
+
+    def planes(self, w):
+        """One plane for each part, tight at w; one decoding of every example."""
+        weights = self._oracle.prepare(check_vector("w", w, self.dim))
+        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope))
+
+    def _shard(self, rows, weights, slope):
+        c, oracle = self.sample_weight[rows], self._oracle
+        if self.loss == "logistic":
+            values, entropies = oracle.marginals_batch(rows, weights, c, slope)
+            return float(c @ values), float(c @ entropies)
+        found = oracle.solve_batch(rows, weights)
+        # the truth is a labelling too: where rounding leaves less than its 0, 0 is the value
+        return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
+
+    def values(self, w):
+        """Values (P,), and a bound (P,) on the rounding error of each; 0 where the oracle knows no norms."""
+        w = check_vector("w", w, self.dim)
+        oracle, norm = self._oracle, float(np.linalg.norm(w))
+        weights, errors = oracle.prepare(w), np.zeros(self.n_parts)
+        values = np.zeros(self.n_parts)
+
+        def shard(item):
+            rows = item[1]
+            c = self.sample_weight[rows]
+            if self.loss == "logistic":
+                found = oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
+            else:
+                found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
+            error = 0.0
+            if oracle.norms is not None:
+                error = float(c @ ((self.dim + oracle.sizes[rows] + 8.0) * UNIT * (oracle.norms[rows] * norm + found)))
+            return float(c @ found), error
+
+        for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
+            values[p] += value
+            errors[p] += error
+        return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
+
+    def predict_losses(self, w):
+        """Loss of the prediction for every example at w, shape (n,)."""
+        weights, losses = self._oracle.prepare(check_vector("w", w, self.dim)), np.empty(self.n_examples)
+
+        def shard(item):
+            found = self._oracle.solve_batch(item[1], weights, loss=False)
+            return self._oracle.losses(item[1], found.labellings)
+
+        for (_, rows), found in zip(self._shards, self._map(shard, self._shards), strict=True):
+            losses[rows] = found
+        return losses
+
+    def sgd_epoch(self, w, order, lam, t=0, t0=1.0):
+        """Stochastic subgradient steps over the examples `order`; w changes in place.
+
+        As `LinearRisk.sgd_epoch`; from 2^17 weights on a step takes several examples, since it costs O(dim).
+        """
+        lam = check_number("lam", lam, low=0.0, strict=True)
+        start = check_number("t0", t0) + check_number("t", t)
+        if self.loss != "hinge":
+            raise ParameterError("method 'sgd' needs loss='hinge', got 'logistic'")
+        if start < 1.0:
+            raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
+        order = np.asarray(order, dtype=np.intp)
+        batch, met = max(1, self.dim // MOST_ENTRIES), [None] * self.n_examples
+        for first in range(0, len(order), batch):
+            rows = order[first:first + batch]
+            found = self._oracle.solve_batch(rows, self._oracle.prepare(w))
+            for i, labelling in zip(rows, found.labellings, strict=True):
+                met[i] = labelling
+            eta = 1.0 / (lam * (start + first / batch))
+            w *= 1.0 - eta * lam
+            scales = -eta * self.n_examples / len(rows) * self.sample_weight[rows]
+            self._oracle.add_planes(rows, found.labellings, scales, w)
+            if self.nonneg is not None:
+                w[self.nonneg] = np.maximum(w[self.nonneg], 0.0)
+        planes = self._reduce(lambda rows, slope: (0.0, self._planes_of(met, rows, slope)))
+        return t + -(-len(order) // batch), planes._replace(values=planes.offsets + planes.dot(w))
+
+    def _planes_of(self, labellings, rows, slope):
+        rows = np.array([i for i in rows if labellings[i] is not None], dtype=np.intp)
+        if len(rows) == 0:
+            return 0.0
+        return self._oracle.add_planes(rows, [labellings[i] for i in rows], self.sample_weight[rows], slope)
+
+    def oracle(self):
+        """Access to single examples, weights included: `solve`, `plane`, `key` (loss "hinge")."""
+        if self.loss != "hinge":
+            raise ParameterError("single labellings exist for loss='hinge' only, got 'logistic'")
+        return WeightedOracle(self._oracle, self.sample_weight)
+
+    def _reduce(self, work) -> Planes:
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, sparse=True)
+
+
+class WeightedOracle:
+    """An oracle whose values, offsets and slopes are multiplied by the weights of the examples."""
+
+    def __init__(self, oracle, weights):
+        self.n_examples, self.dim, self._oracle, self._weights = oracle.n_examples, oracle.dim, oracle, weights
+
+    def solve(self, i, w):
+        i = self._row(i)
+        found, c = self._oracle.solve(i, w), float(self._weights[i])
+        return Decoded(found.labelling, c * found.value, c * found.upper)
+
+    def plane(self, i, labelling):
+        i = self._row(i)
+        offset, slope = self._oracle.plane(i, labelling)
+        return ExamplePlane(self._weights[i] * offset, self._weights[i] * slope)
+
+    def key(self, labelling):
+        return self._oracle.key(labelling)
+
+    def _row(self, i):
+        i = check_integer("i", i, low=0)
+        if i >= self.n_examples:
+            raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
+        return i
+
+
+def _cut(sizes):
+    """Ranges of neighbouring rows of about SHARD_WORK in all."""
+    units = np.cumsum(sizes) // SHARD_WORK
+    edges = np.flatnonzero(np.diff(units)) + 1
+    return list(zip([0, *edges], [*edges, len(sizes)], strict=True)) if len(sizes) else []

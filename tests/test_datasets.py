@@ -1,0 +1,209 @@
+"""Readers against scikit-learn and hand-written files; generators against what they plant."""
+
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+from pybundle.datasets import (
+    Language,
+    digit_strings,
+    glued_digits,
+    markov_language,
+    read_conll,
+    read_letters,
+    read_svmlight,
+)
+
+BITS = " 0" * 64 + " 1" * 64
+
+
+def write(folder, text, name="data.txt", packed=False):
+    path = folder / name
+    with (gzip.open if packed else open)(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_svmlight_as_scikit_learn_reads_it(tmp_path, packed):
+    load = pytest.importorskip("sklearn.datasets").load_svmlight_file
+    rng = np.random.default_rng(0)
+    lines = ["# a file with everything\n", "\n"]
+    for i in range(200):
+        features = np.flatnonzero(rng.random(30) < 0.2) + 1
+        line = f"{rng.integers(-3, 4)}" + f" qid:{i // 7}"
+        line += "".join(f" {j}:{rng.standard_normal():.6g}" for j in features)
+        lines.append(line + rng.choice(["\n", " # 5:7 said aside\n", "\t \r\n"]))
+    path = write(tmp_path, "".join(lines), packed=packed)
+    X, y, query = read_svmlight(path, n_features=30)
+    with (gzip.open if packed else open)(path, "rb") as file:
+        X_there, y_there, query_there = load(file, n_features=30, query_id=True)
+    assert (X != X_there).nnz == 0 and X.has_canonical_format and X.indices.dtype == np.int32
+    assert y.tolist() == y_there.tolist() and query.tolist() == query_there.tolist()
+
+
+def test_svmlight_sizes(tmp_path):
+    path = write(tmp_path, "1 0:2 3:1\n0\n")
+    X, y, query = read_svmlight(path, zero_based=True)
+    assert X.toarray().tolist() == [[2, 0, 0, 1], [0, 0, 0, 0]] and y.tolist() == [1, 0] and query is None
+    assert read_svmlight(path, zero_based=True, n_features=9).X.shape == (2, 9)
+
+
+@pytest.mark.parametrize("text, said", [
+    ("1 2:1\n1 2:1 2:3\n", "line 2: index 2 must increase within the line: '1 2:1 2:3'"),
+    ("1 3:1 2:3\n", "line 1: index 2 must increase"),
+    ("1 0:1\n", "index 0 is no feature; pass zero_based=True"),
+    ("1 -1:1\n", "index -1 is no feature"),
+    ("1 a:1\n", "line 1: invalid literal for int"),
+    ("1 1:\n", "line 1: could not convert string to float"),
+    ("1,2 1:1\n", "line 1: could not convert string to float: '1,2'"),
+    ("1 5:1\n", "index 5 lies beyond n_features = 4"),
+    ("1 1:1\n\n1 1:nan\n", "example 1 must hold finite numbers, got nan"),
+    ("inf 1:1\n", "example 0 must hold finite numbers, got inf"),
+    ("1 qid:1 1:1\n1 1:1\n", "line 2: every line has a qid or none has"),
+    ("1 1:1\n1 qid:1 1:1\n", "line 2: every line has a qid or none has"),
+    ("# nothing\n", "holds no example"),
+])  # fmt: skip
+def test_svmlight_complaints(tmp_path, text, said):
+    with pytest.raises(pb.ParameterError, match=r"data\.txt") as caught:
+        read_svmlight(write(tmp_path, text), n_features=4)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_conll(tmp_path, packed):
+    text = "-DOCSTART- -X- O\n\n\nÜber IN B\n# SYM I\n \nEnde NN O"
+    path = write(tmp_path, text, packed=packed)
+    ending = [[("Über", "IN", "B"), ("#", "SYM", "I")], [("Ende", "NN", "O")]]
+    assert read_conll(path) == [[("-DOCSTART-", "-X-", "O")], *ending]
+    assert read_conll(path, comment="-DOCSTART-") == ending
+    assert read_conll(write(tmp_path, "\n\n", "empty.txt")) == []
+    with pytest.raises(pb.ParameterError, match=r"data\.txt, line 1: expected 4 columns, got 3: '-DOC"):
+        read_conll(path, n_columns=4)
+    with pytest.raises(pb.ParameterError, match=r"line 3: expected 2 columns, got 1: 'c'"):
+        read_conll(write(tmp_path, "a b\n\nc\n", "ragged.txt"))
+
+
+@pytest.mark.parametrize("reader", [read_svmlight, read_conll, read_letters])
+def test_what_is_no_text_is_refused(tmp_path, reader):
+    path = tmp_path / "broken"
+    for content in (b"\x1f\x8b" + b"nonsense" * 5, gzip.compress(b"\n" * 9)[:-12], b"\xff\xfe\xff 1:1\n"):
+        path.write_bytes(content)
+        with pytest.raises(pb.ParameterError, match=r"broken is not a text file in UTF-8"):
+            reader(path)
+    with pytest.raises(FileNotFoundError):
+        reader(tmp_path / "none")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_letters(tmp_path, packed):
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, (60, 128), dtype=np.uint8)
+    y, sizes = rng.integers(0, 26, 60), [5, 1, 20, 34]
+    lines = []
+    for word, (size, end) in enumerate(zip(sizes, np.cumsum(sizes), strict=True)):
+        for position in range(1, size + 1):
+            t = end - size + position - 1
+            following = -1 if position == size else t + 2
+            head = (t + 1, chr(97 + y[t]), following, word + 1, position, word % 3)
+            lines.append("\t".join(map(str, (*head, *X[t]))) + "\t\n")
+    read = read_letters(write(tmp_path, "".join(lines), packed=packed))
+    assert (read.X.values == X).all() and read.X.values.dtype == np.uint8 and read.X.sizes.tolist() == sizes
+    assert read.y.values.tolist() == y.tolist() and read.fold.tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("text, said", [
+    ("1 a -1 1 1 0 1\n", "line 1: expected 6 columns and 128 pixels, got 7 columns"),
+    ("1 A -1 1 1 0" + BITS + "\n", "line 1: the letter must be one of a..z, got 'A'"),
+    ("1 a 2 1 1 0" + BITS + "\n3 b -1 1 2 0" + BITS, "line 2: letter 2 of word 1, fold 0, is to follow, got letter 3"),
+    ("1 a 2 1 1 0" + BITS + "\n2 b -1 1 3 0" + BITS, "line 2: expected position 2 of word 1, got 3"),
+    ("1 a -1 1 1 0" + BITS[:-1] + "2\n", "line 1: pixels must be 0 or 1"),
+    ("1 a 2 1 1 0" + BITS, "line 1: the file ends within a word"),
+    ("", "line 0: the file ends without a word"),
+])  # fmt: skip
+def test_letters_complaints(tmp_path, text, said):
+    with pytest.raises(pb.ParameterError) as caught:
+        read_letters(write(tmp_path, text))
+    assert said in str(caught.value)
+
+
+def test_digit_strings_follow_the_language():
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    X, y, language = digit_strings(3000, lengths=(2, 6))
+    assert X.values.dtype == np.float32 and y.values.dtype == np.int32
+    assert (X.offsets == y.offsets).all() and set(X.sizes) == {2, 3, 4, 5, 6}
+    pairs = np.zeros((10, 10))
+    for string in y:
+        np.add.at(pairs, (string[:-1], string[1:]), 1)
+    counts = pairs.sum(axis=1, keepdims=True)
+    z = (pairs - counts * language.transition) / np.sqrt(counts * language.transition + 1)
+    assert np.abs(z).max() < 5
+    known = {image.tobytes(): digit for image, digit in
+             zip((digits.data / 16).astype(np.float32), digits.target, strict=True)}
+    assert [known[image.tobytes()] for image in X.values[:500]] == y.values[:500].tolist()
+
+
+@pytest.mark.parametrize("make", [digit_strings, glued_digits])
+def test_generators_are_seeded_and_split(make):
+    pytest.importorskip("sklearn")
+    first, again, other = make(20, noise=0.1), make(20, noise=0.1), make(20, noise=0.1, seed=1)
+    assert first.X.values.tobytes() == again.X.values.tobytes() and first.y.values.tobytes() == again.y.values.tobytes()
+    assert first.y.values.tobytes() != other.y.values.tobytes()
+    assert (first.language.transition == other.language.transition).all()
+    assert make(20).X.values.min() >= 0 and make(20).X.values.max() <= 1
+    if make is digit_strings:
+        images = {x.tobytes() for x in make(300).X.values}
+        assert not images & {x.tobytes() for x in make(300, held_out=True).X.values}
+
+
+def test_glued_digits_are_covered():
+    pytest.importorskip("sklearn")
+    X, y, widths, symbols, _ = glued_digits(200, widths=(6, 8), gaps=(0, 3))
+    assert widths.tolist() == [1] + [6] * 10 + [7] * 10 + [8] * 10
+    assert symbols.tolist() == [10, *(3 * list(range(10)))]
+    seen = set()
+    for columns, labels in zip(X, y, strict=True):
+        seen |= set(labels.tolist())
+        ends = np.cumsum(widths[labels])
+        assert ends[-1] == len(columns)
+        for label, end in zip(labels, ends, strict=True):
+            assert (columns[end - widths[label]:end].sum() == 0) == (label == 0)
+    assert seen == set(range(31))
+    same = glued_digits(30, widths=(8, 8), gaps=(0, 0), lengths=(1, 1))
+    known = {image.T.tobytes() for image in pb.datasets.load_digits().X.reshape(-1, 8, 8)}
+    assert all(columns.tobytes() in known for columns in same.X)
+
+
+def test_language():
+    language = markov_language(3.0, seed=5)
+    assert np.allclose(language.transition.sum(axis=1), 1) and np.isclose(language.start.sum(), 1)
+    swap = Language(np.eye(10)[0], np.eye(10)[[1, 0, *range(2, 10)]])
+    pytest.importorskip("sklearn")
+    assert digit_strings(1, lengths=(4, 4), language=swap).y[0].tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("text, call", [
+    (r"lengths must be a pair \(least, largest\), got 3", lambda: digit_strings(1, lengths=3)),
+    (r"widths must be a pair \(least, largest\), got \(5, 4\)", lambda: glued_digits(1, widths=(5, 4))),
+    (r"lengths\[0\] must be an integer >= 1, got 0", lambda: digit_strings(1, lengths=(0, 4))),
+    (r"gaps\[0\] must be an integer >= 0, got -1", lambda: glued_digits(1, gaps=(-1, 4))),
+    ("n must be an integer >= 1, got 0", lambda: digit_strings(0)),
+    ("language must hold start", lambda: digit_strings(1, language=(np.ones(3), np.ones((3, 3))))),
+    ("language must hold probabilities", lambda: digit_strings(1, language=(np.ones(10), np.eye(10)))),
+    ("noise must be a finite number >= 0", lambda: digit_strings(1, noise=-1)),
+    ("sharpness must be", lambda: markov_language(-1)),
+])  # fmt: skip
+def test_generator_complaints(text, call):
+    with pytest.raises(pb.ParameterError, match=text):
+        call()
+
+
+def test_the_package_needs_no_scikit_learn():
+    code = ("import sys; sys.modules['sklearn'] = None; import pybundle as pb\n"
+            "try:\n    pb.datasets.digit_strings(2)\nexcept ImportError as e:\n    print(e)")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'pybundle-ml[sklearn]'" in run.stdout

@@ -1,18 +1,24 @@
 """Readers and small real data sets; nothing is downloaded and nothing is committed."""
 
+from .contrast_images import ContrastImages, contrast_images
 from .digit_sequences import DigitStrings, GluedDigits, Language, digit_strings, glued_digits, markov_language
 from .digits import Digits, load_digits
+from .landmark_images import LandmarkImages, landmark_images
 from .readers import Letters, SvmLight, read_conll, read_letters, read_svmlight
 
 __all__ = [
+    "ContrastImages",
     "DigitStrings",
     "Digits",
     "GluedDigits",
+    "LandmarkImages",
     "Language",
     "Letters",
     "SvmLight",
+    "contrast_images",
     "digit_strings",
     "glued_digits",
+    "landmark_images",
     "load_digits",
     "markov_language",
     "read_conll",

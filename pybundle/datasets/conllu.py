@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 from os import PathLike, fspath
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from .readers import _lines
 
 N_COLUMNS = 10
 
@@ -39,7 +38,7 @@ def read_conllu(source, max_sentences=None):
     Parameters
     ----------
     source : str, path or file
-        A path ending in ``.gz`` is decompressed; a file may give text or bytes in UTF-8.
+        Gzipped files are recognised by their first bytes; an open file may give text or bytes in UTF-8.
     max_sentences : int, optional
         Stop after that many.
 
@@ -62,20 +61,17 @@ def read_conllu(source, max_sentences=None):
     >>> sentence.forms, sentence.upos, sentence.heads.tolist()
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
     """
+    name = getattr(source, "name", "file")
     if isinstance(source, (str, PathLike)):
-        name = fspath(source)
-        opened = gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
-        with opened as lines:
-            return _read(lines, name, max_sentences)
-    if not hasattr(source, "read"):
+        name, numbered = fspath(source), _lines(source)
+    elif not hasattr(source, "read"):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
-    lines = io.TextIOWrapper(source, encoding="utf-8") if isinstance(source.read(0), bytes) else source
-    return _read(lines, getattr(source, "name", "file"), max_sentences)
-
-
-def _read(lines, name, max_sentences):
+    elif isinstance(source.read(0), bytes):
+        numbered = ((number, line.decode()) for number, line in enumerate(source, 1))
+    else:
+        numbered = enumerate(source, 1)
     sentences, rows = [], []
-    for number, line in enumerate(lines, 1):
+    for number, line in numbered:
         line = line.rstrip("\r\n")
         if not line:
             if rows:

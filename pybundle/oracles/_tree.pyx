@@ -158,6 +158,13 @@ cdef class GridTree:
             for i in range(unaries.shape[0]):
                 values[i] = self.decode(&unaries[i, 0], &labels[i, 0], &floats[0], &ints[0])
 
+    def score_batch(self, const double[:, ::1] unaries, const int[:, ::1] labels, double[::1] values):
+        """values (n,) = scores of the labels given, summed as `decode_batch` sums them."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(unaries.shape[0]):
+                values[i] = self.score(&unaries[i, 0], &labels[i, 0])
+
 
 def tables_max_sum(const double[:, ::1] unaries, const int64_t[::1] offsets, const int[::1] order,
                    const int[::1] parents, const double[::1] tables, const int64_t[::1] table_offsets,

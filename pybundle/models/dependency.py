@@ -1,0 +1,301 @@
+"""Dependency parsing: trees over the words of a sentence, scored arc by arc."""
+
+from __future__ import annotations
+
+from math import isqrt
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.protocols import Decodings
+from ..core.ragged import Ragged
+from ..core.validation import check_integer, check_vector
+from ..features import Examples
+from ..oracles.arborescence import max_arborescence
+from ._dependency import (
+    HashedArcs,
+    RowArcs,
+    add_trees,
+    arc_scores,
+    marginal_sentences,
+    solve_sentences,
+)
+from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
+from .base import BatchOracle, StructuredModel, check_lengths
+
+
+class Dependency(StructuredModel):
+    """Dependency trees: `<w, Psi(x, y)> = sum over words m of <w, f(x, y[m], m)>`, loss = number of wrong heads.
+
+    A labelling is `heads`, int32 of shape (n + 1,), for a sentence of n words: `heads[0] = -1` is the root, words are
+    1..n, `heads[m] = 0` hangs a word on the root. Trees need not be projective.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the arc features. An example x is then a CSR matrix with a row for each arc (h, m), h = 0..n,
+        m = 1..n, m != h, ordered by h and then m: n^2 rows. See `Dependency.hashed` for features made from words.
+    single_root : bool, default True
+        Whether exactly one word hangs on the root, in the truths and in predictions.
+
+    Notes
+    -----
+    Decoding takes O(n^2) beside the products with w (`pb.oracles.max_arborescence`), the log-loss O(n^3)
+    (`pb.oracles.arborescence_marginals`). `X` may be a list of examples or a `Ragged` of their rows, `Y` a list of
+    heads or a `Ragged`.
+    Source: McDonald, Crammer, Pereira 2005; McDonald, Pereira, Ribarov, Hajic 2005; Koo et al. 2007 (log-loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> import pybundle as pb
+    >>> x = sp.csr_array(np.eye(4))          # arcs 0 -> 1, 0 -> 2, 1 -> 2, 2 -> 1
+    >>> model = pb.models.Dependency(4)
+    >>> risk = pb.risks.Structured(model, [x], [np.array([-1, 0, 1])])
+    >>> result = pb.minimize(risk, lam=0.1, tol=1e-6)
+    >>> model.decode(result.x, x).tolist()
+    [-1, 0, 1]
+    """
+
+    def __init__(self, n_features, *, single_root=True):
+        self.dim = check_integer("n_features", n_features, low=1)
+        if not isinstance(single_root, (bool, np.bool_)):
+            raise InputTypeError(f"single_root must be True or False, got {single_root!r}")
+        self.single_root = bool(single_root)
+        self.attributes, self.templates, self.bits = None, None, None
+
+    @classmethod
+    def hashed(cls, bits=20, attributes=("word", "pos"), templates=DEFAULT_TEMPLATES, *, single_root=True):
+        """A model whose arc features are made from attributes of words by templates, hashed to `2 ** bits` weights.
+
+        Parameters
+        ----------
+        bits : int, 1 to 30
+        attributes : sequence of str
+            Names of the columns of an example x, an array of non-negative integers of shape (n, n_attributes).
+        templates : sequence of str
+            A template is a list of atoms; each value they take together is a feature. Atoms: ``h.NAME`` and
+            ``m.NAME``, an attribute of head or word; ``h+1.NAME``, ``m-2.NAME``, of words near them; ``direction``;
+            ``distance``, which is direction and bucket; ``set.NAME``, all values of an attribute met between head and
+            word; ``each.NAME``, a feature for each of those values. Attributes under ``set`` and ``each`` must be
+            below 64. The root and the outside of the sentence have attributes of their own.
+        single_root : bool, default True
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pybundle as pb
+        >>> model = pb.models.Dependency.hashed(10, ["pos"], ["h.pos m.pos direction"])
+        >>> X = [np.array([[0], [1]]), np.array([[1], [0], [0]])]
+        >>> Y = [np.array([-1, 2, 0]), np.array([-1, 0, 1, 1])]
+        >>> result = pb.minimize(pb.risks.Structured(model, X, Y), lam=0.1, tol=1e-6)
+        >>> model.decode(result.x, np.array([[0], [0], [1]])).tolist()
+        [-1, 3, 3, 0]
+        """
+        bits = check_integer("bits", bits, low=1)
+        if bits > 30:
+            raise ParameterError(f"bits must be 1..30, got {bits}")
+        attributes = tuple(attributes)
+        if not attributes or len(set(attributes)) < len(attributes):
+            raise ParameterError(f"attributes must be different names, at least one, got {attributes}")
+        model = cls(1 << bits, single_root=single_root)
+        model.attributes, model.bits = attributes, bits
+        model.templates = parse_templates(templates, attributes)
+        return model
+
+    def joint_feature(self, x, y):
+        """Psi(x, y) as a CSR row."""
+        arcs, _ = self._bind([x])
+        heads = self._check_heads("y", y, int(arcs.starts_array[1]))
+        slope = np.zeros(self.dim)
+        # against a truth without any head: psi is Psi
+        add_trees(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads, np.zeros(1, np.int64),
+                  np.ones(1), slope)
+        return sp.csr_array(slope[None])
+
+    def loss(self, y, y_hat):
+        return float(np.count_nonzero(np.asarray(y)[1:] != np.asarray(y_hat)[1:]))
+
+    def decode(self, w, x):
+        return max_arborescence(self._scores(w, x), self.single_root)[0]
+
+    def loss_augmented_decode(self, w, x, y):
+        scores = self._scores(w, x)
+        heads = self._check_heads("y", y, len(scores))
+        scores[heads[1:], np.arange(1, len(heads))] -= 1.0
+        return max_arborescence(scores, self.single_root)[0]
+
+    def oracle(self, X, Y):
+        return DependencyOracle(self, X, Y)
+
+    def _scores(self, w, x):
+        arcs, _ = self._bind([x])
+        return arc_scores(arcs, 0, check_vector("w", w, self.dim))
+
+    def _bind(self, X):
+        """Features of the arcs of the sentences X, and for each a bound on the norms of the features of an arc."""
+        X = Ragged.of(X)
+        return self._bind_rows(X) if self.templates is None else self._bind_words(X)
+
+    def _bind_rows(self, X):
+        if not sp.issparse(X.values):
+            raise InputTypeError("X must hold CSR matrices with a row for each arc; Dependency.hashed takes arrays of "
+                                 "attributes")
+        n_words = np.array([isqrt(size) for size in X.sizes.tolist()], dtype=np.int64)
+        wrong = np.flatnonzero((n_words**2 != X.sizes) | (n_words == 0))
+        if len(wrong):
+            i = int(wrong[0])
+            raise ParameterError(f"X[{i}] must have n^2 rows, one for each arc of n >= 1 words, got {X.sizes[i]}")
+        if X.values.shape[1] != self.dim:
+            raise ParameterError(f"X must have n_features = {self.dim} columns, got {X.values.shape[1]}")
+        examples = Examples(X.values)
+        starts = np.concatenate([[0], np.cumsum(n_words + 1)])
+        return (RowArcs(starts, X.offsets, examples.storage, self.dim),
+                np.maximum.reduceat(examples.norms, X.offsets[:-1]))
+
+    def _bind_words(self, X):
+        values, n_attributes = np.asarray(X.values), len(self.attributes)
+        if values.dtype.kind not in "iu":
+            raise InputTypeError(f"X must hold integers, the attributes {', '.join(self.attributes)} of words, got "
+                                 f"dtype {values.dtype}")
+        if values.ndim != 2 or values.shape[1] != n_attributes:
+            raise ParameterError(f"X[0] must have shape (n_words, {n_attributes}) for the attributes "
+                                 f"{', '.join(self.attributes)}, got {X[0].shape}")
+        if (X.sizes == 0).any():
+            raise ParameterError(f"X[{int(np.argmin(X.sizes))}] has no words; leave empty sentences out")
+        limits = np.full(n_attributes, np.iinfo(np.int64).max)
+        limits[[c for t in self.templates for c in (t.set_column, t.each_column) if c >= 0]] = MOST_KINDS
+        wrong = np.argwhere((values < 0) | (values >= limits))
+        if len(wrong):
+            row, column = map(int, wrong[0])
+            i = int(np.searchsorted(X.offsets, row, side="right")) - 1
+            high = f"..{MOST_KINDS - 1}, as a template looks at all words between" if limits[column] < 99 else " or more"
+            raise ParameterError(f"X[{i}][{row - X.offsets[i]}] must have the attribute {self.attributes[column]!r} "
+                                 f"0{high}, got {values[row, column]}")
+        starts = X.offsets + np.arange(len(X) + 1)
+        padded = np.zeros((starts[-1], n_attributes), np.int64)
+        is_word = np.ones(len(padded), dtype=bool)
+        is_word[starts[:-1]] = False
+        padded[is_word] = values
+        keys = make_keys(self.templates, padded, starts, self.bits)
+        n_each = sum(t.each_column >= 0 for t in self.templates)
+        pieces = len(self.templates) - n_each + n_each * np.minimum(X.sizes, MOST_KINDS)
+        return HashedArcs(starts, *keys, self.dim), pieces.astype(float)
+
+    def _check_heads(self, name, y, length):
+        heads = np.asarray(y)
+        if heads.dtype.kind not in "iu":
+            raise InputTypeError(f"{name} must hold integers, the heads of words, got dtype {heads.dtype}")
+        problem = _why_bad(name, heads, length, self.single_root)
+        if problem:
+            raise ParameterError(problem)
+        return np.ascontiguousarray(heads, dtype=np.int32)
+
+
+class DependencyOracle(BatchOracle):
+    """`Dependency` bound to sentences; labellings are a `Ragged` of heads."""
+
+    has_marginals = True
+
+    def __init__(self, model, X, Y):
+        self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
+        self._arcs, largest = model._bind(X)
+        self._starts = self._arcs.starts_array
+        Y = Ragged.of(Y, "Y")
+        self._gold = self._check_gold(Y, X if not isinstance(X, Ragged) else None)
+        n_words = np.diff(self._starts) - 1
+        # templates make decoding grow with n^2, what a shard costs beside it with n
+        self.sizes = n_words + n_words**2 // 16
+        self.norms = 2.0 * n_words * largest
+        w = np.cos(np.arange(256.0))
+        probe = np.resize(w, self.dim)
+        sums = [arc_scores(self._arcs, i, probe).sum() for i in {0, self.n_examples // 2, self.n_examples - 1}]
+        self.fingerprint = crc32(self._gold.tobytes(), crc32(repr((self.dim, self._single_root, sums)).encode()))
+
+    def _check_gold(self, Y, X):
+        values = np.asarray(Y.values)
+        if values.dtype.kind not in "iu" or values.ndim != 1:
+            raise InputTypeError(f"Y must hold vectors of integers, the heads of words, got dtype {values.dtype} and "
+                                 f"items of {values.ndim} dimensions")
+        for i, length in enumerate(np.diff(self._starts).tolist()):
+            problem = _why_bad(f"Y[{i}]", Y[i], length, self._single_root)
+            if problem:
+                raise ParameterError(problem)
+        return np.ascontiguousarray(values, dtype=np.int32)
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = np.asarray(rows, dtype=np.intp)
+        offsets = self._offsets(rows)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets,
+                                     values))
+        return Decodings(Ragged(heads, offsets), values, values)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, heads, offsets = self._heads(rows, labellings)
+        return add_trees(self._arcs, rows, self._gold, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
+
+    def losses(self, rows, labellings):
+        rows, heads, offsets = self._heads(rows, labellings)
+        gold = self._gold[Ragged(self._gold, self._starts).rows(rows)]
+        return np.add.reduceat(heads != gold, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        rows = np.asarray(rows, dtype=np.intp)
+        values, entropies = np.empty(len(rows)), np.empty(len(rows))
+        self._refuse(marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
+                                        np.asarray(scales, dtype=np.float64), slope, values, entropies))
+        return values, entropies
+
+    def _offsets(self, rows):
+        return np.concatenate([[0], np.cumsum(self._starts[rows + 1] - self._starts[rows])])
+
+    def _heads(self, rows, labellings):
+        rows = np.asarray(rows, dtype=np.intp)
+        offsets = self._offsets(rows)
+        if len(rows) == 0:
+            return rows, np.zeros(0, np.int32), offsets
+        found = Ragged.of(labellings, "labellings")
+        heads = np.ascontiguousarray(found.values, dtype=np.int32)
+        limits = np.repeat(np.diff(offsets), np.diff(offsets))
+        if not np.array_equal(found.offsets, offsets) or (heads < -1).any() or (heads >= limits).any():
+            raise ParameterError("labellings must be heads -1 and 0..n of the sentences asked for")
+        return rows, heads, offsets
+
+    def _refuse(self, i):
+        if i >= 0:
+            raise NumericalError(f"sentence {i} has scores beyond the range of float64; rescale the features")
+
+
+def _why_bad(name, heads, length, single_root):
+    """What keeps `heads` from being a tree, in words, or None."""
+    if heads.ndim != 1 or len(heads) != length:
+        return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
+                f"shape {heads.shape}")
+    if heads[0] != -1:
+        return f"{name}[0] must be -1, the place of the root, got {heads[0]}"
+    outside = np.flatnonzero((heads[1:] < 0) | (heads[1:] >= length))
+    if len(outside):
+        m = int(outside[0]) + 1
+        return f"{name}[{m}] must be a head 0..{length - 1}, got {heads[m]}"
+    roots = np.flatnonzero(heads == 0)
+    if single_root and len(roots) > 1:
+        return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
+                "where that is meant")
+    # a word reaches the root in less than `length` steps: by doubling, all at once
+    jump = np.maximum(heads, 0)
+    for _ in range(int(length).bit_length()):
+        jump = jump[jump]
+    if jump.any():
+        m = int(np.flatnonzero(jump)[0])
+        seen = []
+        while m not in seen:
+            seen.append(m)
+            m = int(heads[m])
+        cycle = seen[seen.index(m):]
+        return (f"{name}[{min(cycle)}] is on a cycle of words, {' -> '.join(map(str, [*cycle, cycle[0]]))}, and does "
+                "not reach the root")
+    return None

@@ -6,6 +6,8 @@ from pybundle.oracles import (
     distance_transform,
     forward_backward_batch,
     k_best_viterbi,
+    min_cut,
+    min_cut_batch,
     tree_marginals,
     tree_max_sum,
     tree_max_sum_batch,
@@ -40,6 +42,44 @@ class Chains:
 
     def peakmem_viterbi_batch(self, n_labels):
         viterbi_batch(self.unary, self.offsets, self.transition)
+
+
+def grid_cut(side, coupling, smooth):
+    """Unaries and edges of a grid: independent normals, or a smooth field of the same size."""
+    rng = np.random.default_rng(0)
+    unary = rng.standard_normal((side, side))
+    if smooth:
+        unary = unary.cumsum(axis=0).cumsum(axis=1)
+        unary = (unary - unary.mean()) / unary.std()
+    nodes = np.arange(side * side).reshape(side, side)
+    edges = np.concatenate([np.column_stack([nodes[:, :-1].ravel(), nodes[:, 1:].ravel()]),
+                            np.column_stack([nodes[:-1].ravel(), nodes[1:].ravel()])])
+    return unary.ravel(), edges, coupling * rng.random(len(edges))
+
+
+class MinCut:
+    """Graph building included. Weak couplings end in short paths, strong ones in long."""
+
+    params = ([16, 100], [0.3, 3.0], ["random", "smooth"])
+    param_names = ("side", "coupling", "unaries")
+
+    def setup(self, side, coupling, unaries):
+        self.problem = grid_cut(side, coupling, unaries == "smooth")
+        unary, edges, weights = self.problem
+        n = 1 + 3 * (side == 16)
+        self.batch = (np.tile(unary, n), np.tile(edges, (n, 1)), np.tile(weights, n),
+                      len(unary) * np.arange(n + 1), len(edges) * np.arange(n + 1))
+
+    def time_single(self, side, coupling, unaries):
+        min_cut(*self.problem)
+
+    def time_batch(self, side, coupling, unaries):
+        min_cut_batch(*self.batch)
+
+    def track_gap(self, side, coupling, unaries):
+        """Distance of bound and value, relative to the size of the scores: rounding only."""
+        _, value, upper = min_cut(*self.problem)
+        return (upper - value) / np.abs(self.problem[0]).sum()
 
 
 class DistanceTransforms:

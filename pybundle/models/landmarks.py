@@ -139,18 +139,22 @@ class Landmarks(StructuredModel):
         return float(self.deviation(_round(points), _round(guess), self.weights_of_loss(points))[0])
 
     def decode(self, w, x):
-        return self._decode(w, x, None)
+        return self.decode_batch(w, _one(x))[0]
 
     def loss_augmented_decode(self, w, x, y):
-        return self._decode(w, x, y)
+        return self._decode(w, _one(x), [y], True)[0]
 
     def oracle(self, X, Y):
         return LandmarksOracle(self, X, Y)
 
-    def _decode(self, w, x, y):
-        anywhere = self.boxes[:, :2] if y is None else y
-        oracle = LandmarksOracle(self, _one(x), [anywhere], known=y is not None)
-        return oracle.solve_batch(np.zeros(1, dtype=np.intp), oracle.prepare(w), loss=y is not None).labellings[0]
+    def decode_batch(self, w, X):
+        """Best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
+        n = len(X)
+        return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
+
+    def _decode(self, w, X, Y, loss):
+        oracle = LandmarksOracle(self, X, Y, known=loss)
+        return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
 
     def weights_of_loss(self, points):
         """unit / (L size(y)) of every example, from true positions (n, L, 2)."""

@@ -120,6 +120,18 @@ def test_the_oracle_is_valid(kind):
     assert report, str(report)
 
 
+def test_planes_of_single_examples_are_sparse_where_weights_are_many(monkeypatch):
+    model, X, Y, _ = random_model(np.random.default_rng(6), "codes")
+    oracle = model.oracle(X, Y)
+    labelling = model.decode(np.random.default_rng(6).standard_normal(model.dim), X[1])
+    dense = oracle.plane(1, labelling)
+    monkeypatch.setattr("pybundle.models.landmarks.SPARSE_DIM", 1)
+    sparse = oracle.plane(1, labelling)
+    assert sparse.offset == dense.offset and sparse.slope.shape == (1, model.dim)
+    assert np.array_equal(sparse.slope.toarray()[0], dense.slope)
+    assert pb.check_oracle(model, X, Y)
+
+
 def test_images_come_as_arrays_lists_ragged_and_sparse():
     rng = np.random.default_rng(4)
     model, X, Y, _ = random_model(rng, "features")

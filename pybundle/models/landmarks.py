@@ -12,14 +12,18 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.protocols import Decodings
+from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_number, real_array
 from ..oracles._grid_marginals import grid_marginals
 from ..oracles._tree import GridTree
 from ..oracles.tree import check_parents
 from .base import BatchOracle, StructuredModel
+
+SPARSE_DIM = 16384
+"""Planes of single examples are CSR rows from this dimension on."""
 
 
 class Landmarks(StructuredModel):
@@ -290,6 +294,14 @@ class LandmarksOracle(BatchOracle):
         self._bound.add(rows, gold, -coefs, appearance)
         slope[model.n_appearance:] += scales @ (model.deformation(positions) - model.deformation(gold))
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
+
+    def plane(self, i, labelling):
+        """Plane of a labelling; a CSR row where weights are many, since a labelling touches few of them."""
+        offset, slope = super().plane(i, labelling)
+        if self.dim < SPARSE_DIM:
+            return ExamplePlane(offset, slope)
+        index = np.flatnonzero(slope)
+        return ExamplePlane(offset, sp.csr_array((slope[index], index, [0, len(index)]), shape=(1, self.dim)))
 
     def marginals_batch(self, rows, weights, scales, slope):
         model, n, gold = self.model, len(rows), self._gold[rows]

@@ -1,8 +1,10 @@
 """Readers and small real data sets; nothing is downloaded and nothing is committed."""
 
+from .conllu import Sentence, read_conllu
 from .digit_sequences import DigitStrings, GluedDigits, Language, digit_strings, glued_digits, markov_language
 from .digits import Digits, load_digits
 from .readers import Letters, SvmLight, read_conll, read_letters, read_svmlight
+from .treebank import Treebank, crossing_arcs, make_treebank
 
 __all__ = [
     "DigitStrings",
@@ -10,12 +12,17 @@ __all__ = [
     "GluedDigits",
     "Language",
     "Letters",
+    "Sentence",
     "SvmLight",
+    "Treebank",
+    "crossing_arcs",
     "digit_strings",
     "glued_digits",
     "load_digits",
+    "make_treebank",
     "markov_language",
     "read_conll",
+    "read_conllu",
     "read_letters",
     "read_svmlight",
 ]

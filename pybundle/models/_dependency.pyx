@@ -188,7 +188,6 @@ cdef class HashedArcs(Arcs):
         cdef int32_t key
         cdef uint64_t bits
         cdef double total
-        cdef const uint8_t* kinds
         for column in range(self.n_columns):
             self._between(i, h, n, &self.kinds[column, self.starts[i]], between + <Py_ssize_t>column * n)
         for m in range(n):
@@ -388,7 +387,7 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     cdef double* scratch
     for j in range(rows.shape[0]):
         longest = max(longest, <int>(arcs.starts[rows[j] + 1] - arcs.starts[rows[j]]))
-    S = <double*>malloc(sizeof(double) * longest * (3 * longest + 3) + arcs.scratch())
+    S = <double*>malloc(sizeof(double) * longest * (3 * longest + 4) + arcs.scratch())
     if S == NULL:
         raise MemoryError(f"no memory for a sentence of {longest} words")
     with nogil:

@@ -34,22 +34,25 @@ GNU_FLAGS = [
     "-Wno-unused-function",
 ]
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
-# Here the order of a sum is part of the contract: dense and CSR data give the same bits.
-FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.risks._engine"}
+# Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says.
+FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.oracles._chain",
+               "pybundle.oracles._distance_transform", "pybundle.oracles._tree", "pybundle.risks._engine"}
 ROOT = Path(__file__).parent
+INCLUDED = (Path("pybundle", "core"), Path("pybundle", "features"))    # folders whose headers any extension may include
 
 
 def extensions():
     """One extension for each .pyx below pybundle/."""
-    depends = [str(h.relative_to(ROOT)) for h in ROOT.glob("pybundle/**/*.h")]
     for path in sorted(ROOT.glob("pybundle/**/*.pyx")):
         source = path.relative_to(ROOT)
+        folders = (path.parent, *(ROOT / folder for folder in INCLUDED))
+        depends = sorted({str(header.relative_to(ROOT)) for folder in folders for header in folder.glob("*.h")})
         name = ".".join(source.with_suffix("").parts)
         flags = [flag for flag in GNU_FLAGS if flag != "-fassociative-math" or name not in FIXED_ORDER]
         yield Extension(
             name,
             [str(source)],
-            include_dirs=[np.get_include(), str(Path("pybundle", "core")), str(Path("pybundle", "features"))],
+            include_dirs=[np.get_include(), *map(str, INCLUDED)],
             extra_compile_args=[] if os.name == "nt" else flags,
             define_macros=MACROS,
             depends=depends,

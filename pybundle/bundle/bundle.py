@@ -2,6 +2,9 @@
 
 A plane bounds the risk R, not the objective, so a bundle is valid for every lam. `H = A A^T` is kept, never
 rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping planes copies rows.
+
+A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belongs to no part: slope -e_k, offset 0,
+"part" -1 - k. Its multiplier has a sign but no sum, and nothing else need know of constraints.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import zlib
 from zipfile import BadZipFile
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.plane import Planes
@@ -36,6 +40,7 @@ class Bundle:
     n_planes : int
     offsets : ndarray, shape (n_planes,)
     parts : ndarray of int32, shape (n_planes,)
+        The part of every plane, and -1 - k for the constraint w_k >= 0.
     H : ndarray, shape (n_planes, n_planes)
         A view; its rows are contiguous but further apart than n_planes.
     beta : ndarray, shape (n_planes,)
@@ -111,8 +116,8 @@ class Bundle:
         """Whether slopes are stored as CSR."""
         return self._store is not None and self._store.is_sparse
 
-    def append(self, planes: Planes, slack=False):
-        """Adds one plane for each part (row p belongs to part p).
+    def append(self, planes: Planes, slack=False, parts=None):
+        """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
         Exact copies of a stored plane are left out, and planes without slope and with offset <= 0 in the parts
         with `slack` (bool or shape (P,)), whose zero plane lies above them; elsewhere they are all that is known
@@ -125,7 +130,7 @@ class Bundle:
         self._reserve(last)
         self._store.append(slopes)
         self._columns["offsets"][first:last] = offsets
-        self._columns["parts"][first:last] = np.arange(len(offsets))
+        self._columns["parts"][first:last] = np.arange(len(offsets)) if parts is None else parts
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
         inner = self._store.inner(first)
@@ -139,6 +144,21 @@ class Bundle:
         useless |= self._copies(new)
         if useless.any():
             self.drop(new[useless])
+
+    def append_signs(self, coordinates):
+        """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
+        coordinates = np.setdiff1d(coordinates, -1 - self.parts[self.parts < 0])
+        if len(coordinates) == 0:
+            return
+        n = len(coordinates)
+        rows = sp.csr_array((np.full(n, -1.0), (np.arange(n), coordinates)), shape=(n, self.dim))
+        zeros = np.zeros(n)
+        self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates)
+
+    def drop_signs(self):
+        """Forgets all constraints."""
+        if (self.parts < 0).any():
+            self.drop(np.flatnonzero(self.parts < 0))
 
     def append_flat(self, offsets):
         """Adds the plane `offsets[p] + <0, w>` to every part of finite offset."""
@@ -228,7 +248,7 @@ class Bundle:
             self._aggregate(n_planes)
 
     def _aggregate(self, n_planes):
-        sizes = np.bincount(self.parts[self.beta > 0.0], minlength=self.n_parts)
+        sizes = np.bincount(self.parts[(self.beta > 0.0) & (self.parts >= 0)], minlength=self.n_parts)
         for p in np.argsort(-sizes, kind="stable"):
             if self.n_planes <= n_planes or sizes[p] < 2:
                 break
@@ -243,8 +263,9 @@ class Bundle:
             self.drop(support)
 
     def combine(self, beta):
-        """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`."""
-        return self._store.combine(np.ascontiguousarray(beta, dtype=np.float64)), float(beta @ self.offsets)
+        """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""
+        beta = np.where(self.parts >= 0, beta, 0.0)
+        return self._store.combine(beta), float(beta @ self.offsets)
 
     def dot(self, w, first=0):
         """`<a_j, w>` for the planes from `first` on."""
@@ -258,7 +279,8 @@ class Bundle:
         Parts with `slack` have the zero plane too; other parts without planes give minus infinity.
         """
         out = np.where(slack, 0.0, -np.inf)
-        np.maximum.at(out, self.parts, self.offsets + products)
+        planes = self.parts >= 0
+        np.maximum.at(out, self.parts[planes], (self.offsets + products)[planes])
         return out
 
     def copy(self):
@@ -290,7 +312,8 @@ class Bundle:
         fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
         bundle._store = kind.from_arrays(arrays, bundle.dim)
         parts = arrays["parts"]
-        if not fits or len(bundle._store) != n or (n and not 0 <= parts.min() <= parts.max() < bundle.n_parts):
+        known = ((parts >= -bundle.dim) & (parts < bundle.n_parts)).all()
+        if not fits or len(bundle._store) != n or not known:
             raise ValueError("array shapes do not agree")
         bundle._reserve(n)
         bundle.n_planes = n

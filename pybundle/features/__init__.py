@@ -1,6 +1,7 @@
-"""Rows of features, dense or sparse, and the two products that training takes with them."""
+"""Rows of features, dense or sparse, and the two products that training takes with them; codes of image windows."""
 
 from ._rows import Rows, Weights, kernel_name
+from .codes import CodeWindows, MapFeatures, lbp_maps
 from .examples import Examples
 
-__all__ = ["Examples", "Rows", "Weights", "kernel_name"]
+__all__ = ["CodeWindows", "Examples", "MapFeatures", "Rows", "Weights", "kernel_name", "lbp_maps"]

@@ -1,7 +1,23 @@
 """Structured models: features, loss and decoding of one structure each."""
 
+from ..core.graph import Graph, WeightedLabels
 from .base import BatchOracle, StructuredModel
+from .binary_labeling import BinaryLabeling
+from .chain import Chain
 from .dependency import Dependency
+from .landmarks import Landmarks
 from .multiclass import Multiclass
+from .segmentation import Segmentation
 
-__all__ = ["BatchOracle", "Dependency", "Multiclass", "StructuredModel"]
+__all__ = [
+    "BatchOracle",
+    "BinaryLabeling",
+    "Chain",
+    "Dependency",
+    "Graph",
+    "Landmarks",
+    "Multiclass",
+    "Segmentation",
+    "StructuredModel",
+    "WeightedLabels",
+]

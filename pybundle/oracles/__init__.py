@@ -1,21 +1,43 @@
 """Decoders: scores in, labelling and value out; they know nothing of weights, features and losses."""
 
-from .arborescence import (
-    arborescence_marginals,
-    arborescence_marginals_batch,
-    max_arborescence,
-    max_arborescence_batch,
-)
+from .arborescence import arborescence_marginals, arborescence_marginals_batch, max_arborescence, max_arborescence_batch
 from .argmax import argmax_batch
+from .chain import (
+    BatchMarginals,
+    Marginals,
+    forward_backward,
+    forward_backward_batch,
+    k_best_viterbi,
+    viterbi,
+    viterbi_batch,
+)
+from .distance_transform import distance_transform, distance_transform_batch
+from .graphcut import min_cut, min_cut_batch
 from .segmentation import Segments, segment, segment_batch
+from .tree import TreeMarginals, tree_marginals, tree_max_sum, tree_max_sum_batch
 
 __all__ = [
+    "BatchMarginals",
+    "Marginals",
     "Segments",
+    "TreeMarginals",
     "arborescence_marginals",
     "arborescence_marginals_batch",
     "argmax_batch",
+    "distance_transform",
+    "distance_transform_batch",
+    "forward_backward",
+    "forward_backward_batch",
+    "k_best_viterbi",
     "max_arborescence",
     "max_arborescence_batch",
+    "min_cut",
+    "min_cut_batch",
     "segment",
     "segment_batch",
+    "tree_marginals",
+    "tree_max_sum",
+    "tree_max_sum_batch",
+    "viterbi",
+    "viterbi_batch",
 ]

@@ -100,7 +100,7 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
     ([[0, 0], [0, 0, 0]], [2.0, 3.0])
     """
     scores = np.ascontiguousarray(_floats("scores", scores))
-    widths = _widths(widths)
+    widths = check_widths(widths)
     n_labels = len(widths)
     if scores.ndim != 2 or scores.shape[1] != n_labels:
         raise ParameterError(f"scores must have one entry for each of the {n_labels} widths at every column, "
@@ -162,7 +162,8 @@ def _floats(name, array):
     return array.astype(np.float64, copy=False)
 
 
-def _widths(widths):
+def check_widths(widths):
+    """Widths >= 1 as int32, shape (A,)."""
     widths = np.asarray(widths)
     if widths.dtype.kind not in "iu":
         raise InputTypeError(f"widths must be integers, got dtype {widths.dtype}")

@@ -77,6 +77,7 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     error, offset_error : float
         The second covers multipliers that sum to 1 up to the rounding of that sum only.
     """
+    beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are no part of the sums
     weights = beta * np.abs(offsets)
     terms = 2 * int(np.count_nonzero(beta)) + 4
     offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]

@@ -121,6 +121,7 @@ class BundleMethod:
             self._check_state(state)
         if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
             self.bundle = state.bundle.copy()
+            self.bundle.drop_signs()            # those of another run may be none of this one's
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
             if self.objective.contains(state.w):
@@ -151,6 +152,7 @@ class BundleMethod:
         self.bundle.prune(self.max_idle)                                                  # 5
         for planes in new:
             self.append(planes)
+        self.bundle.append_signs(self._outside)
         self._changing = False
         self.record(value)
         if has_converged if self.settings.stop == "published" else self.is_close():
@@ -258,14 +260,14 @@ class BundleMethod:
         def excess(products):
             return self.bundle.model(products, self.slack) - values
 
-        largest = np.zeros(len(values))
-        np.maximum.at(largest, self.bundle.parts, np.abs(self.bundle.offsets))
+        largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
+        np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))
         scale = largest + np.abs(values)
         if (excess(solution.products(centre_products)) <= self.rounding * scale).all():
             return
         # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
         products = self.bundle.dot(w)
-        np.maximum.at(largest, self.bundle.parts, np.abs(products))
+        np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
         refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
 
     def observe(self, w, risk_value, values=None):
@@ -279,9 +281,13 @@ class BundleMethod:
     best_values = None
 
     def improve_bound(self, solution, settle=True):
-        """Lower bound from the multipliers; gives the aggregate slope."""
+        """Lower bound from the multipliers; gives the aggregate slope.
+
+        Multipliers of constraints are left out: the objective finds the best ones for phi itself.
+        """
         beta = solution.beta
         phi, offset = self.bundle.combine(beta)
+        self._outside = self.objective.pushed_outside(phi)
         norms = np.sqrt(self.bundle.H.diagonal())
         errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
         bound = LowerBound.from_aggregate(self.objective, offset, phi, *errors)

@@ -60,7 +60,8 @@ class Master:
         x = np.array(bundle.beta if beta is None else beta)
         if len(x) == 0:             # nothing but the zero planes, which need no multiplier
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0)
-        record = self._qp.solve(bundle.H, np.ascontiguousarray(f), bundle.parts, self.slack, x, scale=1.0 / s, tol=tol,
+        parts = np.maximum(bundle.parts, -1)        # constraints: a sign, no sum
+        record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
                                 max_steps=MAX_STEPS)
         return MasterSolution(x, record.h, alpha, lam, record.gap)
 

@@ -32,8 +32,8 @@ BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
-             time_limit=None, memory_limit=None, callback=None, n_jobs=None, executor=None, deterministic=True,
-             random_state=None, verbose=0, scale="sum", **options):
+             time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
+             deterministic=True, random_state=None, verbose=0, scale="sum", **options):
     """Minimises `F(w) = lam/2 |w|^2 + R(w)` and proves how close it came.
 
     Parameters
@@ -58,6 +58,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Seconds; checked after each iteration.
     memory_limit : int, optional
         Bytes for planes and their Gram matrix. Over it idle planes are dropped and active ones aggregated.
+    nonneg : bool array, shape (dim,), optional
+        Weights that must not be negative; None takes those that the risk names in its attribute `nonneg`, if any.
     callback : callable, optional
         `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
         `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds`.
@@ -121,7 +123,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
     default_parts, own_options = METHODS[method]
     risk = _as_risk(risk, w0)
-    objective = _objective(lam, radius, method, risk.n_examples if scale == "mean" else 1)
+    objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     unknown = set(options) - set(BUNDLE_OPTIONS) - set(own_options)
     if unknown:
@@ -225,16 +227,29 @@ def _as_risk(risk, w0):
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 
 
-def _objective(lam, radius, method, n):
+def _signs(nonneg, risk):
+    """The constraints w_k >= 0 as a mask, or None where there are none."""
+    if nonneg is None:
+        nonneg = getattr(risk, "nonneg", None)
+    if nonneg is None:
+        return None
+    mask = np.asarray(nonneg)
+    if mask.dtype != np.bool_ or mask.shape != (risk.dim,):
+        raise ParameterError(f"nonneg must be a bool array of shape ({risk.dim},), got dtype {mask.dtype} and shape "
+                             f"{mask.shape}; for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
+    return mask.copy() if mask.any() else None
+
+
+def _objective(lam, radius, method, nonneg, n):
     if (lam is None) == (radius is None):
         raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
     if radius is not None:
         if method not in ("cutting-plane", "auto"):
             raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
-        return Ball(check_number("radius", radius, low=0.0, strict=True))
+        return Ball(check_number("radius", radius, low=0.0, strict=True), nonneg)
     if method == "cutting-plane":
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    return L2(n * check_number("lam", lam, low=0.0, strict=True))
+    return L2(n * check_number("lam", lam, low=0.0, strict=True), nonneg)
 
 
 def _settings(tol, atol, memory_limit, options, n):

@@ -1,6 +1,7 @@
-"""The two regularised problems: `lam/2 |w|^2 + R(w)`, and `R(w)` in the ball `|w| <= radius`.
+"""The two regularised problems: `lam/2 |w|^2 + R(w)`, and `R(w)` in the ball `|w| <= radius`; both with w_N >= 0.
 
-Both turn an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound and a minimiser of the model.
+Both turn an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound and a minimiser of the model. A constraint
+w_k >= 0 leaves of phi_k only its negative part: where phi_k > 0 the minimum lies at w_k = 0, and phi_k does not count.
 """
 
 from __future__ import annotations
@@ -9,9 +10,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
+NONE = np.empty(0, dtype=np.intp)
+
+
+class Nonneg:
+    """Common part: the set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
+
+    nonneg: np.ndarray | None
+
+    def effective(self, phi):
+        """phi without what the constraints take up."""
+        return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
+
+    def pushed_outside(self, phi):
+        """Coordinates of N that phi alone would make negative: their constraints belong into the master."""
+        if self.nonneg is None:
+            return NONE
+        return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
+
+    def _clip(self, w):
+        return w if self.nonneg is None or not (w[self.nonneg] < 0.0).any() else np.where(
+            self.nonneg, np.maximum(w, 0.0), w)
+
+    def _has_signs(self, w):
+        return self.nonneg is None or not (w[self.nonneg] < 0.0).any()
+
 
 @dataclass(frozen=True)
-class L2:
+class L2(Nonneg):
     """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
 
     >>> import numpy as np
@@ -20,6 +46,7 @@ class L2:
     """
 
     lam: float
+    nonneg: np.ndarray | None = None
 
     def value(self, w):
         """The regulariser at w."""
@@ -27,26 +54,27 @@ class L2:
 
     def lower_bound(self, offset, phi, error=0.0):
         """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
-        return float(offset - (np.linalg.norm(phi) + error) ** 2 / (2.0 * self.lam))
+        return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
         """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
-        return -phi / lam
+        return -self.effective(phi) / lam
 
     def contains(self, w):
-        """Every w is feasible."""
-        return True
+        """Whether the signs of w are right."""
+        return self._has_signs(w)
 
     def project(self, w):
-        """w itself."""
-        return w
+        """The feasible point nearest to w."""
+        return self._clip(w)
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Nonneg):
     """`R(w)` subject to `|w| <= radius`; bound `offset - radius |phi|`."""
 
     radius: float
+    nonneg: np.ndarray | None = None
 
     def value(self, w):
         """No regulariser: 0."""
@@ -54,17 +82,18 @@ class Ball:
 
     def lower_bound(self, offset, phi, error=0.0):
         """`min_{|w| <= radius} <phi, w> + offset`."""
-        return float(offset - self.radius * (np.linalg.norm(phi) + error))
+        return float(offset - self.radius * (np.linalg.norm(self.effective(phi)) + error))
 
     def point(self, phi, lam):
         """Minimiser of the model in the ball; lam is the multiplier of the ball that the master found."""
-        w = -phi / lam
+        w = -self.effective(phi) / lam
         return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
     def contains(self, w):
-        """Whether w lies in the ball, up to rounding."""
-        return float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        """Whether w lies in the ball, up to rounding, and has the right signs."""
+        return self._has_signs(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, w):
-        """The point of the ball nearest to w."""
+        """The feasible point nearest to w."""
+        w = self._clip(w)
         return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))

@@ -43,6 +43,7 @@ class StochasticSubgradient(Policy):
         with loop.trace.clock.phase("oracle"):
             order = self._rng.permutation(risk.n_examples)
             self._t, harvest = risk.sgd_epoch(self._w, order, lam, self._t, self.t0)
+            self._w = loop.objective.project(self._w)
         loop.trace.n_passes += 1
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)

@@ -1,0 +1,71 @@
+"""Decoders alone: one class each, on made scores; peers and real data are in reproduce/decoders.py."""
+
+import numpy as np
+
+from pybundle.oracles import forward_backward_batch, k_best_viterbi, min_cut, min_cut_batch, viterbi, viterbi_batch
+
+
+class Chains:
+    """Chains of about 8 positions, 50000 positions in all, and one chain alone."""
+
+    params = [4, 26, 100]
+    param_names = ("n_labels",)
+
+    def setup(self, n_labels):
+        rng = np.random.default_rng(0)
+        self.offsets = np.concatenate([[0], np.cumsum(rng.integers(3, 14, 6250))])
+        self.unary = rng.standard_normal((int(self.offsets[-1]), n_labels))
+        self.transition = rng.standard_normal((n_labels, n_labels))
+
+    def time_viterbi_batch(self, n_labels):
+        viterbi_batch(self.unary, self.offsets, self.transition)
+
+    def time_forward_backward_batch(self, n_labels):
+        forward_backward_batch(self.unary, self.offsets, self.transition)
+
+    def time_viterbi_of_eight_positions(self, n_labels):
+        viterbi(self.unary[:8], self.transition)
+
+    def time_ten_best_of_eight_positions(self, n_labels):
+        k_best_viterbi(self.unary[:8], self.transition, 10)
+
+    def peakmem_viterbi_batch(self, n_labels):
+        viterbi_batch(self.unary, self.offsets, self.transition)
+
+
+def grid_cut(side, coupling, smooth):
+    """Unaries and edges of a grid: independent normals, or a smooth field of the same size."""
+    rng = np.random.default_rng(0)
+    unary = rng.standard_normal((side, side))
+    if smooth:
+        unary = unary.cumsum(axis=0).cumsum(axis=1)
+        unary = (unary - unary.mean()) / unary.std()
+    nodes = np.arange(side * side).reshape(side, side)
+    edges = np.concatenate([np.column_stack([nodes[:, :-1].ravel(), nodes[:, 1:].ravel()]),
+                            np.column_stack([nodes[:-1].ravel(), nodes[1:].ravel()])])
+    return unary.ravel(), edges, coupling * rng.random(len(edges))
+
+
+class MinCut:
+    """Graph building included. Weak couplings end in short paths, strong ones in long."""
+
+    params = ([16, 100], [0.3, 3.0], ["random", "smooth"])
+    param_names = ("side", "coupling", "unaries")
+
+    def setup(self, side, coupling, unaries):
+        self.problem = grid_cut(side, coupling, unaries == "smooth")
+        unary, edges, weights = self.problem
+        n = 1 + 3 * (side == 16)
+        self.batch = (np.tile(unary, n), np.tile(edges, (n, 1)), np.tile(weights, n),
+                      len(unary) * np.arange(n + 1), len(edges) * np.arange(n + 1))
+
+    def time_single(self, side, coupling, unaries):
+        min_cut(*self.problem)
+
+    def time_batch(self, side, coupling, unaries):
+        min_cut_batch(*self.batch)
+
+    def track_gap(self, side, coupling, unaries):
+        """Distance of bound and value, relative to the size of the scores: rounding only."""
+        _, value, upper = min_cut(*self.problem)
+        return (upper - value) / np.abs(self.problem[0]).sum()

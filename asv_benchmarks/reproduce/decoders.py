@@ -1,0 +1,237 @@
+"""Decoders alone against the peers that can be installed, each on the same scores in the same process.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/decoders.py [--only chain ...] [--repeats 7]
+
+One thread; a row is the least time of the repeats, candidates in turn. A comparison whose peer (or data) is absent
+is skipped and said. Writes results/decoders.md, one section a decoder; with --only the other sections are kept.
+"""
+
+import argparse
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"                     # before NumPy loads BLAS
+
+import numpy as np
+
+from pybundle import oracles
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "decoders.md"
+TITLE = "# Decoders alone, scores given\n\nOne thread, least time of the repeats, candidates in turn in one process.\n"
+
+
+class Skipped(Exception):
+    """What a comparison needs is not here."""
+
+
+def least_times(candidates, repeats):
+    """Least CPU seconds of every callable; they take turns."""
+    best = dict.fromkeys(candidates, np.inf)
+    for _ in range(repeats):
+        for name, run in candidates.items():
+            began = time.thread_time()
+            run()
+            best[name] = min(best[name], time.thread_time() - began)
+    return best
+
+
+def table(header, rows):
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |"
+                     for row in (header, ["---"] * len(header), *rows))
+
+
+def data_file(*parts):
+    folder = os.environ.get("PYBUNDLE_DATA")
+    if not folder or not Path(folder, *parts).exists():
+        raise Skipped(f"PYBUNDLE_DATA must hold {'/'.join(parts)}")
+    return Path(folder, *parts)
+
+
+def chain(repeats):
+    """Viterbi on the OCR words, 26 labels: a compiled textbook loop, python-crfsuite's tagger with the same scores."""
+    try:
+        import numba
+    except ImportError as problem:
+        raise Skipped("numba is not installed") from problem
+
+    @numba.njit
+    def textbook(unary, offsets, transition, labels, values):
+        K = unary.shape[1]
+        f, g = np.empty(K), np.empty(K)
+        back = np.empty((np.max(np.diff(offsets)), K), np.int32)
+        for i in range(len(offsets) - 1):
+            first, last = offsets[i], offsets[i + 1]
+            f[:] = unary[first]
+            for t in range(first + 1, last):
+                for k in range(K):
+                    best, arg = f[0] + transition[0, k], 0
+                    for j in range(1, K):
+                        score = f[j] + transition[j, k]
+                        if score > best:
+                            best, arg = score, j
+                    g[k], back[t - first, k] = best + unary[t, k], arg
+                f, g = g, f
+            y = np.argmax(f)
+            values[i] = f[y]
+            for t in range(last - 1, first - 1, -1):
+                labels[t] = y
+                y = back[t - first, y]
+
+    with np.load(data_file("ocr_letters", "ocr_letters.npz"), allow_pickle=False) as file:
+        X, y, offsets = file["X"], file["y"], file["offsets"].astype(np.int64)
+    rng = np.random.default_rng(0)
+    counts = np.zeros((26, 26))
+    inside = np.setdiff1d(np.arange(1, len(y)), offsets[1:-1])
+    np.add.at(counts, (y[inside - 1], y[inside]), 1)
+    means = np.stack([X[y == k].mean(axis=0) for k in range(26)])
+    naive = X @ np.log((means + 0.01) / (1.01 - means)).T + np.log(1.01 - means).sum(axis=1)
+    cases = {"naive Bayes scores": (naive, np.log((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))),
+             "random scores": (rng.standard_normal((len(y), 26)), rng.standard_normal((26, 26)))}
+    rows = []
+    for case, (unary, transition) in cases.items():
+        unary = np.ascontiguousarray(unary, dtype=np.float64)
+        labels, values = np.empty(len(y), np.int32), np.empty(len(offsets) - 1)
+        candidates = {"viterbi_batch": lambda u=unary, T=transition: oracles.viterbi_batch(u, offsets, T),
+                      "numba textbook loop": lambda u=unary, T=transition, at=labels, to=values: textbook(
+                          u, offsets, T, at, to)}
+        candidates["numba textbook loop"]()
+        if not np.allclose(oracles.viterbi_batch(unary, offsets, transition)[1], values, rtol=1e-12):
+            raise AssertionError("the loop and viterbi_batch disagree")
+        candidates["forward_backward_batch"] = lambda u=unary, T=transition: oracles.forward_backward_batch(
+            u, offsets, T)
+        times = least_times(candidates, repeats)
+        for name, seconds in times.items():
+            rows.append((case, name, f"{1e3 * seconds:.1f}", f"{len(y) / seconds / 1e6:.2f}",
+                         f"{seconds / times['viterbi_batch']:.1f}"))
+    rows += crfsuite_row(X, y, offsets, rows)
+    return "## Chains\n\n" + f"{len(offsets) - 1} OCR words, {len(y)} letters, 26 labels.\n\n" + table(
+        ("scores", "candidate", "ms", "million letters a second", "times viterbi_batch"), rows)
+
+
+def crfsuite_row(X, y, offsets, rows):
+    """Tagging of the same words by a model of python-crfsuite, trained for a moment; its own scores included."""
+    try:
+        import pycrfsuite
+    except ImportError:
+        print("python-crfsuite is not installed: its row is left out")
+        return []
+    words = [pycrfsuite.ItemSequence([[f"p{j}" for j in np.flatnonzero(x)] for x in X[first:last]])
+             for first, last in pairwise(offsets)]
+    labels = [[str(k) for k in y[first:last]] for first, last in pairwise(offsets)]
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"pybundle-decoders-{os.getpid()}.crfsuite"
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"max_iterations": 5})
+    for word, letters in zip(words[::10], labels[::10], strict=True):
+        trainer.append(word, letters)
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    seconds = least_times({"tag": lambda: [tagger.tag(word) for word in words]}, 2)["tag"]
+    path.unlink()
+    mine = min(float(row[2]) for row in rows if row[1] == "viterbi_batch") / 1e3
+    return [("its own, from features", "python-crfsuite, tagging", f"{1e3 * seconds:.0f}",
+             f"{len(y) / seconds / 1e6:.2f}", f"{seconds / mine:.0f}")]
+
+
+def cut(repeats):
+    """Minimum cuts of grids and superpixel graphs: scipy's integer flow, and PyMaxflow where somebody installed it."""
+    import scipy.sparse as sp
+    from scipy.ndimage import gaussian_filter
+    from scipy.sparse.csgraph import maximum_flow
+
+    try:
+        import maxflow  # GPL: no dependency of anything here, only compared with
+    except ImportError:
+        print("PyMaxflow is not installed: its column is left out")
+        maxflow = None
+
+    def scipy_flow(unary, edges, weights, scale=1e6):
+        n = len(unary)
+        unary, weights, nodes = np.rint(scale * unary), np.rint(scale * weights), np.arange(n)
+        tails = np.concatenate([edges[:, 0], edges[:, 1], np.full(n, n), nodes])
+        heads = np.concatenate([edges[:, 1], edges[:, 0], nodes, np.full(n, n + 1)])
+        capacities = np.concatenate([weights, weights, np.maximum(unary, 0), np.maximum(-unary, 0)]).astype(np.int32)
+        graph = sp.csr_array((capacities, (tails, heads)), shape=(n + 2, n + 2))
+        return (np.maximum(unary, 0).sum() - maximum_flow(graph, n, n + 1).flow_value) / scale
+
+    def py_maxflow(unary, edges, weights):
+        graph = maxflow.Graph[float](len(unary), len(edges))
+        nodes = graph.add_nodes(len(unary))
+        graph.add_edges(edges[:, 0], edges[:, 1], weights, weights)
+        graph.add_grid_tedges(nodes, np.maximum(unary, 0), np.maximum(-unary, 0))
+        flow = graph.maxflow()
+        graph.get_grid_segments(nodes)
+        return np.maximum(unary, 0).sum() - flow
+
+    candidates = {"min_cut": lambda *problem: oracles.min_cut(*problem)[1], "scipy": scipy_flow}
+    if maxflow:
+        candidates["PyMaxflow"] = py_maxflow
+    rng, couplings = np.random.default_rng(0), (0.1, 0.3, 1.0, 3.0, 10.0)
+    problems = {}
+    for side in (16, 100):
+        nodes = np.arange(side * side).reshape(side, side)
+        edges = np.concatenate([np.column_stack([nodes[:, :-1].ravel(), nodes[:, 1:].ravel()]),
+                                np.column_stack([nodes[:-1].ravel(), nodes[1:].ravel()])])
+        rough = rng.standard_normal((side, side))
+        smooth = gaussian_filter(rough, 3.0)
+        for kind, unary in (("random", rough), ("smooth", smooth / smooth.std())):
+            for coupling in couplings:
+                problems[f"{side} x {side}, {kind}, {coupling:g}"] = [
+                    (unary.ravel(), edges, coupling * rng.random(len(edges)))]
+    try:
+        with np.load(data_file("weizmann_horses", "weizmann_horses.npz"), allow_pickle=False) as file:
+            nodes, ends = file["node_offsets"], file["edge_offsets"]
+            edges, features = file["edges"].astype(np.int64), file["edge_features"].astype(np.float64)
+        weights = (features / features.max(axis=0)).sum(axis=1)
+        for coupling in couplings:
+            problems[f"superpixels, random, {coupling:g}"] = [
+                (rng.standard_normal(nodes[i + 1] - nodes[i]), edges[ends[i]:ends[i + 1]],
+                 coupling * weights[ends[i]:ends[i + 1]]) for i in range(10)]
+    except Skipped as reason:
+        print(f"superpixels: left out, {reason}")
+    rows = []
+    for name, graphs in problems.items():
+        values = [[solve(*graph) for graph in graphs] for solve in candidates.values()]
+        if not np.allclose(values, values[0], rtol=0.0, atol=1e-6 * sum(len(graph[1]) for graph in graphs)):
+            raise AssertionError("the flows disagree")
+        times = dict.fromkeys(candidates, 0.0)
+        for graph in graphs:
+            found = least_times({key: lambda f=solve, g=graph: f(*g) for key, solve in candidates.items()}, repeats)
+            times = {key: times[key] + found[key] / len(graphs) for key in times}
+        rows.append((name, f"{1e3 * times['min_cut']:.3f}",
+                     *(f"{times[key] / times['min_cut']:.2f}" for key in candidates if key != "min_cut")))
+    return "## Cuts\n\n" + (
+        "Graph building included. Grids of four neighbours and superpixel graphs (mean of ten, about 230 nodes and "
+        "630 edges);\nunaries of variance 1, independent or smoothed; weights uniform in 0..coupling, on superpixels "
+        "coupling times the\nsum of their edge features. Other columns: times min_cut.\n\n") + table(
+        ("graph, unaries, coupling", "min_cut, ms", *(key for key in candidates if key != "min_cut")), rows)
+
+
+SECTIONS = {"chain": chain, "cut": cut}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    kept = {}
+    if RESULTS.exists():
+        for section in RESULTS.read_text().split("\n## ")[1:]:
+            kept[section.split("\n")[0].strip()] = "## " + section.strip()
+    for name in arguments.only:
+        try:
+            section = SECTIONS[name](arguments.repeats)
+        except Skipped as reason:
+            print(f"{name}: skipped, {reason}")
+            continue
+        print(section + "\n")
+        kept[section.split("\n")[0].removeprefix("## ")] = section
+    RESULTS.write_text("\n\n".join([TITLE.strip(), *(kept[title] for title in sorted(kept))]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

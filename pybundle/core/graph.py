@@ -1,0 +1,35 @@
+"""One example of a labelling problem on a graph."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Graph(NamedTuple):
+    """Nodes with features, and edges with features; or many graphs, where all three are `Ragged`.
+
+    Attributes
+    ----------
+    nodes : ndarray (float32, float64, uint8) or CSR matrix, shape (n, d)
+    edges : ndarray of int, shape (m, 2)
+        The two nodes of each edge, numbered from 0 in each graph.
+    edge_features : ndarray, shape (m, p)
+    """
+
+    nodes: Any
+    edges: Any
+    edge_features: Any
+
+
+class WeightedLabels(NamedTuple):
+    """Labels of the nodes of one graph, and what each node counts in the loss; or of many, where both are `Ragged`.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n,)
+    weights : ndarray, shape (n,)
+        Nonnegative, for instance areas.
+    """
+
+    labels: Any
+    weights: Any

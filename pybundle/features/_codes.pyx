@@ -1,0 +1,127 @@
+"""Scores of templates over maps of codes: sums of table look-ups, one table for each cell of a window.
+
+    score_j(p) = sum over cells c of landmark j of  W[c, code(p + offset_c)]
+
+A cell's table (2 kB for 256 codes) stays in the first cache while it serves every position of the search box; four
+cells at a time share the traffic of the sums.
+"""
+
+from libc.stdint cimport int64_t
+
+
+cdef class CodeTemplates:
+    """Templates bound to the maps of n images. Immutable; the methods may run in several threads at once.
+
+    Parameters
+    ----------
+    codes : uint8 array, shape (n, S, H, W)
+        Maps with their margin.
+    starts : int64 array, shape (L + 1,)
+        Cells of landmark j: starts[j]..starts[j + 1].
+    cells : int64 array, shape (n_cells,)
+        Place of a cell for position (0, 0), counted from the first code of an image.
+    boxes : int32 array, shape (L, 4)
+        Search boxes x_0, y_0, width, height.
+    n_codes : int
+        Codes are below it, which the caller has checked.
+    """
+
+    cdef const unsigned char[:, :, :, ::1] codes
+    cdef const int64_t[::1] starts
+    cdef const int64_t[::1] cells
+    cdef const int[:, ::1] boxes
+    cdef readonly Py_ssize_t n_codes, total
+    cdef Py_ssize_t pitch
+
+    def __init__(self, codes, starts, cells, boxes, Py_ssize_t n_codes):
+        self.codes, self.starts, self.cells, self.boxes, self.n_codes = codes, starts, cells, boxes, n_codes
+        self.pitch = codes.shape[3]
+        self.total = (boxes[:, 2].astype(int) * boxes[:, 3]).sum()
+
+    def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
+        """out (len(rows), total) = scores of every position of every box, box after box, row-major."""
+        cdef Py_ssize_t i
+        if W.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != rows.shape[0] \
+                or out.shape[1] != self.total:
+            raise ValueError(f"W must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
+                             f"({rows.shape[0]}, {self.total})")
+        with nogil:
+            for i in range(rows.shape[0]):
+                self._score(&self.codes[rows[i], 0, 0, 0], &W[0], &out[i, 0])
+
+    cdef void _score(self, const unsigned char* image, const double* W, double* out) noexcept nogil:
+        cdef Py_ssize_t j, c, last, x, y, width, height, size, K = self.n_codes
+        cdef const unsigned char* a
+        cdef const unsigned char* b
+        cdef const unsigned char* d
+        cdef const unsigned char* e
+        cdef const double* T
+        cdef double* row
+        for j in range(self.boxes.shape[0]):
+            width, height = self.boxes[j, 2], self.boxes[j, 3]
+            size = self.boxes[j, 1] * self.pitch + self.boxes[j, 0]
+            for x in range(width * height):
+                out[x] = 0.0
+            c, last = self.starts[j], self.starts[j + 1]
+            while c < last:
+                T = W + c * K
+                for y in range(height):
+                    row = out + y * width
+                    a = image + self.cells[c] + size + y * self.pitch
+                    if last - c >= 4:
+                        b = image + self.cells[c + 1] + size + y * self.pitch
+                        d = image + self.cells[c + 2] + size + y * self.pitch
+                        e = image + self.cells[c + 3] + size + y * self.pitch
+                        for x in range(width):
+                            row[x] += (T[a[x]] + T[K + b[x]]) + (T[2 * K + d[x]] + T[3 * K + e[x]])
+                    else:
+                        for x in range(width):
+                            row[x] += T[a[x]]
+                c += 4 if last - c >= 4 else 1
+            out += width * height
+
+    def add(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const double[:, ::1] scales,
+            double[::1] slope):
+        """slope[:n_cells * n_codes] += sum_ij scales[i, j] * indicators of the codes seen from positions[i, j]."""
+        cdef Py_ssize_t i, j, c, place, L = self.boxes.shape[0]
+        cdef const unsigned char* image
+        cdef double s
+        if slope.shape[0] < self.cells.shape[0] * self.n_codes or positions.shape[0] != rows.shape[0] \
+                or positions.shape[1] != L or scales.shape[0] != rows.shape[0] or scales.shape[1] != L:
+            raise ValueError(f"slope must have at least {self.cells.shape[0] * self.n_codes} entries, positions and "
+                             f"scales the shapes ({rows.shape[0]}, {L}, 2) and ({rows.shape[0]}, {L})")
+        with nogil:
+            for i in range(rows.shape[0]):
+                image = &self.codes[rows[i], 0, 0, 0]
+                for j in range(L):
+                    s = scales[i, j]
+                    if s == 0.0:
+                        continue
+                    place = positions[i, j, 1] * self.pitch + positions[i, j, 0]
+                    for c in range(self.starts[j], self.starts[j + 1]):
+                        slope[c * self.n_codes + image[self.cells[c] + place]] += s
+
+    def add_expected(self, const Py_ssize_t[::1] rows, const double[:, ::1] coefs, double[::1] slope):
+        """slope[:n_cells * n_codes] += sum_i sum_p coefs[i, p] * indicators seen from p, over all boxes (as `maps`)."""
+        cdef Py_ssize_t i
+        if slope.shape[0] < self.cells.shape[0] * self.n_codes or coefs.shape[0] != rows.shape[0] \
+                or coefs.shape[1] != self.total:
+            raise ValueError(f"slope must have at least {self.cells.shape[0] * self.n_codes} entries and coefs the "
+                             f"shape ({rows.shape[0]}, {self.total})")
+        with nogil:
+            for i in range(rows.shape[0]):
+                self._spread(&self.codes[rows[i], 0, 0, 0], &coefs[i, 0], &slope[0])
+
+    cdef void _spread(self, const unsigned char* image, const double* coefs, double* slope) noexcept nogil:
+        cdef Py_ssize_t j, c, x, y, width, height
+        cdef const unsigned char* a
+        cdef double* T
+        for j in range(self.boxes.shape[0]):
+            width, height = self.boxes[j, 2], self.boxes[j, 3]
+            for c in range(self.starts[j], self.starts[j + 1]):
+                T = slope + c * self.n_codes
+                for y in range(height):
+                    a = image + self.cells[c] + (self.boxes[j, 1] + y) * self.pitch + self.boxes[j, 0]
+                    for x in range(width):
+                        T[a[x]] += coefs[y * width + x]
+            coefs += width * height

@@ -1,0 +1,222 @@
+"""Loops of the segmentation model: windows of columns, loss, decoding, sums of windows.
+
+Scores stand column by column in rows of one entry a label, labels sorted by width (their *places*), so that the
+labels of one width are one matrix product and one run of the decoder.
+
+The loss of a cover is the number of counted columns minus the matched ones, and what a segment matches depends on
+that segment alone: minus the matches is added to its score, and the constant cancels against the gold cover, which
+matches all that counts.
+"""
+
+import numpy as np
+
+from ..oracles._segmentation cimport Alphabet, segment
+
+ctypedef fused pixel:
+    unsigned char
+    float
+    double
+
+
+cdef class Templates:
+    """The labels: widths, symbols, places in the scores and in the weights; constant.
+
+    widths, symbols (A,): of each label; order (A,): the label at each place; first (A + 1,): its weights are
+    first[a]..first[a + 1] - 1, column by column.
+    """
+
+    cdef readonly int height
+    cdef int[::1] widths, symbols, order, places
+    cdef int[::1] place_widths, run_start, run_width
+    cdef int[::1] symbol_start, symbol_places
+    cdef long long[::1] first
+    cdef bint by_start
+    cdef Alphabet alphabet
+    cdef tuple arguments
+
+    def __init__(self, int height, widths, symbols, order, runs, first, bint by_start):
+        self.arguments = (height, widths, symbols, order, runs, first, by_start)
+        self.height, self.by_start = height, by_start
+        self.widths, self.symbols, self.order, self.first = widths, symbols, order, first
+        self.places = np.argsort(order).astype(np.int32)
+        self.place_widths = widths[order]
+        self.run_start, self.run_width = runs
+        by_symbol = np.argsort(symbols[order], kind="stable")
+        self.symbol_places = by_symbol.astype(np.int32)
+        counts = np.bincount(symbols)
+        self.symbol_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        self.alphabet.n_labels = self.widths.shape[0]
+        self.alphabet.widths = &self.place_widths[0]
+        self.alphabet.n_runs = self.run_width.shape[0]
+        self.alphabet.run_start = &self.run_start[0]
+        self.alphabet.run_width = &self.run_width[0]
+
+    def __reduce__(self):
+        return Templates, self.arguments
+
+
+cdef class Gold:
+    """The gold covers; constant.
+
+    labels (n_segments,): all covers one after another; bounds (n + 1,): those of example i; offsets (n + 1,): its
+    columns; symbols (n_columns,): the right symbol, -1 where nothing counts; starts (n_columns,): first column of
+    the segment there.
+    """
+
+    cdef const int[::1] labels, symbols, starts
+    cdef const long long[::1] bounds, offsets
+    cdef tuple arguments
+
+    def __init__(self, labels, bounds, offsets, symbols, starts):
+        self.arguments = (labels, bounds, offsets, symbols, starts)
+        self.labels, self.bounds, self.offsets = labels, bounds, offsets
+        self.symbols, self.starts = symbols, starts
+
+    def __reduce__(self):
+        return Gold, self.arguments
+
+
+def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long long[::1] ends, double[:, ::1] windows):
+    """Row by row the columns k, k + 1, ... of the items firsts[i]..ends[i] - 1, for every k; zeros beyond the end.
+
+    columns (n_columns, height); windows (rows, widest * height), as many rows as the items have columns.
+    """
+    cdef Py_ssize_t height = columns.shape[1], size = windows.shape[1], i, k, j, row = 0, there
+    cdef const pixel* source
+    cdef double* target
+    with nogil:
+        for i in range(firsts.shape[0]):
+            for k in range(firsts[i], ends[i]):
+                source = &columns[k, 0]
+                target = &windows[row, 0]
+                there = min((ends[i] - k) * height, size)
+                for j in range(there):
+                    target[j] = source[j]
+                for j in range(there, size):
+                    target[j] = 0.0
+                row += 1
+
+
+def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold,
+                const long long[::1] rows, bint loss, int[::1] labels, long long[::1] counts, double[::1] values):
+    """Best covers of the items whose scores are rows local[j]..local[j + 1] - 1; scores are spoilt.
+
+    Labels of item j go to labels[local[j]:], as many as counts[j]. values[j]: with `gold`, score and, if asked for,
+    loss of the cover less those of the gold cover of example rows[j]; without gold the score.
+    """
+    cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
+    for j in range(n_items):
+        widest = max(widest, local[j + 1] - local[j])
+    cdef double[::1] f = np.empty(widest + 1)
+    cdef int[::1] back = np.empty(widest + 1, dtype=np.int32)
+    cdef double* table
+    cdef double right
+    cdef int label
+    with nogil:
+        for j in range(n_items):
+            W = local[j + 1] - local[j]
+            table = &scores[local[j], 0]
+            if loss:
+                _subtract_matches(templates, table, W, gold, rows[j], &back[0])
+            counts[j] = segment(table, W, templates.alphabet, &f[0], &back[0], &labels[local[j]], &values[j])
+            for s in range(local[j], local[j] + counts[j]):
+                labels[s] = templates.order[labels[s]]
+            if gold is not None:
+                # summed as the decoder sums, so that a cover equal to the gold one has value 0 exactly
+                right = 0.0
+                column = 0
+                for s in range(gold.bounds[rows[j]], gold.bounds[rows[j] + 1]):
+                    label = gold.labels[s]
+                    right += table[column * templates.alphabet.n_labels + templates.places[label]]
+                    column += templates.widths[label]
+                values[j] -= right
+
+
+cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Gold gold, Py_ssize_t i,
+                            int* prefix) noexcept nogil:
+    """scores[k, a] -= columns that a segment of label a at k matches; `prefix` (W + 1,) is scratch."""
+    cdef int n_labels = templates.alphabet.n_labels, label, symbol, width, p
+    cdef Py_ssize_t s, k = 0, c, q
+    cdef const int* right = &gold.symbols[gold.offsets[i]]
+    cdef bint seen
+    for s in range(gold.bounds[i], gold.bounds[i + 1]):
+        label = gold.labels[s]
+        symbol = templates.symbols[label]
+        width = templates.widths[label]
+        if right[k] >= 0 and templates.by_start:
+            for q in range(templates.symbol_start[symbol], templates.symbol_start[symbol + 1]):
+                p = templates.symbol_places[q]
+                table[k * n_labels + p] -= min(width, templates.place_widths[p])
+        elif right[k] >= 0:
+            seen = False
+            for c in range(k):
+                seen = seen or right[c] == symbol
+            if not seen:
+                prefix[0] = 0
+                for c in range(W):
+                    prefix[c + 1] = prefix[c] + (right[c] == symbol)
+                for q in range(templates.symbol_start[symbol], templates.symbol_start[symbol + 1]):
+                    p = templates.symbol_places[q]
+                    for c in range(W - templates.place_widths[p] + 1):
+                        table[c * n_labels + p] -= prefix[c + templates.place_widths[p]] - prefix[c]
+        k += width
+
+
+def losses(Templates templates, Gold gold, const long long[::1] rows, const int[::1] labels,
+           const long long[::1] bounds, double[::1] out):
+    """out[j]: counted columns of example rows[j] that the cover labels[bounds[j]:bounds[j + 1]] gets wrong."""
+    cdef Py_ssize_t j, s, k, c, end, wrong
+    cdef const int* right
+    cdef const int* starts
+    with nogil:
+        for j in range(rows.shape[0]):
+            right = &gold.symbols[gold.offsets[rows[j]]]
+            starts = &gold.starts[gold.offsets[rows[j]]]
+            wrong = 0
+            k = 0
+            for s in range(bounds[j], bounds[j + 1]):
+                end = k + templates.widths[labels[s]]
+                for c in range(k, end):
+                    wrong += right[c] >= 0 and (right[c] != templates.symbols[labels[s]]
+                                                or (templates.by_start and starts[c] != k))
+                k = end
+            out[j] = wrong
+
+
+def add_windows(Templates templates, const pixel[:, ::1] columns, Gold gold, const long long[::1] rows,
+                const int[::1] labels, const long long[::1] bounds, const double[::1] scales, double[::1] slope):
+    """slope += sum_j scales[j] (windows of the cover j - windows of the gold cover of example rows[j]).
+
+    Segments that both covers have are left out: they cancel.
+    """
+    cdef Py_ssize_t j, s, t, k, m, s_end, t_end
+    cdef long long base
+    with nogil:
+        for j in range(rows.shape[0]):
+            base = gold.offsets[rows[j]]
+            s, s_end = bounds[j], bounds[j + 1]
+            t, t_end = gold.bounds[rows[j]], gold.bounds[rows[j] + 1]
+            k = 0                               # column reached by the cover, and by the gold cover
+            m = 0
+            while s < s_end or t < t_end:
+                if s < s_end and t < t_end and k == m and labels[s] == gold.labels[t]:
+                    k += templates.widths[labels[s]]
+                    m = k
+                    s += 1
+                    t += 1
+                elif s < s_end and (t == t_end or k <= m):
+                    _add(templates, &columns[base + k, 0], labels[s], scales[j], slope)
+                    k += templates.widths[labels[s]]
+                    s += 1
+                else:
+                    _add(templates, &columns[base + m, 0], gold.labels[t], -scales[j], slope)
+                    m += templates.widths[gold.labels[t]]
+                    t += 1
+
+
+cdef inline void _add(Templates templates, const pixel* window, int label, double scale,
+                      double[::1] slope) noexcept nogil:
+    cdef double* target = &slope[templates.first[label]]
+    cdef Py_ssize_t j
+    for j in range(templates.widths[label] * templates.height):
+        target[j] += scale * window[j]

@@ -1,0 +1,197 @@
+"""Two labels for the nodes of a graph, neighbours alike: image segmentation by an exact minimum cut.
+
+    <w, Psi(x, y)> = sum_j <w_U, f_j> (2 y_j - 1) - sum_{e = (a, b)} <w_P, f_e> [y_a != y_b],    w = [w_U | w_P],
+    f_e >= 0, w_P >= 0
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ..core.graph import WeightedLabels
+from ..core.protocols import Decodings
+from ..core.ragged import Ragged
+from ..core.validation import check_choice, check_integer, check_vector
+from ..oracles.graphcut import min_cut_batch
+from .base import BatchOracle, StructuredModel
+from .graphs import labels_of, read_features, read_graphs, read_labels, sums
+
+LOSSES = ("mean", "hamming", "balanced")
+
+
+class BinaryLabeling(StructuredModel):
+    """Binary labels of the nodes of graphs, with weights >= 0 on features >= 0 of the edges.
+
+    Parameters
+    ----------
+    n_features : int
+        Features d of a node; append a constant one for a bias.
+    n_edge_features : int
+        Features p >= 1 of an edge, all nonnegative.
+    loss : {"mean", "hamming", "balanced"}
+        With c_j the weight of node j (1 without weights) and a sum over the wrong nodes: `sum c_j`, "hamming";
+        `sum c_j / sum of all c`, "mean"; `sum c_j / (2 sum of the c of its true class)`, "balanced": the mean of the
+        error rates of both classes of the image.
+    class_weights : pair of float, optional
+        Factors of c_j for true labels 0 and 1, for instance `total / (2 class total)` of a training set.
+
+    Notes
+    -----
+    X is a sequence of `Graph` (or of tuples like it), or one `Graph` of three `Ragged`, which is not copied. Y is a
+    sequence of arrays of labels 0 and 1, or of `WeightedLabels`; or a `Ragged`, or a `WeightedLabels` of two.
+    `nonneg` marks w_P; with a negative weight the cut is not exact, and decoding refuses. Upper bounds are those of
+    the flow. A pass costs one product with the node features, one cut an example, and one sum of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> images = pb.datasets.contrast_images(20, shape=(6, 6))
+    >>> model = pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1])
+    >>> result = pb.minimize(pb.risks.Structured(model, images.X, images.y), lam=1.0)
+    >>> result.success, bool((result.x[model.nonneg] >= 0.0).all())
+    (True, True)
+    >>> model.decode(result.x, images.X[0]).shape
+    (36,)
+    """
+
+    def __init__(self, n_features, n_edge_features, loss="mean", class_weights=None):
+        self.n_features = check_integer("n_features", n_features, low=1)
+        self.n_edge_features = check_integer("n_edge_features", n_edge_features, low=1)
+        self.loss_name = check_choice("loss", loss, LOSSES)
+        weights = check_vector("class_weights", (1.0, 1.0) if class_weights is None else class_weights, 2)
+        if (weights < 0.0).any():
+            raise ParameterError(f"class_weights must be >= 0, got {weights.tolist()}")
+        self.class_weights = weights
+        self.dim = self.n_features + self.n_edge_features
+        self.nonneg = np.arange(self.dim) >= self.n_features
+
+    def joint_feature(self, x, y):
+        oracle, rows = self._bind(x, np.zeros(np.shape(labels_of(y)), np.int64)), np.zeros(1, np.intp)
+        feature = np.zeros(self.dim)
+        oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)       # relative to all zeros,
+        nodes = oracle.nodes.values                                         # which score minus the sum of features
+        feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
+        return feature
+
+    def loss(self, y, y_hat):
+        labels = np.asarray(labels_of(y))
+        weights = np.asarray(y.weights, dtype=np.float64) if isinstance(y, WeightedLabels) else np.ones(len(labels))
+        costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
+        return float(costs[labels != np.asarray(labels_of(y_hat))].sum())
+
+    def node_costs(self, labels, weights, offsets):
+        """What a wrong label costs at each node of graphs `offsets[i]:offsets[i + 1]`."""
+        costs = weights * self.class_weights[labels]
+        if self.loss_name == "hamming":
+            return costs
+        item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if self.loss_name == "balanced":
+            item = 2 * item + labels
+        # a class of weight 0 has only nodes of weight 0: any divisor does
+        totals = np.bincount(item, weights, 2 * len(offsets))[item]
+        return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
+
+    def decode(self, w, x):
+        n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
+        return self._solve(w, x, np.zeros(n, np.int64), loss=False)
+
+    def loss_augmented_decode(self, w, x, y):
+        return self._solve(w, x, y, loss=True)
+
+    def oracle(self, X, Y):
+        return BinaryLabelingOracle(self, X, Y)
+
+    def _bind(self, x, y):
+        return BinaryLabelingOracle(self, [x], [y])
+
+    def _solve(self, w, x, y, loss):
+        oracle = self._bind(x, y)
+        weights = oracle.prepare(check_vector("w", w, self.dim))
+        return oracle.solve_batch(np.zeros(1, np.intp), weights, loss).labellings[0]
+
+
+class BinaryLabelingOracle(BatchOracle):
+    """`BinaryLabeling` bound to graphs X and labels Y."""
+
+    def __init__(self, model, X, Y):
+        self.model, self.dim = model, model.dim
+        self.nodes, self._edges, self._edge_features = read_graphs(X, model.n_features, model.n_edge_features)
+        self._truth, weights = read_labels(Y, self.nodes.offsets)
+        self.n_examples = len(self.nodes)
+        offsets = self.nodes.offsets
+        self._costs = model.node_costs(self._truth.values, weights, offsets)
+        examples = read_features(self.nodes)
+        self._rows = examples.rows(1)
+        a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
+        self._is_cut = self._truth.values[a] != self._truth.values[b]
+        edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
+        self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
+        self.sizes = np.diff(offsets) + 2 * self._edges.sizes
+        self.fingerprint = crc32(repr((type(self).__name__, self.dim, offsets.tobytes())).encode())
+        for array in (examples.norms, self._edges.values, self._edge_features, self._truth.values, self._costs):
+            self.fingerprint = crc32(array.tobytes(), self.fingerprint)
+
+    def prepare(self, w):
+        d = self.model.n_features
+        if (w[d:] < 0.0).any():
+            k = d + int(np.argmax(w[d:] < 0.0))
+            raise ParameterError(f"w[{k}], the weight of edge feature {k - d}, must be >= 0, got {w[k]:g}: the cut is "
+                                 "exact only then; keep it with nonneg=model.nonneg, or clip it at 0")
+        return self._rows.pack(w[:d]), w[d:].copy()
+
+    def solve_batch(self, rows, weights, loss=True):
+        packed, w_pairs = weights
+        at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
+        scores = np.empty((len(at_nodes), 1))
+        self._rows.scores(packed, at_nodes, scores)
+        truth = self._truth.values[at_nodes]
+        # scores relative to the truth: its label has 0, the other one what changing the label brings
+        change = 2.0 * scores[:, 0] * (1 - 2 * truth)
+        if loss:
+            change += self._costs[at_nodes]
+        unary = np.zeros((len(at_nodes), 2))
+        unary[np.arange(len(truth)), 1 - truth] = change
+        pairs = np.einsum("ep,p->e", self._edge_features[at_edges], w_pairs)
+        ends = np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
+        edge_ends = np.concatenate([[0], np.cumsum(self._edges.sizes[rows])])
+        labels, values, uppers = min_cut_batch(unary, self._edges.values[at_edges], pairs, ends, edge_ends)
+        paid = sums(np.where(self._is_cut[at_edges], pairs, 0.0), edge_ends)
+        rounding = 2.0**-52 * (np.diff(edge_ends) + 4.0) * (paid + np.abs(uppers))
+        return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
+
+    def add_planes(self, rows, labellings, scales, slope):
+        at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
+        labels = self._joined(rows, labellings)
+        truth = self._truth.values[at_nodes]
+        changed = labels.astype(np.int64) - truth
+        d = self.model.n_features
+        self._rows.add(at_nodes, np.zeros(len(at_nodes), np.int64),
+                       2.0 * changed * np.repeat(scales, self.nodes.sizes[rows]), slope[:d])
+        starts = np.cumsum(self.nodes.sizes[rows]) - self.nodes.sizes[rows]
+        a, b = self._edges.values[at_edges].T + np.repeat(starts, self._edges.sizes[rows])
+        cut = (labels[a] != labels[b]).astype(np.int64) - self._is_cut[at_edges]
+        moved = np.flatnonzero(cut)
+        coefs = (cut * np.repeat(scales, self._edges.sizes[rows]))[moved]
+        slope[d:] -= np.einsum("e,ep->p", coefs, self._edge_features[at_edges[moved]])
+        return float(scales @ self.losses(rows, labellings))
+
+    def losses(self, rows, labellings):
+        at_nodes = self.nodes.rows(rows)
+        wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
+        ends = np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
+        return sums(np.where(wrong, self._costs[at_nodes], 0.0), ends)
+
+    def _joined(self, rows, labellings):
+        """Labels of all nodes of the examples `rows`, one after another."""
+        if isinstance(labellings, Ragged):
+            labels, sizes = labellings.values, labellings.sizes
+        else:
+            labels, sizes = np.concatenate(labellings), [len(labelling) for labelling in labellings]
+        if not np.array_equal(sizes, self.nodes.sizes[rows]):
+            raise ParameterError("labellings must have one label for each node of their examples")
+        return labels

@@ -1,0 +1,239 @@
+"""Chains of labels: best labelling, k best, marginals. Arguments are checked in chain.py."""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cdef extern from "_chain.h" nogil:
+    enum: PB_CHAIN_LANES
+    int pb_viterbi(int length, int K, int ld, const double* theta, const double* rows, const double* columns,
+                   const double* start, const double* end, double* b, int32_t* labels, double* value)
+    int pb_chain_scores(int length, int K, int ld, const double* theta, const double* start, const double* end,
+                        double* x, double* total, double* spread)
+    double pb_forward_backward(int length, int K, int ld, const double* x, const double* forward,
+                               const double* backward, const double* deviations, double weight, double* p, double* v,
+                               double* row, double* unary, double* entropy)
+    double pb_forward_backward_log(int length, int K, int ld, const double* x, const double* rows,
+                                   const double* columns, double weight, double* a, double* row, double* unary,
+                                   double* pairs, ptrdiff_t step, double* entropy)
+    void pb_pair_sums(ptrdiff_t n_rows, int ld, const double* p, const double* v, double* sums)
+    void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
+
+# Up to this spread of the scores of two neighbouring positions, scaled probabilities cannot underflow.
+cdef double SPREAD = 300.0
+cdef uintptr_t LINE = 64
+
+
+cdef double* aligned(void* memory) noexcept nogil:
+    """First cache line in memory that was asked for with LINE bytes to spare."""
+    return <double*>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
+
+
+cdef double[:, ::1] padded(matrix, Py_ssize_t ld, double filler):
+    """Rows of `ld` entries that begin on a cache line: loads of a vector that crosses one cost twice."""
+    cdef Py_ssize_t rows = matrix.shape[0]
+    room = np.empty(rows * ld + LINE // sizeof(double))
+    skipped = -room.ctypes.data % LINE // sizeof(double)
+    table = room[skipped:skipped + rows * ld].reshape(rows, ld)
+    table[:, :matrix.shape[1]] = matrix
+    table[:, matrix.shape[1]:] = filler
+    return table
+
+
+cdef class ChainTables:
+    """Padded copies of a transition matrix (K, K) and of boundary scores (K,); more of them for marginals."""
+
+    def __cinit__(self, transition, start, end, bint marginals=False):
+        cdef Py_ssize_t K = transition.shape[0], ld = (K + PB_CHAIN_LANES - 1) // PB_CHAIN_LANES * PB_CHAIN_LANES
+        self.n_labels, self.ld = K, ld
+        self.rows, self.columns = padded(transition, ld, -np.inf), padded(transition.T, ld, 0.0)
+        self.start, self.end = padded(start[None], ld, -np.inf)[0], padded(end[None], ld, 0.0)[0]
+        if not marginals:
+            return
+        top, low = transition.max(), transition.min()
+        self.top, self.spread = top if top > -np.inf else 0.0, top - low if low > -np.inf else np.inf
+        shifted = transition - self.top
+        factors = np.exp(shifted)
+        self.forward, self.backward = padded(factors, ld, 0.0), padded(factors.T, ld, 0.0)
+        self.log_rows, self.log_columns = padded(shifted, ld, -np.inf), padded(shifted.T, ld, 0.0)
+        if self.spread < np.inf:
+            self.deviations = padded(-(factors * shifted).T, ld, 0.0)
+        else:
+            self.deviations = self.backward
+
+    cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
+                     double* value) noexcept nogil:
+        return pb_viterbi(<int>length, <int>self.n_labels, <int>self.ld, unary, &self.rows[0, 0],
+                          &self.columns[0, 0], &self.start[0], &self.end[0], scratch, labels, value)
+
+    def viterbi_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
+                      Py_ssize_t last, int32_t[::1] labels, double[::1] values):
+        """Decodes the items first..last; returns the first that has a NaN or +inf, or -1."""
+        cdef Py_ssize_t i, longest = 0, bad = -1
+        for i in range(first, last):
+            longest = max(longest, offsets[i + 1] - offsets[i])
+        cdef void* memory = malloc(longest * self.ld * sizeof(double) + LINE)
+        if memory == NULL:
+            raise MemoryError(f"no room for {longest} x {self.ld} scores")
+        with nogil:
+            for i in range(last - 1, first - 1, -1):
+                if not self.viterbi(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], aligned(memory),
+                                    &labels[offsets[i]], &values[i]):
+                    bad = i
+        free(memory)
+        return bad
+
+    def marginal_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
+                       Py_ssize_t last, const double[::1] weights, double[:, ::1] marginals, double[::1] values,
+                       double[::1] entropies, double[:, :, ::1] pairs):
+        """Marginals of the items first..last; returns the first that has a NaN or +inf, or -1.
+
+        `values` receives the log partitions, -inf where every labelling is forbidden. `entropies` may be None.
+        `pairs`, zero before: (1, K, K) receives the sum of the pairwise marginals times `weights`; for one item
+        (length - 1, K, K) those of every position.
+        """
+        cdef Py_ssize_t i, t, length, longest = 0, bad = -1, K = self.n_labels, ld = self.ld, j, k
+        cdef Py_ssize_t begin = offsets[first], n_rows = offsets[last] - begin
+        cdef double total = 0.0, spread = 0.0, value
+        cdef double* entropy = NULL
+        cdef bint good, narrow, single = last - first == 1 and pairs.shape[0] != 1
+        cdef ptrdiff_t step = K * K if single else 0
+        for i in range(first, last):
+            longest = max(longest, offsets[i + 1] - offsets[i])
+        cdef void* memory = malloc(((2 * n_rows + longest + 2 + ld) * ld) * sizeof(double) + LINE)
+        if memory == NULL:
+            raise MemoryError(f"no room for {2 * n_rows + longest} x {ld} scores")
+        cdef double* p = aligned(memory)
+        cdef double* v = p + n_rows * ld
+        cdef double* x = v + n_rows * ld
+        cdef double* row = x + longest * ld
+        cdef double* sums = row + 2 * ld
+        with nogil:
+            for i in range(last - 1, first - 1, -1):
+                length = offsets[i + 1] - offsets[i]
+                t = offsets[i]
+                if entropies is not None:
+                    entropy = &entropies[i]
+                good = pb_chain_scores(<int>length, <int>K, <int>ld, &unary[t, 0], &self.start[0], &self.end[0], x,
+                                       &total, &spread)
+                if not good:
+                    bad = i
+                narrow = spread + self.spread <= SPREAD
+                if not good or total == -INFINITY:
+                    value = -INFINITY
+                elif narrow:
+                    value = pb_forward_backward(
+                        <int>length, <int>K, <int>ld, x, &self.forward[0, 0], &self.backward[0, 0],
+                        &self.deviations[0, 0], weights[i], p + (t - begin) * ld, v + (t - begin) * ld, row,
+                        &marginals[t, 0], entropy)
+                    if single and length > 1:
+                        pb_pairs(<int>length, <int>K, <int>ld, p, v, &self.forward[0, 0], &pairs[0, 0, 0])
+                else:
+                    value = pb_forward_backward_log(
+                        <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], &self.log_columns[0, 0], weights[i],
+                        p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
+                        step, entropy)
+                if not good or total == -INFINITY or not narrow:      # adds nothing to the sum of products
+                    memset(p + (t - begin) * ld, 0, length * ld * sizeof(double))
+                    memset(v + (t - begin) * ld, 0, length * ld * sizeof(double))
+                values[i] = value + total + (length - 1) * self.top
+            if not single and pairs.shape[0] and bad < 0:
+                memset(sums, 0, ld * ld * sizeof(double))
+                pb_pair_sums(n_rows, <int>ld, p, v, sums)
+                for j in range(K):
+                    for k in range(K):
+                        pairs[0, j, k] += sums[j * ld + k] * self.forward[j, k]
+        free(memory)
+        return bad
+
+
+cdef inline bint before(double key, int32_t label, double other_key, int32_t other_label) noexcept nogil:
+    return key > other_key or (key == other_key and label < other_label)
+
+
+cdef void sift(int size, int at, double* keys, int32_t* labels) noexcept nogil:
+    """Restores a heap whose root is the largest key, of equals the smallest label, after a change at `at`."""
+    cdef int child
+    cdef double key = keys[at]
+    cdef int32_t label = labels[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and before(keys[child + 1], labels[child + 1], keys[child], labels[child]):
+            child += 1
+        if not before(keys[child], labels[child], key, label):
+            break
+        keys[at], labels[at] = keys[child], labels[child]
+        at = child
+    keys[at], labels[at] = key, label
+
+
+cdef int merge(int K, int k, const double* row, double theta, const double* suffixes, const int32_t* counts,
+               double* keys, int32_t* labels, int32_t* ranks, double* values, int32_t* label_out,
+               int32_t* rank_out) noexcept nogil:
+    """The k largest of theta + row[q] + suffixes[q, r], largest first, of equals the smallest (q, r); how many.
+
+    suffixes (K, k): of every label its counts[q] suffixes, falling; keys, labels, ranks (K,): scratch.
+    """
+    cdef int size = 0, found = 0, q
+    for q in range(K):
+        ranks[q] = 0
+        if counts[q] > 0 and row[q] > -INFINITY:
+            keys[size], labels[size] = row[q] + suffixes[<Py_ssize_t>q * k], q
+            size += 1
+    for q in range(size // 2 - 1, -1, -1):
+        sift(size, q, keys, labels)
+    while size > 0 and found < k and theta > -INFINITY:
+        q = labels[0]
+        values[found], label_out[found], rank_out[found] = theta + keys[0], q, ranks[q]
+        found += 1
+        ranks[q] += 1
+        if ranks[q] < counts[q]:
+            keys[0] = row[q] + suffixes[<Py_ssize_t>q * k + ranks[q]]
+        else:
+            size -= 1
+            keys[0], labels[0] = keys[size], labels[size]
+        if size > 0:
+            sift(size, 0, keys, labels)
+    return found
+
+
+def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const double[::1] start,
+           const double[::1] end, int k):
+    """The k best labellings (k', T) and their values (k',), best first: lists of suffixes, merged from the right."""
+    cdef Py_ssize_t T = unary.shape[0], t, r
+    cdef int K = <int>transition.shape[0], j, found
+    suffixes, shorter = np.empty((K, k)), np.empty((K, k))
+    cdef double[:, ::1] values = suffixes, others = shorter
+    cdef double[::1] keys = np.empty(K), best = np.empty(k)
+    cdef int32_t[:, :, ::1] label = np.empty((T, K, k), dtype=np.int32), rank = np.empty((T, K, k), dtype=np.int32)
+    cdef int32_t[:, ::1] counts = np.zeros((2, K), dtype=np.int32)
+    cdef int32_t[::1] labels = np.empty(K, dtype=np.int32), ranks = np.empty(K, dtype=np.int32)
+    cdef int32_t[::1] first = np.empty(k, dtype=np.int32), depth = np.empty(k, dtype=np.int32)
+    with nogil:
+        for j in range(K):
+            values[j, 0] = unary[T - 1, j] + end[j]
+            counts[0, j] = values[j, 0] > -INFINITY
+        for t in range(T - 2, -1, -1):
+            values, others = others, values
+            for j in range(K):
+                counts[1, j] = merge(K, k, &transition[j, 0], unary[t, j], &others[0, 0], &counts[0, 0], &keys[0],
+                                     &labels[0], &ranks[0], &values[j, 0], &label[t, j, 0], &rank[t, j, 0])
+            counts[0, :] = counts[1]
+        found = merge(K, k, &start[0], 0.0, &values[0, 0], &counts[0, 0], &keys[0], &labels[0], &ranks[0], &best[0],
+                      &first[0], &depth[0])
+    result = np.empty((found, T), dtype=np.int32)
+    cdef int32_t[:, ::1] path = result
+    cdef int32_t at, place
+    for r in range(found):
+        at, place = first[r], depth[r]
+        for t in range(T):
+            path[r, t] = at
+            if t + 1 < T:
+                at, place = label[t, at, place], rank[t, at, place]
+    return result, np.asarray(best)[:found].copy()

@@ -1,0 +1,165 @@
+"""Sum-product on a `GridTree`: marginals of positions and expected displacements.
+
+A quadratic cost is a sum over the two axes, so the message of a node (h, w) to its parent (H, W) is two small steps,
+
+    R(y, X) = log sum_x exp(U(y, x) + c_x(x - X)),      message(Y, X) = log sum_y exp(R(y, X) + c_y(y - Y)),
+
+of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X): kept
+going up, used going down.
+"""
+
+from libc.math cimport INFINITY, exp, log
+from libc.string cimport memcpy
+
+import numpy as np
+
+from ._tree cimport GridTree
+
+
+cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noexcept nogil:
+    """P becomes exp(P) / sum, zero where nothing is allowed; returns log of the sum, and the entropy of P."""
+    cdef Py_ssize_t q
+    cdef double total = 0.0, s, expected = 0.0
+    entropy[0] = 0.0
+    if top == -INFINITY:
+        for q in range(k):
+            P[q] = 0.0
+        return -INFINITY
+    for q in range(k):
+        s = P[q] - top
+        P[q] = exp(s)
+        total += P[q]
+        if P[q] > 0.0:
+            expected += P[q] * s
+    for q in range(k):
+        P[q] /= total
+    entropy[0] = log(total) - expected / total
+    return top + log(total)
+
+
+cdef Py_ssize_t _room(GridTree tree, int j) noexcept nogil:
+    """Doubles that the edge of node j keeps between the way up and the way down."""
+    cdef Py_ssize_t h = tree.heights[j], w = tree.widths[j], H, W
+    if tree.parents[j] < 0:
+        return 0
+    H, W = tree.heights[tree.parents[j]], tree.widths[tree.parents[j]]
+    return h * W * (w + 1) + W * H * (h + 1)
+
+
+cdef double _marginals(GridTree tree, const double* unaries, double* unary, double* moments, double* entropy,
+                       double* kept, double* U, double* R) noexcept nogil:
+    cdef int i, j, p
+    cdef Py_ssize_t h, w, H, W, x, y, X, Y
+    cdef double top, d, s, log_z, share, E1, E2
+    cdef const double* cost
+    cdef double* P
+    cdef double* room
+    cdef double* PX
+    cdef double* PY
+    cdef double* HX
+    cdef double* HY
+    memcpy(U, unaries, tree.total * sizeof(double))
+    room = kept
+    for i in range(tree.n_nodes - 1):
+        j = tree.order[i]
+        p = tree.parents[j]
+        h, w, H, W = tree.heights[j], tree.widths[j], tree.heights[p], tree.widths[p]
+        cost = &tree.deformation[j, 0]
+        PX, PY, HX = room, room + h * W * w, room + h * W * w + W * H * h
+        HY = HX + h * W
+        for y in range(h):
+            for X in range(W):
+                P = PX + (y * W + X) * w
+                top = -INFINITY
+                for x in range(w):
+                    d = x - X - tree.anchors[j, 0]
+                    P[x] = U[tree.offsets[j] + y * w + x] - cost[0] * (d * d) - cost[1] * d
+                    top = max(top, P[x])
+                R[X * h + y] = _normalise(w, P, top, HX + y * W + X)
+        for X in range(W):
+            for Y in range(H):
+                P = PY + (X * H + Y) * h
+                top = -INFINITY
+                for y in range(h):
+                    d = y - Y - tree.anchors[j, 1]
+                    P[y] = R[X * h + y] - cost[2] * (d * d) - cost[3] * d
+                    top = max(top, P[y])
+                U[tree.offsets[p] + Y * W + X] += _normalise(h, P, top, HY + X * H + Y)
+        room += _room(tree, j)
+    j = tree.order[tree.n_nodes - 1]
+    P = unary + tree.offsets[j]
+    top = -INFINITY
+    for x in range(tree.offsets[j + 1] - tree.offsets[j]):
+        P[x] = U[tree.offsets[j] + x]
+        top = max(top, P[x])
+    log_z = _normalise(tree.offsets[j + 1] - tree.offsets[j], P, top, entropy)
+    for x in range(4):
+        moments[4 * j + x] = 0.0
+    for i in range(tree.n_nodes - 2, -1, -1):
+        j = tree.order[i]
+        p = tree.parents[j]
+        h, w, H, W = tree.heights[j], tree.widths[j], tree.heights[p], tree.widths[p]
+        room -= _room(tree, j)
+        PX, PY, HX = room, room + h * W * w, room + h * W * w + W * H * h
+        HY = HX + h * W
+        for y in range(h * W):
+            R[y] = 0.0                                  # becomes P(y, X)
+        E1 = E2 = 0.0
+        for X in range(W):
+            for Y in range(H):
+                share = unary[tree.offsets[p] + Y * W + X]
+                if share == 0.0:
+                    continue
+                entropy[0] += share * HY[X * H + Y]
+                P = PY + (X * H + Y) * h
+                for y in range(h):
+                    s = share * P[y]
+                    d = y - Y - tree.anchors[j, 1]
+                    R[X * h + y] += s
+                    E1 += s * d
+                    E2 += s * (d * d)
+        moments[4 * j + 2], moments[4 * j + 3] = E2, E1
+        for x in range(h * w):
+            unary[tree.offsets[j] + x] = 0.0
+        E1 = E2 = 0.0
+        for y in range(h):
+            for X in range(W):
+                share = R[X * h + y]
+                if share == 0.0:
+                    continue
+                entropy[0] += share * HX[y * W + X]
+                P = PX + (y * W + X) * w
+                for x in range(w):
+                    s = share * P[x]
+                    d = x - X - tree.anchors[j, 0]
+                    unary[tree.offsets[j] + y * w + x] += s
+                    E1 += s * d
+                    E2 += s * (d * d)
+        moments[4 * j], moments[4 * j + 1] = E2, E1
+    return log_z
+
+
+def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] unary, double[:, :, ::1] moments,
+                   double[::1] log_partitions, double[::1] entropies):
+    """Marginals of n examples.
+
+    Parameters
+    ----------
+    unaries : array, shape (n, total)
+    unary : array, shape (n, total)
+        Filled with P of every position of every node.
+    moments : array, shape (n, J, 4)
+        Filled with E[dx^2], E[dx], E[dy^2], E[dy] of the displacement of every node from its anchor, 0 at the root.
+    log_partitions, entropies : array, shape (n,)
+        Filled with log sum_y exp score(y) and the entropy of P; the first is -inf where nothing is allowed.
+    """
+    cdef Py_ssize_t i, size = 1
+    cdef int j
+    for j in range(tree.n_nodes):
+        size += _room(tree, j)
+    cdef double[::1] kept = np.empty(size), U = np.empty(tree.total)
+    cdef double[::1] R = np.empty(<Py_ssize_t>tree.longest * tree.longest)
+    with nogil:
+        for i in range(unaries.shape[0]):
+            log_partitions[i] = _marginals(tree, &unaries[i, 0], &unary[i, 0], &moments[i, 0, 0], &entropies[i],
+                                           &kept[0], &U[0], &R[0])

@@ -1,0 +1,319 @@
+"""Chains: a label for every position, scores of labels and of neighbouring labels.
+
+    score(y) = start[y_1] + sum_t unary[t, y_t] + sum_{t > 1} transition[y_{t-1}, y_t] + end[y_T]
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer, real_array
+from ._chain import ChainTables, k_best
+from .ragged import check_offsets, cut, run_shards
+
+
+class Marginals(NamedTuple):
+    """The distribution p(y) = exp(score(y)) / Z of one chain.
+
+    Attributes
+    ----------
+    log_partition : float
+        log Z.
+    unary : ndarray, shape (T, K)
+        P(y_t = k).
+    pairwise : ndarray, shape (T - 1, K, K)
+        P(y_t = j, y_{t+1} = k).
+    entropy : float
+        -sum_y p(y) log p(y).
+    """
+
+    log_partition: float
+    unary: np.ndarray
+    pairwise: np.ndarray
+    entropy: float
+
+
+class BatchMarginals(NamedTuple):
+    """The distributions of n chains of N positions in all.
+
+    Attributes
+    ----------
+    log_partitions : ndarray, shape (n,)
+    unary : ndarray, shape (N, K)
+    pairwise : ndarray, shape (K, K)
+        Summed over positions and, times `weights`, over chains.
+    entropies : ndarray, shape (n,), or None
+    """
+
+    log_partitions: np.ndarray
+    unary: np.ndarray
+    pairwise: np.ndarray
+    entropies: np.ndarray | None
+
+
+def viterbi(unary, transition, start=None, end=None):
+    """Labelling of largest score (Viterbi 1967).
+
+    Parameters
+    ----------
+    unary : array_like, shape (T, K)
+        T >= 1, any K >= 1. Scores may be -inf: forbidden.
+    transition : array_like, shape (K, K)
+        ``transition[j, k]`` is the score of label j followed by k.
+    start, end : array_like, shape (K,), optional
+        Scores of the first and of the last label; 0 by default.
+
+    Returns
+    -------
+    labelling : ndarray of int32, shape (T,)
+        The lexicographically smallest of the best (as far as their scores round to the same number).
+    value : float
+        Its score; -inf where every labelling is forbidden.
+
+    Notes
+    -----
+    O(T K^2) time, O(T K) memory. Labels are kept in vector lanes; no pointers are stored, the row of each label on
+    the path is searched again.
+
+    Examples
+    --------
+    >>> from pybundle.oracles import viterbi
+    >>> viterbi([[1.0, 0.0], [0.0, 0.0], [0.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]])
+    (array([0, 0, 0], dtype=int32), 5.0)
+    """
+    unary, tables = _check_scores(unary, transition, start, end)
+    labels, values = np.empty(len(unary), dtype=np.int32), np.empty(1)
+    if tables.viterbi_items(unary, _whole(unary), 0, 1, labels, values) >= 0:
+        _refuse_score(unary)
+    return labels, float(values[0])
+
+
+def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=None):
+    """`viterbi` of many chains at once.
+
+    Parameters
+    ----------
+    unary : array_like, shape (N, K)
+        Scores of all positions, one chain after another.
+    offsets : int array, shape (n + 1,)
+        Chain i is the rows ``offsets[i]:offsets[i + 1]``; none may be empty.
+    transition, start, end
+        As for `viterbi`, shared by all chains.
+    executor : object with ``map(function, items)``, optional
+        Runs work units, which depend on the data alone: any executor gives the same bits.
+
+    Returns
+    -------
+    labellings : ndarray of int32, shape (N,)
+    values : ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> from pybundle.oracles import viterbi_batch
+    >>> viterbi_batch([[1.0, 0.0], [0.0, 3.0], [0.0, 0.5]], [0, 2, 3], [[2.0, 0.0], [0.0, 1.0]])
+    (array([0, 1, 1], dtype=int32), array([4. , 0.5]))
+    """
+    unary, tables, offsets = _check_batch(unary, offsets, transition, start, end)
+    labels, values = np.empty(len(unary), dtype=np.int32), np.empty(len(offsets) - 1)
+
+    def shard(first, last):
+        if tables.viterbi_items(unary, offsets, first, last, labels, values) >= 0:
+            _refuse_score(unary)
+
+    run_shards(shard, _work(offsets, tables), executor)
+    return labels, values
+
+
+def k_best_viterbi(unary, transition, k, start=None, end=None):
+    """The k labellings of largest score, best first.
+
+    Parameters
+    ----------
+    unary, transition, start, end
+        As for `viterbi`.
+    k : int
+        How many are wanted; fewer come back where fewer exist, labellings of score -inf not counted.
+
+    Returns
+    -------
+    labellings : ndarray of int32, shape (k', T)
+        Equal scores in lexicographic order.
+    values : ndarray, shape (k',)
+
+    Notes
+    -----
+    O(T K (K + k log K)) time: the sorted lists of suffixes of all next labels are merged by a heap.
+    O(T K k) memory.
+
+    Examples
+    --------
+    >>> from pybundle.oracles import k_best_viterbi
+    >>> labellings, values = k_best_viterbi([[1.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 1.0]], 3)
+    >>> labellings.tolist(), values.tolist()
+    ([[0, 1], [1, 1], [0, 0]], [4.0, 4.0, 3.0])
+    """
+    unary, tables = _check_scores(unary, transition, start, end)
+    if not (unary < np.inf).all():
+        _refuse_score(unary)
+    k = check_integer("k", k, low=1)
+    n_labellings = tables.n_labels ** min(len(unary), 64)
+    return k_best(unary, _matrix(transition, unary.shape[1]), _boundary("start", start, unary.shape[1]),
+                  _boundary("end", end, unary.shape[1]), min(k, n_labellings))
+
+
+def forward_backward(unary, transition, start=None, end=None):
+    """Log partition, marginals and entropy of p(y) proportional to exp(score(y)).
+
+    Parameters
+    ----------
+    unary, transition, start, end
+        As for `viterbi`; at least one labelling must be allowed.
+
+    Returns
+    -------
+    Marginals
+        Named tuple of `log_partition`, `unary`, `pairwise`, `entropy`.
+
+    Notes
+    -----
+    Scaled probabilities where the scores of neighbouring positions spread by at most 300 (Rabiner 1989, V.A):
+    K exponentials and 3 K^2 multiplications a position, small relative error of every marginal. Otherwise, or where
+    transitions are forbidden, logarithms: O(K^2) exponentials a position. `pairwise` takes O(T K^2) memory;
+    `forward_backward_batch` sums it.
+
+    Examples
+    --------
+    >>> from pybundle.oracles import forward_backward
+    >>> result = forward_backward([[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+    >>> round(result.log_partition, 12) == round(result.entropy, 12), result.unary.tolist()
+    (True, [[0.5, 0.5], [0.5, 0.5]])
+    """
+    unary, tables = _check_scores(unary, transition, start, end, marginals=True)
+    T, K = unary.shape
+    marginals, pairs = np.empty((T, K)), np.zeros((T - 1, K, K))
+    value, entropy = np.empty(1), np.empty(1)
+    if tables.marginal_items(unary, _whole(unary), 0, 1, np.ones(1), marginals, value, entropy, pairs) >= 0:
+        _refuse_score(unary)
+    if value[0] == -np.inf:
+        raise ParameterError("every labelling is forbidden: each has a score of -inf; allow at least one")
+    return Marginals(float(value[0]), marginals, pairs, float(entropy[0]))
+
+
+def forward_backward_batch(unary, offsets, transition, start=None, end=None, weights=None, entropy=False,
+                           executor=None):
+    """`forward_backward` of many chains at once, pairwise marginals summed.
+
+    Parameters
+    ----------
+    unary, offsets, transition, start, end, executor
+        As for `viterbi_batch`.
+    weights : array_like, shape (n,), optional
+        Factor of each chain in the sum of the pairwise marginals; 1 by default.
+    entropy : bool, default False
+        Whether to return entropies, for about a quarter more time.
+
+    Returns
+    -------
+    BatchMarginals
+        Named tuple of `log_partitions` (n,), `unary` (N, K), not weighted, `pairwise` (K, K), `entropies`.
+
+    Examples
+    --------
+    >>> from pybundle.oracles import forward_backward_batch
+    >>> result = forward_backward_batch([[0.0, 0.0]] * 3, [0, 2, 3], [[0.0, 0.0], [0.0, 0.0]])
+    >>> result.pairwise.round(12).tolist()
+    [[0.25, 0.25], [0.25, 0.25]]
+    """
+    unary, tables, offsets = _check_batch(unary, offsets, transition, start, end, marginals=True)
+    n, (N, K) = len(offsets) - 1, unary.shape
+    weights = np.ones(n) if weights is None else real_array(weights)
+    if weights.shape != (n,) or not np.isfinite(weights).all():
+        raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
+                             + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
+    marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty(n) if entropy else None
+    work = _work(offsets, tables)
+    sums = {first: np.zeros((1, K, K)) for first, _ in cut(work)}
+
+    def shard(first, last):
+        if tables.marginal_items(unary, offsets, first, last, weights, marginals, values, entropies,
+                                 sums[first]) >= 0:
+            _refuse_score(unary)
+
+    run_shards(shard, work, executor)
+    forbidden = np.flatnonzero(values == -np.inf)
+    if len(forbidden):
+        raise ParameterError(f"every labelling of item {forbidden[0]} is forbidden: each has a score of -inf; "
+                             f"allow at least one")
+    pairwise = np.zeros((K, K))
+    for part in sums.values():                    # in the order of the data
+        pairwise += part[0]
+    return BatchMarginals(values, marginals, pairwise, entropies)
+
+
+def _work(offsets, tables):
+    return np.diff(offsets) * tables.n_labels
+
+
+def _whole(unary):
+    return np.array([0, len(unary)], dtype=np.int64)
+
+
+def _check_batch(unary, offsets, transition, start, end, marginals=False):
+    unary, tables = _check_scores(unary, transition, start, end, marginals)
+    offsets = check_offsets(offsets, len(unary))
+    empty = np.flatnonzero(offsets[1:] == offsets[:-1])
+    if len(empty):
+        i = int(empty[0])
+        raise ParameterError(f"item {i} is empty (offsets[{i}] = offsets[{i + 1}] = {offsets[i]}); a chain must have "
+                             f"at least one position, leave the item out")
+    return unary, tables, offsets
+
+
+def _check_scores(unary, transition, start, end, marginals=False):
+    unary = _real("unary", unary)
+    if unary.ndim != 2 or unary.shape[1] == 0:
+        raise ParameterError(f"unary must have shape (positions, labels) with at least one label, got "
+                             f"{unary.shape}")
+    if len(unary) == 0:
+        raise ParameterError("unary must have at least one position, got an empty chain; leave it out")
+    K = unary.shape[1]
+    return unary, ChainTables(_matrix(transition, K), _boundary("start", start, K), _boundary("end", end, K),
+                              marginals)
+
+
+def _matrix(transition, K):
+    transition = _real("transition", transition)
+    if transition.shape != (K, K):
+        raise ParameterError(f"transition must have shape (K, K) = ({K}, {K}), as unary has {K} labels, got "
+                             f"{transition.shape}")
+    if not (transition < np.inf).all():
+        j, k = (int(index[0]) for index in np.nonzero(~(transition < np.inf)))
+        raise ParameterError(f"transition must be finite or -inf, got transition[{j}, {k}] = {transition[j, k]}")
+    return transition
+
+
+def _boundary(name, scores, K):
+    if scores is None:
+        return np.zeros(K)
+    scores = _real(name, scores)
+    if scores.shape != (K,):
+        raise ParameterError(f"{name} must have shape (K,) = ({K},), one score for each label, got {scores.shape}")
+    if not (scores < np.inf).all():
+        k = int(np.flatnonzero(~(scores < np.inf))[0])
+        raise ParameterError(f"{name} must be finite or -inf, got {name}[{k}] = {scores[k]}")
+    return scores
+
+
+def _real(name, value):
+    try:
+        return real_array(value)
+    except TypeError as problem:
+        raise InputTypeError(f"{name} must be an array of real numbers: {problem}") from problem
+
+
+def _refuse_score(unary):
+    t, k = (int(index[0]) for index in np.nonzero(~(unary < np.inf)))
+    raise ParameterError(f"unary must be finite or -inf, got unary[{t}, {k}] = {unary[t, k]}")

@@ -1,0 +1,108 @@
+"""Weights kept at or above 0: the bound, the point and the master agree with SciPy's bounded minimiser."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+import pybundle as pb
+
+METHODS = ("oca", "bmrm", "prox-bmrm")
+
+
+def logistic(n=80, d=12, seed=0, **kw):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 0.3
+    return pb.risks.Logistic(X, np.where(X @ rng.normal(size=d) > 0, 1, -1), **kw)
+
+
+def reference(risk, lam, nonneg):
+    def fun(w):
+        values, slopes = risk.evaluate(w)
+        return 0.5 * lam * w @ w + values.sum(), lam * w + slopes.sum(axis=0)
+    bounds = [(0.0 if flag else None, None) for flag in nonneg]
+    options = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10}
+    return scipy_minimize(fun, np.zeros(risk.dim), jac=True, bounds=bounds, options=options).fun
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_certificate_brackets_the_constrained_minimum(method, n_parts):
+    for seed, share in ((0, 0.3), (1, 1.0), (2, 0.6)):
+        risk = logistic(seed=seed)
+        nonneg = np.random.default_rng(seed).random(risk.dim) < share
+        best = reference(risk, 0.5, nonneg)
+        result = pb.minimize(risk, lam=0.5, method=method, n_parts=n_parts, tol=1e-5, nonneg=nonneg)
+        assert result.success and result.certified
+        assert (result.x[nonneg] >= 0.0).all()
+        assert result.lower_bound <= best * (1.0 + 1e-9) and best <= result.fun * (1.0 + 1e-9)
+        free = pb.minimize(risk, lam=0.5, method=method, n_parts=n_parts, tol=1e-5)
+        assert free.fun < best and (free.x[nonneg] < 0.0).any()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exact_line_search_and_hinge(method):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 5))
+    risk = pb.risks.MulticlassHinge(X, rng.integers(0, 3, 60))
+    nonneg = np.arange(15) % 2 == 0
+    result = pb.minimize(risk, lam=1.0, tol=1e-6, method=method, nonneg=nonneg)
+    other = pb.minimize(risk, lam=1.0, tol=1e-6, method="bmrm", n_parts=1, nonneg=nonneg)
+    assert result.success and (result.x[nonneg] >= 0.0).all()
+    assert abs(result.fun - other.fun) <= 2e-6 * other.fun
+    assert (result.history["lower_bound"] <= result.fun).all()
+
+
+def test_in_a_ball_sgd_and_infeasible_start():
+    risk, nonneg = logistic(), np.arange(12) < 6
+    ball = pb.minimize(risk, radius=0.5, method="cutting-plane", tol=1e-5, nonneg=nonneg)
+    assert ball.success and (ball.x[nonneg] >= 0).all() and np.linalg.norm(ball.x) <= 0.5 + 1e-9
+    grid = scipy_minimize(lambda w: risk.evaluate(w)[0].sum(), np.full(12, 0.1), method="SLSQP",
+                          jac=lambda w: risk.evaluate(w)[1].sum(axis=0),
+                          bounds=[(0.0 if flag else None, None) for flag in nonneg],
+                          constraints={"type": "ineq", "fun": lambda w: 0.25 - w @ w, "jac": lambda w: -2 * w},
+                          options={"maxiter": 500, "ftol": 1e-12}).fun
+    assert ball.lower_bound <= grid * (1 + 1e-7) and grid <= ball.fun * (1 + 1e-6)
+    sgd = pb.minimize(risk, lam=1.0, method="sgd", max_iter=3, random_state=0, nonneg=nonneg)
+    assert (sgd.x[nonneg] >= 0).all() and sgd.lower_bound <= reference(risk, 1.0, nonneg)
+    start = pb.minimize(risk, np.full(12, -1.0), lam=1.0, tol=1e-4, nonneg=nonneg)
+    assert start.success and (start.x[nonneg] >= 0).all()
+
+
+def test_warm_starts_between_constrained_and_free_runs():
+    risk, nonneg = logistic(), np.ones(12, bool)
+    free = pb.minimize(risk, lam=1.0, tol=1e-4)
+    bound = pb.minimize(risk, lam=1.0, tol=1e-4, nonneg=nonneg, warm_start=free)
+    again = pb.minimize(risk, lam=1.0, tol=1e-4, warm_start=bound)
+    assert free.success and bound.success and again.success
+    assert (bound.x >= 0).all() and (again.x < 0).any()
+    assert abs(again.fun - free.fun) <= 2e-4 * free.fun < bound.fun - free.fun
+    results = pb.path(risk, [10.0, 1.0, 0.1], tol=1e-4, nonneg=nonneg)
+    assert all(result.success and (result.x >= 0).all() for result in results)
+
+
+def test_constraints_are_stored_once_and_travel_with_the_bundle(tmp_path):
+    from pybundle.bundle import Bundle
+    from pybundle.core.plane import Planes
+
+    bundle = Bundle(4, 2)
+    bundle.append(Planes(np.ones(2), np.ones(2), np.arange(8.0).reshape(2, 4)))
+    bundle.append_signs([1, 3])
+    bundle.append_signs([3, 0])
+    assert sorted(bundle.parts.tolist()) == [-4, -2, -1, 0, 1]
+    rows = np.vstack([np.arange(8.0).reshape(2, 4), *(-np.eye(4)[-1 - p] for p in bundle.parts if p < 0)])
+    np.testing.assert_array_equal(bundle.H, rows @ rows.T)
+    phi, offset = bundle.combine(np.array([0.5, 0.5, 7.0, 8.0, 9.0]))
+    np.testing.assert_array_equal(phi, [2.0, 3.0, 4.0, 5.0])
+    assert offset == 1.0
+    bundle.save(tmp_path / "b.npz")
+    loaded = Bundle.load(tmp_path / "b.npz")
+    np.testing.assert_array_equal(loaded.parts, bundle.parts)
+    loaded.drop_signs()
+    assert loaded.parts.tolist() == [0, 1]
+
+
+def test_a_wrong_mask_is_refused():
+    with pytest.raises(pb.ParameterError, match=r"nonneg must be a bool array of shape \(12,\), got dtype int64"):
+        pb.minimize(logistic(), lam=1.0, nonneg=np.arange(12))
+    with pytest.raises(pb.ParameterError, match=r"nonneg must be a bool array of shape \(12,\)"):
+        pb.minimize(logistic(), lam=1.0, nonneg=np.ones(3, bool))

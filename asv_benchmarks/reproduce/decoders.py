@@ -136,6 +136,44 @@ def crfsuite_row(X, y, offsets, rows):
              f"{len(y) / seconds / 1e6:.2f}", f"{seconds / mine:.0f}")]
 
 
+def tree(repeats):
+    """The distance transform over sizes, and trees of eight landmarks on a 40 x 40 grid by it and by tables."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for n in (10**3, 10**4, 10**5, 10**6):
+        walk, noise = rng.standard_normal(n).cumsum(), rng.standard_normal(n)
+        candidates = {"line, random walk": lambda f=walk: oracles.distance_transform(f, 0.01, 0.1),
+                      "line, white noise": lambda f=noise: oracles.distance_transform(f, 0.01, 0.1),
+                      "line, white noise, a < 0": lambda f=noise: oracles.distance_transform(f, -0.1, 0.1)}
+        side = round(n**0.5)
+        scores = rng.standard_normal((side, side))
+        candidates["map, white noise"] = lambda f=scores: oracles.distance_transform(f, (0.05, 0.1))
+        if n == 10**3:
+            distance = np.arange(n)[:, None] - np.arange(n)
+            cost = 0.01 * distance**2 + 0.1 * distance
+            candidates["line, every pair (NumPy)"] = lambda f=noise, c=cost: (f - c).argmax(axis=1)
+        for name, seconds in least_times(candidates, repeats).items():
+            count = side * side if name.startswith("map") else n
+            rows.append((name, f"{count}", f"{1e3 * seconds:.3f}", f"{1e9 * seconds / count:.1f}"))
+    rows.sort(key=lambda row: row[0])
+    parents, n = [-1, 0, 0, 0, 0, 1, 2, 0], 50
+    maps = rng.standard_normal((8, n, 40, 40))
+    costs, anchors = np.tile([0.1, 0.0, 0.1, 0.0], (8, 1)), 4.0 * rng.standard_normal((8, 2))
+    tables = [None, *rng.standard_normal((7, 1600, 1600))]
+    flat = list(maps[:, :1].reshape(8, 1, -1))
+    times = least_times({
+        "deformation, batch": lambda: oracles.tree_max_sum_batch(maps, parents, deformations=costs, anchors=anchors),
+        "deformation, one call": lambda: oracles.tree_max_sum(maps[:, 0], parents, deformations=costs,
+                                                              anchors=anchors),
+        "general tables, one call": lambda: oracles.tree_max_sum_batch(flat, parents, tables)}, repeats)
+    times["deformation, batch"] /= n
+    trees = [(name, f"{1e3 * seconds:.3f}") for name, seconds in times.items()]
+    title = "## Trees and distance transforms\n\n"
+    title += "Checks and arrays of a call take some 50 microseconds of the smallest rows.\n\n"
+    lines = table(("distance transform", "positions", "ms", "ns a position"), rows)
+    return title + lines + "\n\n" + table(("eight landmarks, 40 x 40 positions each", "ms a tree"), trees)
+
+
 def cut(repeats):
     """Minimum cuts of grids and superpixel graphs: scipy's integer flow, and PyMaxflow where somebody installed it."""
     import scipy.sparse as sp
@@ -210,7 +248,7 @@ def cut(repeats):
         ("graph, unaries, coupling", "min_cut, ms", *(key for key in candidates if key != "min_cut")), rows)
 
 
-SECTIONS = {"chain": chain, "cut": cut}
+SECTIONS = {"chain": chain, "tree": tree, "cut": cut}
 
 
 def main():

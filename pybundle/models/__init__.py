@@ -3,6 +3,7 @@
 from ..core.graph import Graph, WeightedLabels
 from .base import BatchOracle, StructuredModel
 from .binary_labeling import BinaryLabeling
+from .chain import Chain
 from .dependency import Dependency
 from .landmarks import Landmarks
 from .multiclass import Multiclass
@@ -11,6 +12,7 @@ from .segmentation import Segmentation
 __all__ = [
     "BatchOracle",
     "BinaryLabeling",
+    "Chain",
     "Dependency",
     "Graph",
     "Landmarks",

@@ -1,0 +1,55 @@
+"""What the scripts for structured models share: methods, solves that always end, tables."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"                     # before NumPy loads BLAS
+
+import pybundle as pb
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+FIGURES = Path(__file__).resolve().parents[1] / "figures"
+"""For pictures that show data; not committed."""
+
+METHODS = {
+    "oca, P = 16": ("oca", 16),
+    "oca": ("oca", 1),
+    "BMRM": ("bmrm", 1),
+    "BMRM, P = 16": ("bmrm", 16),
+    "Prox-BMRM": ("prox-bmrm", 1),
+    "Prox-BMRM, P = 16": ("prox-bmrm", 16),
+}
+HEADER = ("lam", "method", "certified gap", "passes", "seconds", "oracle", "QP", "F", "lower bound")
+
+
+def data_file(*parts):
+    """A file below PYBUNDLE_DATA; ends the script with a sentence where it is not there."""
+    folder = os.environ.get("PYBUNDLE_DATA")
+    if not folder or not Path(folder, *parts).exists():
+        print(f"skipped: set PYBUNDLE_DATA to the folder that holds {'/'.join(parts)}")
+        sys.exit(0)
+    return Path(folder, *parts)
+
+
+def solve(risk, lam, method, n_parts, tol=1e-2, time_limit=60.0):
+    """`pb.minimize` without its warning at the time limit: the gap is in the table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        return pb.minimize(risk, lam=lam, method=method, n_parts=n_parts, tol=tol, time_limit=time_limit)
+
+
+def cells(lam, name, result):
+    """A row of HEADER; `lam` as the table prints it."""
+    seconds = result.seconds
+    gap = f"{result.gap:.1e}" + ("" if result.success else " (time limit)")
+    return (lam, name, gap + ("" if result.certified else " (not certified)"), f"{result.n_passes:.0f}",
+            f"{seconds['total']:.1f}", f"{seconds['oracle']:.1f}", f"{seconds['qp']:.1f}", f"{result.fun:.5g}",
+            f"{result.lower_bound:.5g}")
+
+
+def table(header, rows):
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |"
+                     for row in (header, ["---"] * len(header), *rows))

@@ -17,6 +17,7 @@ from ..features import Examples, Weights
 from ..oracles import viterbi
 from ..oracles._chain import ChainTables
 from ._chain import augment, count, losses
+from ._chain_slack import slack_items
 from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 2048
@@ -44,6 +45,8 @@ class Chain(StructuredModel):
         Divide the loss of an example by its length.
     start, end : bool
         Whether there are weights of the first and of the last label.
+    rescaling : {"margin", "slack"}
+        "slack" is exact for the Hamming loss, at O(T^2 K^2) for a chain of T tokens.
     indicators : bool
         Tokens are given as integer arrays (T, F) of feature numbers 0..d-1, -1 for none: the same as a CSR matrix
         of ones (a number that occurs twice counts twice).
@@ -67,7 +70,7 @@ class Chain(StructuredModel):
     """
 
     def __init__(self, n_labels, n_features, loss="hamming", normalised=False, start=True, end=True,
-                 indicators=False):
+                 indicators=False, rescaling="margin"):
         self.n_labels = check_integer("n_labels", n_labels, low=1)
         self.n_features = check_integer("n_features", n_features, low=1)
         if isinstance(loss, str):
@@ -77,6 +80,10 @@ class Chain(StructuredModel):
             self.costs = cost_matrix(loss, self.n_labels)
             if self.costs is None:
                 raise InputTypeError("loss must be 'hamming' or a matrix of costs, got None")
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        if rescaling == "slack" and not isinstance(loss, str):
+            raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
+                                 "rescaling='margin'")
         for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
             if not isinstance(value, (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {value!r}")
@@ -93,7 +100,10 @@ class Chain(StructuredModel):
 
     def joint_feature(self, x, y):
         tokens = self.tokens([x])
-        y = self.labels([y], tokens.sizes, "y").values
+        return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
+
+    def feature(self, x, y):
+        """Psi(x, y) of tokens and labels that are checked."""
         K, d, T = self.n_labels, self.n_features, len(y)
         rest = np.zeros(self.dim - K * d)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
@@ -102,7 +112,7 @@ class Chain(StructuredModel):
         if self.end:
             rest[K * K + K * self.start + y[-1]] += 1.0
         members = sp.csr_array((np.ones(T), (y, np.arange(T))), shape=(K, T))
-        block = members @ tokens.values
+        block = members @ x
         if sp.issparse(block):
             return sp.hstack([block.reshape(1, K * d), sp.csr_array(rest[None])], format="csr")
         return np.concatenate([block.ravel(), rest])
@@ -115,6 +125,8 @@ class Chain(StructuredModel):
         return self._best(w, self.tokens([x]).values)
 
     def loss_augmented_decode(self, w, x, y):
+        if self.rescaling == "slack":
+            return self.oracle([x], [y]).solve(0, w).labelling
         tokens = self.tokens([x])
         y = self.labels([y], tokens.sizes, "y").values
         return self._best(w, tokens.values, self.costs[y] / (len(y) if self.normalised else 1))
@@ -209,7 +221,9 @@ class ChainOracle(BatchOracle):
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end)
+        if model.rescaling == "slack":
+            self.norms *= self.sizes * self._factors        # the largest loss
+        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling)
         self.fingerprint = crc32(examples.norms, crc32(self._gold.values, crc32(self._gold.offsets, crc32(
             model.costs.tobytes() + repr(settings).encode()))))
 
@@ -227,16 +241,30 @@ class ChainOracle(BatchOracle):
     def solve_batch(self, rows, weights, loss=True):
         rows = np.asarray(rows, dtype=np.intp)
         labels, values, offsets = self._empty(rows)
+        if loss and self._model.rescaling == "slack":
+            return self._solve_slack(rows, weights, labels, values, offsets)
         for low, high, unary, truths in self._scores(rows, offsets, weights, loss):
             weights.tables.viterbi_items(unary, offsets[low:high + 1] - offsets[low], 0, high - low,
                                          labels[offsets[low]:offsets[high]], values[low:high])
             values[low:high] -= truths
         return Decodings(Ragged(labels, offsets), values, values)
 
+    def _solve_slack(self, rows, weights, labels, values, offsets):
+        gold = self._gold.take(rows).values
+        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
+            first, last = offsets[low], offsets[high]
+            slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
+                        weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
+        return Decodings(Ragged(labels, offsets), values, values)
+
     def add_planes(self, rows, labellings, scales, slope):
         rows = np.asarray(rows, dtype=np.intp)
         scales = np.ascontiguousarray(scales, dtype=np.float64)
         found, gold = self._found(rows, labellings), self._gold.take(rows)
+        costs = self._losses(rows, found, gold)
+        total = float(scales @ costs)
+        if self._model.rescaling == "slack":
+            scales = scales * costs
         W, transition, start, end = self._model.split(slope)
         count(found.values, gold.values, gold.offsets, scales, transition, start, end)
         wrong = np.flatnonzero(found.values != gold.values)
@@ -244,7 +272,7 @@ class ChainOracle(BatchOracle):
         coefs = np.repeat(scales, gold.sizes)[wrong]
         self._rows.add(np.concatenate([tokens, tokens]), np.concatenate([found.values[wrong], gold.values[wrong]]),
                        np.concatenate([coefs, -coefs]), W.ravel())
-        return float(scales @ self._losses(rows, found, gold))
+        return total
 
     def losses(self, rows, labellings):
         rows = np.asarray(rows, dtype=np.intp)
@@ -285,7 +313,7 @@ class ChainOracle(BatchOracle):
     def solve(self, i, w):
         """One example; over sparse features without a copy of w."""
         w = check_vector("w", w, self.dim)
-        if not self._examples.is_sparse:
+        if not self._examples.is_sparse or self._model.rescaling == "slack":
             return super().solve(i, w)
         W = self._model.split(w)[0]
         weights, offsets = self._weights(w, None), np.array([0, self.sizes[i]])
@@ -301,14 +329,12 @@ class ChainOracle(BatchOracle):
         """Plane of a labelling; a CSR row where features are sparse and many."""
         if not self._examples.is_sparse or self.dim < SPARSE_DIM:
             return super().plane(i, labelling)
-        found, gold = self._model.joint_feature, self._gold[i]
-        model, x = self._model, self._tokens[i]
-        if model.indicators:
-            model = Chain(model.n_labels, model.n_features, model.costs, model.normalised, model.start, model.end)
-            found = model.joint_feature
-        slope = sp.csr_array(found(x, labelling) - found(x, gold))
+        model, x, gold = self._model, self._tokens[i], self._gold[i]
+        labelling = self._found([i], [labelling]).values
+        cost = model.loss(gold, labelling)
+        slope = sp.csr_array(model.feature(x, labelling) - model.feature(x, gold))
         slope.eliminate_zeros()
-        return ExamplePlane(model.loss(gold, labelling), slope)
+        return ExamplePlane(cost, cost * slope if model.rescaling == "slack" else slope)
 
     def _empty(self, rows):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])

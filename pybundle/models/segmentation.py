@@ -170,7 +170,7 @@ class SegmentationOracle(BatchOracle):
         self._columns = model._columns(X)
         gold = _covers(model, Y, self._columns.sizes, "Y")
         self._gold = _gold(model, gold, self._columns.offsets)
-        self.sizes = self._columns.sizes * model.height
+        self.sizes = 16 * self._columns.sizes       # a shard is a few blocks of the products
         values = self._columns.values
         norms = np.concatenate([np.linalg.norm(values[k:k + BLOCK].astype(np.float64), axis=1)
                                 for k in range(0, len(values), BLOCK)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -10,10 +9,10 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
-from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_vector
-from ..features import Examples, Weights
+from ..features import Examples
 from ..oracles import viterbi
 from ..oracles._chain import ChainTables
 from ._chain import augment, count, losses
@@ -22,6 +21,8 @@ from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
+NARROW = 2
+"""A batch whose non-zeros are this many times fewer than the features reads W as it stands."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
 
@@ -195,14 +196,33 @@ class Chain(StructuredModel):
         return Ragged(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
 
 
-class ChainWeights(NamedTuple):
-    """w for the kernels: packed W, transition, start and end (K,), and the tables of the decoder."""
+class ChainWeights:
+    """w for the kernels: transition, start and end (K,), the tables of the decoder, and W, packed when first wanted.
 
-    packed: Weights
-    transition: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    tables: ChainTables
+    A batch that reads few of many sparse features does without packing; which one does depends on the batch alone.
+    """
+
+    def __init__(self, model, examples, rows, w):
+        self._W, self.transition, start, end = (np.ascontiguousarray(part) for part in model.split(w))
+        nothing = np.zeros(model.n_labels)
+        self.start, self.end = start if model.start else nothing, end if model.end else nothing
+        self.tables = ChainTables(self.transition, self.start, self.end)
+        self._examples, self._rows = examples, rows
+        self._packed = None if examples.is_sparse else rows.pack(self._W)
+
+    def unary(self, tokens, blocks):
+        """Scores (last - first, K) of the tokens first..last, for each such pair in `blocks`."""
+        X = self._examples
+        if X.is_sparse and len(tokens) * X.X.nnz * NARROW < X.n_examples * X.n_features:
+            for first, last in blocks:
+                yield _unary(X.X[tokens[first:last]], self._W)
+            return
+        if self._packed is None:       # two threads may both do it: they get the same
+            self._packed = self._rows.pack(self._W)
+        for first, last in blocks:
+            out = np.empty((last - first, len(self._W)))
+            self._rows.scores(self._packed, tokens[first:last], out)
+            yield out
 
 
 class ChainOracle(BatchOracle):
@@ -228,15 +248,7 @@ class ChainOracle(BatchOracle):
             model.costs.tobytes() + repr(settings).encode()))))
 
     def prepare(self, w):
-        return self._weights(w, self._rows.pack(w[:self._model.n_labels * self._model.n_features]))
-
-    def _weights(self, w, packed):
-        _, transition, start, end = self._model.split(w)
-        nothing = np.zeros(self._model.n_labels)
-        transition = np.ascontiguousarray(transition)
-        start = np.ascontiguousarray(start) if self._model.start else nothing
-        end = np.ascontiguousarray(end) if self._model.end else nothing
-        return ChainWeights(packed, transition, start, end, ChainTables(transition, start, end))
+        return ChainWeights(self._model, self._examples, self._rows, w)
 
     def solve_batch(self, rows, weights, loss=True):
         rows = np.asarray(rows, dtype=np.intp)
@@ -310,21 +322,6 @@ class ChainOracle(BatchOracle):
                 W += p.T @ x.astype(np.float64, copy=False)
         return values, entropies
 
-    def solve(self, i, w):
-        """One example; over sparse features without a copy of w."""
-        w = check_vector("w", w, self.dim)
-        if not self._examples.is_sparse or self._model.rescaling == "slack":
-            return super().solve(i, w)
-        W = self._model.split(w)[0]
-        weights, offsets = self._weights(w, None), np.array([0, self.sizes[i]])
-        unary = _unary(self._tokens[i], W)
-        truth, value = np.empty(1), np.empty(1)
-        labels = np.empty(self.sizes[i], dtype=np.int32)
-        self._augment(np.array([i]), unary, self._gold[i], offsets, weights, True, truth)
-        weights.tables.viterbi_items(unary, offsets, 0, 1, labels, value)
-        best = float(value[0] - truth[0])
-        return Decoded(labels, best, best)
-
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where features are sparse and many."""
         if not self._examples.is_sparse or self.dim < SPARSE_DIM:
@@ -343,16 +340,14 @@ class ChainOracle(BatchOracle):
     def _scores(self, rows, offsets, weights, loss):
         """Blocks of examples: first, last, scores of their tokens with the loss, scores of the truths."""
         tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
-        for low, high in _blocks(offsets):
+        blocks = list(_blocks(offsets))
+        ranges = [(offsets[low], offsets[high]) for low, high in blocks]
+        for (low, high), unary in zip(blocks, weights.unary(tokens, ranges), strict=True):
             first, last = offsets[low], offsets[high]
-            unary, truths = np.empty((last - first, self._model.n_labels)), np.empty(high - low)
-            self._rows.scores(weights.packed, tokens[first:last], unary)
-            self._augment(rows[low:high], unary, gold[first:last], offsets[low:high + 1] - first, weights, loss, truths)
+            truths = np.empty(high - low)
+            augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
+                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
             yield low, high, unary, truths
-
-    def _augment(self, rows, unary, gold, offsets, weights, loss, truths):
-        augment(unary, gold, offsets, self._model.costs, self._factors[rows], weights.transition, weights.start,
-                weights.end, loss, truths)
 
     def _found(self, rows, labellings):
         return self._model.labels(labellings, self.sizes[rows], "labellings")

@@ -277,9 +277,24 @@ def test_errors_of_batches():
             function(flat, [3, 2])
 
 
-def test_scores_too_far_apart_for_marginals():
+@pytest.mark.parametrize("single_root", [False, True])
+def test_marginals_of_scores_far_apart(single_root):
+    """Here all weights of trees underflow beside the best heads, and logarithms take over."""
     scores = np.zeros((3, 3))
     scores[0] = -800.0
-    assert max_arborescence(scores)[1] == -800.0
-    with pytest.raises(pb.NumericalError, match="spread too far"):
-        arborescence_marginals(scores)
+    marginals, log_partition = arborescence_marginals(scores, single_root)
+    assert log_partition == pytest.approx(-800.0 + np.log(2.0), rel=1e-15)
+    assert marginals == pytest.approx(np.array([[0.0, 0.5, 0.5], [0.0, 0.0, 0.5], [0.0, 0.5, 0.0]]), abs=1e-12)
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 4):
+        for t in range(100):
+            scores = 100.0 * rng.integers(-9, 9, (n + 1, n + 1)) + rng.standard_normal((n + 1, n + 1))
+            scores[0] -= 3000.0
+            if t % 4 == 0:
+                scores[rng.random(scores.shape) < 0.2] = -np.inf
+            if best_tree_score(scores, single_root) == -np.inf:
+                continue
+            marginals, log_partition = arborescence_marginals(scores, single_root)
+            expected, expected_partition = marginals_by_enumeration(scores, single_root)
+            assert log_partition == pytest.approx(expected_partition, rel=1e-14)
+            assert np.abs(marginals - expected).max() < 1e-11

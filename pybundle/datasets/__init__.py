@@ -1,10 +1,12 @@
 """Readers and small real data sets; nothing is downloaded and nothing is committed."""
 
+from .conllu import Sentence, read_conllu
 from .contrast_images import ContrastImages, contrast_images
 from .digit_sequences import DigitStrings, GluedDigits, Language, digit_strings, glued_digits, markov_language
 from .digits import Digits, load_digits
 from .landmark_images import LandmarkImages, landmark_images
 from .readers import Letters, SvmLight, read_conll, read_letters, read_svmlight
+from .treebank import Treebank, crossing_arcs, make_treebank
 
 __all__ = [
     "ContrastImages",
@@ -14,14 +16,19 @@ __all__ = [
     "LandmarkImages",
     "Language",
     "Letters",
+    "Sentence",
     "SvmLight",
+    "Treebank",
     "contrast_images",
+    "crossing_arcs",
     "digit_strings",
     "glued_digits",
     "landmark_images",
     "load_digits",
+    "make_treebank",
     "markov_language",
     "read_conll",
+    "read_conllu",
     "read_letters",
     "read_svmlight",
 ]

@@ -1,4 +1,4 @@
-/* Scores and sums of the hashed features of all arcs that leave one head. */
+/* Scores and sums of the hashed features of all arcs that leave one head; column m of a row is the arc to m. */
 #ifndef PYBUNDLE_DEPENDENCY_H
 #define PYBUNDLE_DEPENDENCY_H
 
@@ -33,6 +33,43 @@ static void pb_scatter_rows(int n, int n_templates, double *PB_RESTRICT slope, c
         const int32_t a = base[t], *wa = word[t], *pa = pair[t];
         for (int m = 0; m < n; m++)
             slope[a ^ wa[m] ^ pa[m]] += row[m];
+    }
+}
+
+/* Number of the lowest bit that is set, of bits != 0 */
+PB_INLINE int pb_lowest(uint64_t bits)
+{
+#if defined(__GNUC__)
+    return __builtin_ctzll(bits);
+#else
+    int k = 0;
+    for (; !(bits & 1); bits >>= 1)
+        k++;
+    return k;
+#endif
+}
+
+/* row[m] += sum over the bits k of set[m] of w[base ^ word[m] ^ pair[m] ^ kind[k]] */
+static void pb_gather_each(int n, const double *PB_RESTRICT w, int32_t base, const int32_t *word, const int32_t *pair,
+                           const uint64_t *set, const int32_t *kind, double *PB_RESTRICT row)
+{
+    for (int m = 0; m < n; m++) {
+        const int32_t key = base ^ word[m] ^ pair[m];
+        double total = 0.0;
+        for (uint64_t bits = set[m]; bits; bits &= bits - 1)
+            total += w[key ^ kind[pb_lowest(bits)]];
+        row[m] += total;
+    }
+}
+
+/* slope[the same] += row[m] */
+static void pb_scatter_each(int n, double *PB_RESTRICT slope, int32_t base, const int32_t *word, const int32_t *pair,
+                            const uint64_t *set, const int32_t *kind, const double *PB_RESTRICT row)
+{
+    for (int m = 0; m < n; m++) {
+        const int32_t key = base ^ word[m] ^ pair[m];
+        for (uint64_t bits = set[m]; bits; bits &= bits - 1)
+            slope[key ^ kind[pb_lowest(bits)]] += row[m];
     }
 }
 

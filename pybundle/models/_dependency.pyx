@@ -23,6 +23,11 @@ cdef extern from "_dependency.h" nogil:
                         const int32_t** pair, double* row)
     void pb_scatter_rows(int n, int n_templates, double* slope, const int32_t* base, const int32_t** word,
                          const int32_t** pair, const double* row)
+    void pb_gather_each(int n, const double* w, int32_t base, const int32_t* word, const int32_t* pair,
+                        const uint64_t* set, const int32_t* kind, double* row)
+    void pb_scatter_each(int n, double* slope, int32_t base, const int32_t* word, const int32_t* pair,
+                         const uint64_t* set, const int32_t* kind, const double* row)
+    int pb_lowest(uint64_t bits)
 
 cdef enum:
     MOST_TEMPLATES = 128
@@ -176,7 +181,7 @@ cdef class HashedArcs(Arcs):
     cdef void _visit(self, Py_ssize_t i, int h, const double* w, double* out, const double* scale, double* slope,
                      void* scratch) noexcept nogil:
         """Adds the scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times them to `slope`."""
-        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column, kind
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column
         cdef const int32_t* heads = &self.head_keys[self.starts[i] * self.T]
         cdef const int32_t* words = &self.word_keys[self.starts[i] * self.T]
         cdef uint64_t* between = <uint64_t*>scratch               # (n_columns, n) set of kinds between h and m
@@ -185,18 +190,17 @@ cdef class HashedArcs(Arcs):
         cdef int32_t[MOST_TEMPLATES] base
         cdef key_row[MOST_TEMPLATES] word
         cdef key_row[MOST_TEMPLATES] pair
-        cdef int32_t key
-        cdef uint64_t bits
-        cdef double total
-        cdef const uint8_t* kinds
+        cdef const uint64_t* seen
+        cdef key_row zeros
         for column in range(self.n_columns):
             self._between(i, h, n, &self.kinds[column, self.starts[i]], between + <Py_ssize_t>column * n)
         for m in range(n):
             none[m] = 0
+        zeros = none
         for t in range(self.T):
             base[t] = heads[t * n + h] ^ (self.root_keys[t] if h == 0 else 0)
             word[t] = words + t * n
-            pair[t] = none if h == 0 else &self.distance_keys[t, self.distance_keys.shape[1] // 2 - h]
+            pair[t] = zeros if h == 0 else &self.distance_keys[t, self.distance_keys.shape[1] // 2 - h]
             if self.set_column[t] >= 0:
                 self._set_keys(n, h, between + <Py_ssize_t>self.set_column[t] * n, &self.kind_keys[t, 0], pair[t], made)
                 pair[t] = made
@@ -206,21 +210,11 @@ cdef class HashedArcs(Arcs):
         else:
             pb_scatter_rows(n, self.n_plain, slope, base, word, pair, scale)
         for t in range(self.n_plain, self.T):
-            for m in range(1, n):
-                bits = between[<Py_ssize_t>self.each_column[t] * n + m]
-                key = base[t] ^ word[t][m] ^ pair[t][m]
-                total = 0.0
-                kind = 0
-                while bits:
-                    if bits & 1:
-                        if w != NULL:
-                            total += w[key ^ self.kind_keys[t, kind]]
-                        else:
-                            slope[key ^ self.kind_keys[t, kind]] += scale[m]
-                    bits >>= 1
-                    kind += 1
-                if w != NULL:
-                    out[m] += total
+            seen = between + <Py_ssize_t>self.each_column[t] * n
+            if w != NULL:
+                pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
+            else:
+                pb_scatter_each(n, slope, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], scale)
 
     cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
         """Sets of the kinds strictly between h and every m, as bits."""
@@ -240,7 +234,7 @@ cdef class HashedArcs(Arcs):
     cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
                         int32_t* out) noexcept nogil:
         """Keys of whole sets, joined to the keys of distance; neighbours share most of a set."""
-        cdef int m, kind
+        cdef int m
         cdef int32_t key = 0
         cdef uint64_t seen = 0, fresh
         out[h] = pair[h]
@@ -248,8 +242,7 @@ cdef class HashedArcs(Arcs):
         for m in range(h + 1, n):
             fresh = between[m] & ~seen
             if fresh:
-                kind = _lowest(fresh)
-                key ^= keys[kind]
+                key ^= keys[pb_lowest(fresh)]
                 seen = between[m]
             out[m] = key ^ pair[m]
         seen = 0
@@ -257,8 +250,7 @@ cdef class HashedArcs(Arcs):
         for m in range(h - 1, 0, -1):
             fresh = between[m] & ~seen
             if fresh:
-                kind = _lowest(fresh)
-                key ^= keys[kind]
+                key ^= keys[pb_lowest(fresh)]
                 seen = between[m]
             out[m] = key ^ pair[m]
 
@@ -283,14 +275,6 @@ cdef class HashedArcs(Arcs):
                             slope[key ^ self.kind_keys[t, kind]] += scale
             if self.each_column[t] < 0:
                 slope[key] += scale
-
-
-cdef inline int _lowest(uint64_t bits) noexcept nogil:
-    cdef int k = 0
-    while not bits & 1:
-        bits >>= 1
-        k += 1
-    return k
 
 
 def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
@@ -388,7 +372,7 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     cdef double* scratch
     for j in range(rows.shape[0]):
         longest = max(longest, <int>(arcs.starts[rows[j] + 1] - arcs.starts[rows[j]]))
-    S = <double*>malloc(sizeof(double) * longest * (3 * longest + 3) + arcs.scratch())
+    S = <double*>malloc(sizeof(double) * longest * (3 * longest + 4) + arcs.scratch())
     if S == NULL:
         raise MemoryError(f"no memory for a sentence of {longest} words")
     with nogil:

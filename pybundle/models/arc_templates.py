@@ -16,12 +16,9 @@ MOST_KINDS = 64
 OUTSIDE, ROOT = -2, -1
 """Attributes of what lies beyond the sentence, and of the root."""
 
-BASIC = (
-    "h.word h.pos distance", "h.word distance", "h.pos distance",
-    "m.word m.pos distance", "m.word distance", "m.pos distance",
-    "h.word h.pos m.word m.pos", "h.word m.word m.pos", "h.pos m.word m.pos", "h.word h.pos m.pos",
-    "h.word h.pos m.word", "h.word m.word", "h.pos m.pos",
-    "h.pos m.word m.pos distance", "h.word h.pos m.pos distance", "h.word m.word distance", "h.pos m.pos distance",
+PAIRS = (
+    "h.word distance", "m.word distance", "h.pos distance", "m.pos distance",
+    "h.word m.word", "h.word m.pos distance", "h.pos m.word distance", "h.pos m.pos distance",
 )
 CONTEXT = (
     "h.pos h+1.pos m-1.pos m.pos distance", "h-1.pos h.pos m-1.pos m.pos distance",
@@ -30,8 +27,8 @@ CONTEXT = (
     "h.pos m-1.pos m.pos distance", "h.pos m.pos m+1.pos distance",
 )
 BETWEEN = ("h.pos m.pos each.pos",)
-DEFAULT_TEMPLATES = BASIC + CONTEXT + BETWEEN
-"""Much those of McDonald, Crammer and Pereira 2005 (Online large-margin training of dependency parsers), Table 1."""
+DEFAULT_TEMPLATES = PAIRS + CONTEXT + BETWEEN
+"""A selection from McDonald, Crammer, Pereira 2005 (Online large-margin training of dependency parsers), Table 1."""
 
 _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 

@@ -172,7 +172,7 @@ class Dependency(StructuredModel):
         if len(wrong):
             row, column = map(int, wrong[0])
             i = int(np.searchsorted(X.offsets, row, side="right")) - 1
-            high = f"..{MOST_KINDS - 1}, as a template looks at all words between" if limits[column] < 99 else " or more"
+            high = f"..{MOST_KINDS - 1}, as a template looks at all between" if limits[column] < 99 else " or more"
             raise ParameterError(f"X[{i}][{row - X.offsets[i]}] must have the attribute {self.attributes[column]!r} "
                                  f"0{high}, got {values[row, column]}")
         starts = X.offsets + np.arange(len(X) + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import real_array
 from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
@@ -80,13 +80,11 @@ def arborescence_marginals(scores, single_root=False):
     ------
     ParameterError, InputTypeError
         As for `max_arborescence`.
-    NumericalError
-        Where a tree exists but the scores of a column differ by so much (more than 700) that all weights underflow.
 
     Notes
     -----
     Matrix-Tree theorem (Koo et al. 2007), O(n^3): the Laplacian is factorised without subtractions (Grassmann, Taksar,
-    Heyman 1985), so sharp distributions lose no digits.
+    Heyman 1985), so sharp distributions lose no digits; where weights underflow, the work is done in logarithms.
 
     Examples
     --------
@@ -115,7 +113,7 @@ def arborescence_marginals_batch(scores, lengths, single_root=False, executor=No
 
     Raises
     ------
-    ParameterError, InputTypeError, NumericalError
+    ParameterError, InputTypeError
         As for one sentence, naming it.
 
     Examples
@@ -190,9 +188,4 @@ def _refuse_failed(failed, scores, lengths, starts, single_root, where=None):
     i = min(failed)
     matrix = _matrix(scores, lengths, starts, i)
     where = f"sentence {i}: " if where is None else where
-    try:
-        max_arborescence(matrix, single_root)
-    except ParameterError:
-        raise why_no_tree(matrix, single_root, where) from None
-    raise NumericalError(f"{where}scores spread too far: the weights of all trees underflow beside the best heads of "
-                         f"the words; scale the scores down")
+    raise why_no_tree(matrix, single_root, where)

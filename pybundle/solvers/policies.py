@@ -210,9 +210,11 @@ class BestPoint(Centred):
 
     alpha starts at lam, halves after a step that kept more than half of the predicted decrease, doubles when the
     model was badly off. In between it falls by a fifth while the step promises less than 30 % of the certified gap:
-    without that rule alpha stays where many small steps are kept, and P = 1 needs four times the passes. The master is solved until its gap is a small part of the predicted decrease; where none is
-    left, the centre is the minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is
-    also solved without proximity, where the bound is tightest.
+    without that rule alpha stays where many small steps are kept, and P = 1 needs four times the passes.
+
+    The master is solved until its gap is a small part of the predicted decrease; where none is left, the centre is the
+    minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is also solved without
+    proximity, where the bound is tightest.
     """
 
     def begin(self, loop):

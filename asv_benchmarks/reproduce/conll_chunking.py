@@ -213,8 +213,8 @@ triples of tags, those that occur twice), and python-crfsuite on the same featur
 {rows}
 
 lam is the best of the next table. The training of the chain SVM: {epochs} epochs of SGD, then oca with one part,
-stopped at a certified relative gap of 1e-2 or after {twice:g} seconds; it ended at a gap of {gap} after {passes} passes,
-F = {fun}, lower bound {bound}. Seconds are wall clock and include the construction of the data.
+stopped at a certified relative gap of 1e-2 or after {twice:g} seconds; it ended at a gap of {gap} after {passes}
+passes, F = {fun}, lower bound {bound}. Seconds are wall clock and include the construction of the data.
 
 ## Error over lam
 

@@ -120,6 +120,18 @@ def test_the_oracle_is_valid(kind):
     assert report, str(report)
 
 
+def test_planes_of_single_examples_are_sparse_where_weights_are_many(monkeypatch):
+    model, X, Y, _ = random_model(np.random.default_rng(6), "codes")
+    oracle = model.oracle(X, Y)
+    labelling = model.decode(np.random.default_rng(6).standard_normal(model.dim), X[1])
+    dense = oracle.plane(1, labelling)
+    monkeypatch.setattr("pybundle.models.landmarks.SPARSE_DIM", 1)
+    sparse = oracle.plane(1, labelling)
+    assert sparse.offset == dense.offset and sparse.slope.shape == (1, model.dim)
+    assert np.array_equal(sparse.slope.toarray()[0], dense.slope)
+    assert pb.check_oracle(model, X, Y)
+
+
 def test_images_come_as_arrays_lists_ragged_and_sparse():
     rng = np.random.default_rng(4)
     model, X, Y, _ = random_model(rng, "features")
@@ -146,7 +158,9 @@ def test_training_finds_the_landmarks_of_new_images():
     result = pb.minimize(risk, lam=1.0, tol=1e-2)
     assert result.success and result.certified
     mean = train.Y.mean(axis=0)
-    guess = np.array([model.decode(result.x, x) for x in lbp_maps(test.X, 2, 6)])
+    maps = lbp_maps(test.X, 2, 6)
+    guess = model.decode_batch(result.x, maps)
+    assert np.array_equal(guess[7], model.decode(result.x, maps[7]))
     error = np.linalg.norm(guess - test.Y, axis=2).mean()
     assert error < 0.7 * np.linalg.norm(mean - test.Y, axis=2).mean()
     again = pb.risks.Structured(model, lbp_maps(train.X, 2, 6), train.Y, n_parts=4)

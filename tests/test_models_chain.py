@@ -77,6 +77,31 @@ def test_values_and_planes_equal_enumeration(storage, options):
         assert (found.uppers == found.values).all()
 
 
+@pytest.mark.parametrize("storage", ["float64", "csr"])
+@pytest.mark.parametrize("options", [{}, {"normalised": True}, {"start": False, "end": False}])
+def test_slack_rescaling_equals_enumeration(storage, options):
+    model = Chain(3, 5, rescaling="slack", **options)
+    X, Y = make_data(4, storage=storage)
+    oracle, rows = model.oracle(X, Y), np.arange(len(X))
+    rng = np.random.default_rng(2)
+    for scale in (0.0, 0.3, 3.0):
+        w = scale * rng.standard_normal(model.dim)
+        found = oracle.solve_batch(rows, oracle.prepare(w))
+        for i in rows:
+            losses = [model.loss(Y[i], z) for z in labellings(model, Y[i])]
+            values = [c * (1.0 + psi(model, X[i], Y[i], z) @ w) for c, z in zip(losses, labellings(model, Y[i]),
+                                                                              strict=True)]
+            assert found.values[i] == pytest.approx(max(values), rel=1e-12, abs=1e-12)
+            offset, slope = oracle.plane(i, found.labellings[i])
+            assert offset + slope @ w == pytest.approx(found.values[i], rel=1e-12, abs=1e-12)
+            np.testing.assert_array_equal(model.loss_augmented_decode(w, X[i], Y[i]), found.labellings[i])
+    assert pb.check_oracle(model, X, Y)
+    result = pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, tol=1e-4)
+    assert result.success
+    with pytest.raises(ParameterError, match="exact for loss='hamming' only"):
+        Chain(3, 5, loss=COSTS, rescaling="slack")
+
+
 @pytest.mark.parametrize("storage", ["float32", "csr", "indicators"])
 @pytest.mark.parametrize("options", [{}, {"start": False, "end": False}])
 def test_marginals_equal_enumeration(storage, options):

@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from pybundle.oracles import forward_backward_batch, k_best_viterbi, min_cut, min_cut_batch, viterbi, viterbi_batch
+from pybundle.oracles import (
+    distance_transform,
+    forward_backward_batch,
+    k_best_viterbi,
+    min_cut,
+    min_cut_batch,
+    tree_marginals,
+    tree_max_sum,
+    tree_max_sum_batch,
+    viterbi,
+    viterbi_batch,
+)
 
 
 class Chains:
@@ -55,7 +66,7 @@ class MinCut:
     def setup(self, side, coupling, unaries):
         self.problem = grid_cut(side, coupling, unaries == "smooth")
         unary, edges, weights = self.problem
-        n = 1 + 3 * (side == 16)
+        n = 51200 // side**2
         self.batch = (np.tile(unary, n), np.tile(edges, (n, 1)), np.tile(weights, n),
                       len(unary) * np.arange(n + 1), len(edges) * np.arange(n + 1))
 
@@ -69,3 +80,44 @@ class MinCut:
         """Distance of bound and value, relative to the size of the scores: rounding only."""
         _, value, upper = min_cut(*self.problem)
         return (upper - value) / np.abs(self.problem[0]).sum()
+
+
+class DistanceTransforms:
+    """White noise on a line and on a square map: linear in the number of positions."""
+
+    params = [10**3, 10**4, 10**5, 10**6]
+    param_names = ("n_positions",)
+
+    def setup(self, n_positions):
+        rng = np.random.default_rng(0)
+        self.line = rng.standard_normal(n_positions)
+        self.map = rng.standard_normal((round(n_positions**0.5),) * 2)
+
+    def time_line(self, n_positions):
+        distance_transform(self.line, 0.01, 0.1)
+
+    def time_map(self, n_positions):
+        distance_transform(self.map, (0.05, 0.1))
+
+
+class Trees:
+    """Eight landmarks on a 40 x 40 grid; a tree of the same shape with tables of 100 labels."""
+
+    def setup(self):
+        rng = np.random.default_rng(0)
+        self.parents = [-1, 0, 0, 0, 0, 1, 2, 0]
+        self.maps = rng.standard_normal((8, 20, 40, 40))
+        self.quadratic = {"deformations": np.tile([0.1, 0.0, 0.1, 0.0], (8, 1)), "anchors": rng.standard_normal((8, 2))}
+        self.unaries, self.tables = rng.standard_normal((8, 100)), [None, *rng.standard_normal((7, 100, 100))]
+
+    def time_deformation(self):
+        tree_max_sum(self.maps[:, 0], self.parents, **self.quadratic)
+
+    def time_deformation_batch_of_20(self):
+        tree_max_sum_batch(self.maps, self.parents, **self.quadratic)
+
+    def time_tables(self):
+        tree_max_sum(self.unaries, self.parents, self.tables)
+
+    def time_marginals(self):
+        tree_marginals(self.unaries, self.parents, self.tables)

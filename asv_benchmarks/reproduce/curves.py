@@ -1,16 +1,20 @@
-"""Error over lam: one solve for each lam, a table, a plot."""
+"""Error over lam: a path of solves, a table, a plot."""
 
-from common import METHODS, RESULTS, solve
+import warnings
+
+from common import RESULTS
+
+import pybundle as pb
 
 
 def held_out(risk, grid, errors, time_limit):
-    """lam: (result of oca with 16 parts, {name: error}), `errors` a mapping of names to functions of w."""
-    found = {}
-    for lam in grid:
-        result = solve(risk, lam, *METHODS["oca, P = 16"], time_limit=time_limit)
-        found[lam] = result, {name: error(result.x) for name, error in errors.items()}
-        print(f"lam {lam:g}", f"gap {result.gap:.1e}", f"{result.n_passes:.0f} passes",
-              *(f"{name} {100 * error:.2f} %" for name, error in found[lam][1].items()), sep=" | ", flush=True)
+    """lam: (result, {name: error}), `errors` a mapping of names to functions of w; planes go on from lam to lam."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        path = pb.path(risk, grid, method="oca", n_parts=16, tol=1e-2, time_limit=time_limit)
+    found = {result.lam: (result, {name: error(result.x) for name, error in errors.items()}) for result in path}
+    for row in rows(found):
+        print(*row, sep=" | ", flush=True)
     return found
 
 

@@ -63,7 +63,8 @@ Written by `asv_benchmarks/reproduce/usps.py` with pybundle {version}.
 
 ## Error over lam
 
-oca with 16 parts on {fit} training images; {held} others are the validation set.
+oca with 16 parts on {fit} training images, each lam from the planes of the one before; {held} others are the
+validation set.
 
 {curve}
 

@@ -127,6 +127,7 @@ class BinaryLabelingOracle(BatchOracle):
         self._costs = model.node_costs(self._truth.values, weights, offsets)
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
+        self._turns = 2.0 - 4.0 * self._truth.values          # what <w_U, f> gains by the other label
         a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
         self._is_cut = self._truth.values[a] != self._truth.values[b]
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
@@ -149,35 +150,34 @@ class BinaryLabelingOracle(BatchOracle):
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         scores = np.empty((len(at_nodes), 1))
         self._rows.scores(packed, at_nodes, scores)
-        truth = self._truth.values[at_nodes]
         # scores relative to the truth: its label has 0, the other one what changing the label brings
-        change = 2.0 * scores[:, 0] * (1 - 2 * truth)
+        change = scores[:, 0] * self._turns.take(at_nodes)
         if loss:
-            change += self._costs[at_nodes]
+            change += self._costs.take(at_nodes)
         unary = np.zeros((len(at_nodes), 2))
-        unary[np.arange(len(truth)), 1 - truth] = change
-        pairs = np.einsum("ep,p->e", self._edge_features[at_edges], w_pairs)
+        unary.reshape(-1)[np.arange(1, 2 * len(at_nodes), 2) - self._truth.values.take(at_nodes)] = change
+        pairs = np.einsum("ep,p->e", self._edge_features.take(at_edges, axis=0), w_pairs)
         ends = np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
         edge_ends = np.concatenate([[0], np.cumsum(self._edges.sizes[rows])])
-        labels, values, uppers = min_cut_batch(unary, self._edges.values[at_edges], pairs, ends, edge_ends)
-        paid = sums(np.where(self._is_cut[at_edges], pairs, 0.0), edge_ends)
+        labels, values, uppers = min_cut_batch(unary, self._edges.values.take(at_edges, axis=0), pairs, ends, edge_ends)
+        paid = sums(pairs * self._is_cut.take(at_edges), edge_ends)
         rounding = 2.0**-52 * (np.diff(edge_ends) + 4.0) * (paid + np.abs(uppers))
         return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
 
     def add_planes(self, rows, labellings, scales, slope):
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         labels = self._joined(rows, labellings)
-        truth = self._truth.values[at_nodes]
+        truth = self._truth.values.take(at_nodes)
         changed = labels.astype(np.int64) - truth
         d = self.model.n_features
         self._rows.add(at_nodes, np.zeros(len(at_nodes), np.int64),
                        2.0 * changed * np.repeat(scales, self.nodes.sizes[rows]), slope[:d])
         starts = np.cumsum(self.nodes.sizes[rows]) - self.nodes.sizes[rows]
-        a, b = self._edges.values[at_edges].T + np.repeat(starts, self._edges.sizes[rows])
-        cut = (labels[a] != labels[b]).astype(np.int64) - self._is_cut[at_edges]
+        a, b = self._edges.values.take(at_edges, axis=0).T + np.repeat(starts, self._edges.sizes[rows])
+        cut = (labels.take(a) != labels.take(b)).astype(np.int64) - self._is_cut.take(at_edges)
         moved = np.flatnonzero(cut)
         coefs = (cut * np.repeat(scales, self._edges.sizes[rows]))[moved]
-        slope[d:] -= np.einsum("e,ep->p", coefs, self._edge_features[at_edges[moved]])
+        slope[d:] -= np.einsum("e,ep->p", coefs, self._edge_features.take(at_edges[moved], axis=0))
         return float(scales @ self.losses(rows, labellings))
 
     def losses(self, rows, labellings):

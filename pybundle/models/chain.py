@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -10,17 +9,20 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
-from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_vector
-from ..features import Examples, Weights
+from ..features import Examples
 from ..oracles import viterbi
 from ..oracles._chain import ChainTables
 from ._chain import augment, count, losses
+from ._chain_slack import slack_items
 from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
+NARROW = 2
+"""A batch whose non-zeros are this many times fewer than the features reads W as it stands."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
 
@@ -44,6 +46,8 @@ class Chain(StructuredModel):
         Divide the loss of an example by its length.
     start, end : bool
         Whether there are weights of the first and of the last label.
+    rescaling : {"margin", "slack"}
+        "slack" is exact for the Hamming loss, at O(T^2 K^2) for a chain of T tokens.
     indicators : bool
         Tokens are given as integer arrays (T, F) of feature numbers 0..d-1, -1 for none: the same as a CSR matrix
         of ones (a number that occurs twice counts twice).
@@ -67,7 +71,7 @@ class Chain(StructuredModel):
     """
 
     def __init__(self, n_labels, n_features, loss="hamming", normalised=False, start=True, end=True,
-                 indicators=False):
+                 indicators=False, rescaling="margin"):
         self.n_labels = check_integer("n_labels", n_labels, low=1)
         self.n_features = check_integer("n_features", n_features, low=1)
         if isinstance(loss, str):
@@ -77,6 +81,10 @@ class Chain(StructuredModel):
             self.costs = cost_matrix(loss, self.n_labels)
             if self.costs is None:
                 raise InputTypeError("loss must be 'hamming' or a matrix of costs, got None")
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        if rescaling == "slack" and not isinstance(loss, str):
+            raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
+                                 "rescaling='margin'")
         for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
             if not isinstance(value, (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {value!r}")
@@ -93,7 +101,10 @@ class Chain(StructuredModel):
 
     def joint_feature(self, x, y):
         tokens = self.tokens([x])
-        y = self.labels([y], tokens.sizes, "y").values
+        return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
+
+    def feature(self, x, y):
+        """Psi(x, y) of tokens and labels that are checked."""
         K, d, T = self.n_labels, self.n_features, len(y)
         rest = np.zeros(self.dim - K * d)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
@@ -102,7 +113,7 @@ class Chain(StructuredModel):
         if self.end:
             rest[K * K + K * self.start + y[-1]] += 1.0
         members = sp.csr_array((np.ones(T), (y, np.arange(T))), shape=(K, T))
-        block = members @ tokens.values
+        block = members @ x
         if sp.issparse(block):
             return sp.hstack([block.reshape(1, K * d), sp.csr_array(rest[None])], format="csr")
         return np.concatenate([block.ravel(), rest])
@@ -115,6 +126,8 @@ class Chain(StructuredModel):
         return self._best(w, self.tokens([x]).values)
 
     def loss_augmented_decode(self, w, x, y):
+        if self.rescaling == "slack":
+            return self.oracle([x], [y]).solve(0, w).labelling
         tokens = self.tokens([x])
         y = self.labels([y], tokens.sizes, "y").values
         return self._best(w, tokens.values, self.costs[y] / (len(y) if self.normalised else 1))
@@ -183,14 +196,33 @@ class Chain(StructuredModel):
         return Ragged(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
 
 
-class ChainWeights(NamedTuple):
-    """w for the kernels: packed W, transition, start and end (K,), and the tables of the decoder."""
+class ChainWeights:
+    """w for the kernels: transition, start and end (K,), the tables of the decoder, and W, packed when first wanted.
 
-    packed: Weights
-    transition: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    tables: ChainTables
+    A batch that reads few of many sparse features does without packing; which one does depends on the batch alone.
+    """
+
+    def __init__(self, model, examples, rows, w):
+        self._W, self.transition, start, end = (np.ascontiguousarray(part) for part in model.split(w))
+        nothing = np.zeros(model.n_labels)
+        self.start, self.end = start if model.start else nothing, end if model.end else nothing
+        self.tables = ChainTables(self.transition, self.start, self.end)
+        self._examples, self._rows = examples, rows
+        self._packed = None if examples.is_sparse else rows.pack(self._W)
+
+    def unary(self, tokens, blocks):
+        """Scores (last - first, K) of the tokens first..last, for each such pair in `blocks`."""
+        X = self._examples
+        if X.is_sparse and len(tokens) * X.X.nnz * NARROW < X.n_examples * X.n_features:
+            for first, last in blocks:
+                yield _unary(X.X[tokens[first:last]], self._W)
+            return
+        if self._packed is None:       # two threads may both do it: they get the same
+            self._packed = self._rows.pack(self._W)
+        for first, last in blocks:
+            out = np.empty((last - first, len(self._W)))
+            self._rows.scores(self._packed, tokens[first:last], out)
+            yield out
 
 
 class ChainOracle(BatchOracle):
@@ -209,34 +241,42 @@ class ChainOracle(BatchOracle):
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end)
+        if model.rescaling == "slack":
+            self.norms *= self.sizes * self._factors        # the largest loss
+        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling)
         self.fingerprint = crc32(examples.norms, crc32(self._gold.values, crc32(self._gold.offsets, crc32(
             model.costs.tobytes() + repr(settings).encode()))))
 
     def prepare(self, w):
-        return self._weights(w, self._rows.pack(w[:self._model.n_labels * self._model.n_features]))
-
-    def _weights(self, w, packed):
-        _, transition, start, end = self._model.split(w)
-        nothing = np.zeros(self._model.n_labels)
-        transition = np.ascontiguousarray(transition)
-        start = np.ascontiguousarray(start) if self._model.start else nothing
-        end = np.ascontiguousarray(end) if self._model.end else nothing
-        return ChainWeights(packed, transition, start, end, ChainTables(transition, start, end))
+        return ChainWeights(self._model, self._examples, self._rows, w)
 
     def solve_batch(self, rows, weights, loss=True):
         rows = np.asarray(rows, dtype=np.intp)
         labels, values, offsets = self._empty(rows)
+        if loss and self._model.rescaling == "slack":
+            return self._solve_slack(rows, weights, labels, values, offsets)
         for low, high, unary, truths in self._scores(rows, offsets, weights, loss):
             weights.tables.viterbi_items(unary, offsets[low:high + 1] - offsets[low], 0, high - low,
                                          labels[offsets[low]:offsets[high]], values[low:high])
             values[low:high] -= truths
         return Decodings(Ragged(labels, offsets), values, values)
 
+    def _solve_slack(self, rows, weights, labels, values, offsets):
+        gold = self._gold.take(rows).values
+        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
+            first, last = offsets[low], offsets[high]
+            slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
+                        weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
+        return Decodings(Ragged(labels, offsets), values, values)
+
     def add_planes(self, rows, labellings, scales, slope):
         rows = np.asarray(rows, dtype=np.intp)
         scales = np.ascontiguousarray(scales, dtype=np.float64)
         found, gold = self._found(rows, labellings), self._gold.take(rows)
+        costs = self._losses(rows, found, gold)
+        total = float(scales @ costs)
+        if self._model.rescaling == "slack":
+            scales = scales * costs
         W, transition, start, end = self._model.split(slope)
         count(found.values, gold.values, gold.offsets, scales, transition, start, end)
         wrong = np.flatnonzero(found.values != gold.values)
@@ -244,7 +284,7 @@ class ChainOracle(BatchOracle):
         coefs = np.repeat(scales, gold.sizes)[wrong]
         self._rows.add(np.concatenate([tokens, tokens]), np.concatenate([found.values[wrong], gold.values[wrong]]),
                        np.concatenate([coefs, -coefs]), W.ravel())
-        return float(scales @ self._losses(rows, found, gold))
+        return total
 
     def losses(self, rows, labellings):
         rows = np.asarray(rows, dtype=np.intp)
@@ -282,33 +322,16 @@ class ChainOracle(BatchOracle):
                 W += p.T @ x.astype(np.float64, copy=False)
         return values, entropies
 
-    def solve(self, i, w):
-        """One example; over sparse features without a copy of w."""
-        w = check_vector("w", w, self.dim)
-        if not self._examples.is_sparse:
-            return super().solve(i, w)
-        W = self._model.split(w)[0]
-        weights, offsets = self._weights(w, None), np.array([0, self.sizes[i]])
-        unary = _unary(self._tokens[i], W)
-        truth, value = np.empty(1), np.empty(1)
-        labels = np.empty(self.sizes[i], dtype=np.int32)
-        self._augment(np.array([i]), unary, self._gold[i], offsets, weights, True, truth)
-        weights.tables.viterbi_items(unary, offsets, 0, 1, labels, value)
-        best = float(value[0] - truth[0])
-        return Decoded(labels, best, best)
-
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where features are sparse and many."""
         if not self._examples.is_sparse or self.dim < SPARSE_DIM:
             return super().plane(i, labelling)
-        found, gold = self._model.joint_feature, self._gold[i]
-        model, x = self._model, self._tokens[i]
-        if model.indicators:
-            model = Chain(model.n_labels, model.n_features, model.costs, model.normalised, model.start, model.end)
-            found = model.joint_feature
-        slope = sp.csr_array(found(x, labelling) - found(x, gold))
+        model, x, gold = self._model, self._tokens[i], self._gold[i]
+        labelling = self._found([i], [labelling]).values
+        cost = model.loss(gold, labelling)
+        slope = sp.csr_array(model.feature(x, labelling) - model.feature(x, gold))
         slope.eliminate_zeros()
-        return ExamplePlane(model.loss(gold, labelling), slope)
+        return ExamplePlane(cost, cost * slope if model.rescaling == "slack" else slope)
 
     def _empty(self, rows):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
@@ -317,16 +340,14 @@ class ChainOracle(BatchOracle):
     def _scores(self, rows, offsets, weights, loss):
         """Blocks of examples: first, last, scores of their tokens with the loss, scores of the truths."""
         tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
-        for low, high in _blocks(offsets):
+        blocks = list(_blocks(offsets))
+        ranges = [(offsets[low], offsets[high]) for low, high in blocks]
+        for (low, high), unary in zip(blocks, weights.unary(tokens, ranges), strict=True):
             first, last = offsets[low], offsets[high]
-            unary, truths = np.empty((last - first, self._model.n_labels)), np.empty(high - low)
-            self._rows.scores(weights.packed, tokens[first:last], unary)
-            self._augment(rows[low:high], unary, gold[first:last], offsets[low:high + 1] - first, weights, loss, truths)
+            truths = np.empty(high - low)
+            augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
+                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
             yield low, high, unary, truths
-
-    def _augment(self, rows, unary, gold, offsets, weights, loss, truths):
-        augment(unary, gold, offsets, self._model.costs, self._factors[rows], weights.transition, weights.start,
-                weights.end, loss, truths)
 
     def _found(self, rows, labellings):
         return self._model.labels(labellings, self.sizes[rows], "labellings")

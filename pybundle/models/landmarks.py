@@ -12,14 +12,18 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.protocols import Decodings
+from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_number, real_array
 from ..oracles._grid_marginals import grid_marginals
 from ..oracles._tree import GridTree
 from ..oracles.tree import check_parents
 from .base import BatchOracle, StructuredModel
+
+SPARSE_DIM = 16384
+"""Planes of single examples are CSR rows from this dimension on."""
 
 
 class Landmarks(StructuredModel):
@@ -139,18 +143,22 @@ class Landmarks(StructuredModel):
         return float(self.deviation(_round(points), _round(guess), self.weights_of_loss(points))[0])
 
     def decode(self, w, x):
-        return self._decode(w, x, None)
+        return self.decode_batch(w, _one(x))[0]
 
     def loss_augmented_decode(self, w, x, y):
-        return self._decode(w, x, y)
+        return self._decode(w, _one(x), [y], True)[0]
 
     def oracle(self, X, Y):
         return LandmarksOracle(self, X, Y)
 
-    def _decode(self, w, x, y):
-        anywhere = self.boxes[:, :2] if y is None else y
-        oracle = LandmarksOracle(self, _one(x), [anywhere], known=y is not None)
-        return oracle.solve_batch(np.zeros(1, dtype=np.intp), oracle.prepare(w), loss=y is not None).labellings[0]
+    def decode_batch(self, w, X):
+        """Best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
+        n = len(X)
+        return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
+
+    def _decode(self, w, X, Y, loss):
+        oracle = LandmarksOracle(self, X, Y, known=loss)
+        return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
 
     def weights_of_loss(self, points):
         """unit / (L size(y)) of every example, from true positions (n, L, 2)."""
@@ -286,6 +294,14 @@ class LandmarksOracle(BatchOracle):
         self._bound.add(rows, gold, -coefs, appearance)
         slope[model.n_appearance:] += scales @ (model.deformation(positions) - model.deformation(gold))
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
+
+    def plane(self, i, labelling):
+        """Plane of a labelling; a CSR row where weights are many, since a labelling touches few of them."""
+        offset, slope = super().plane(i, labelling)
+        if self.dim < SPARSE_DIM:
+            return ExamplePlane(offset, slope)
+        index = np.flatnonzero(slope)
+        return ExamplePlane(offset, sp.csr_array((slope[index], index, [0, len(index)]), shape=(1, self.dim)))
 
     def marginals_batch(self, rows, weights, scales, slope):
         model, n, gold = self.model, len(rows), self._gold[rows]

@@ -13,11 +13,11 @@ from zlib import crc32
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_vector
-from ..oracles.segmentation import check_widths, gather, label_runs, starts_of
+from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
 from ._segmentation import Gold, Templates, add_windows, losses, solve_items, unfold
 from .base import BatchOracle, StructuredModel, check_lengths
 
@@ -214,14 +214,20 @@ def _solve(model, weights, columns, rows, gold=None, loss=False):
         items, low, high = rows[first:last], offsets[first], offsets[last]
         W, S = windows[:high - low], scores[:high - low]
         unfold(columns.values, columns.offsets[items], columns.offsets[items + 1], W)
-        for a, b, templates in weights:
-            np.matmul(W[:, :len(templates)], templates, out=S[:, a:b])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a, b, templates in weights:
+                np.matmul(W[:, :len(templates)], templates, out=S[:, a:b])
         solve_items(model._templates, S, offsets[first:last + 1] - low, gold, items, loss, labels[low:high],
                     counts[first:last], values[first:last])
-    if len(counts) and counts.min() < 0:
-        j = int(counts.argmin())
-        raise ParameterError(f"X[{rows[j]}] has {sizes[j]} columns, which no segments of the widths "
-                             f"{np.unique(model.widths).tolist()} cover exactly")
+    failed = np.flatnonzero((counts < 0) | ~np.isfinite(values))
+    if len(failed):
+        j, known = int(failed[0]), np.unique(model.widths)
+        try:
+            segment(np.zeros((len(known), sizes[j])), known)
+        except ParameterError as problem:
+            raise ParameterError(f"X[{rows[j]}] has {sizes[j]} columns, which no segments of the widths "
+                                 f"{known.tolist()} cover exactly") from problem
+        raise NumericalError(f"the scores of X[{rows[j]}] overflow; scale X or w down")
     return gather(labels, counts, offsets, model.widths)[0], values
 
 

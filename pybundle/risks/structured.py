@@ -59,7 +59,7 @@ class Structured:
     -----
     A pass decodes every example once. The value uses the oracle's proven upper bounds, the plane its labellings; so
     both sides of a certificate hold also where a decoder is inexact. `values` bounds the rounding of scores as
-    `(dim + size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow.
+    `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow.
 
     Examples
     --------
@@ -112,7 +112,8 @@ class Structured:
         if self._oracle.norms is None:
             return np.zeros(self.n_parts)
         weighted = self._oracle.norms * self.sample_weight
-        terms = [self._oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
+        # every piece of an example is added once for the labelling and once for the truth
+        terms = [2 * self._oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
         return UNIT * np.array(terms) * np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
@@ -171,7 +172,8 @@ class Structured:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
             error = 0.0
             if oracle.norms is not None:
-                error = float(c @ ((self.dim + oracle.sizes[rows] + 8.0) * UNIT * (oracle.norms[rows] * norm + found)))
+                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
+                error = float(c @ (terms * UNIT * (oracle.norms[rows] * norm + found)))
             return float(c @ found), error
 
         for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):

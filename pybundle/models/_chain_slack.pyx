@@ -1,0 +1,88 @@
+"""Slack rescaling of the Hamming loss on chains: Viterbi kept apart for every number of wrong labels.
+
+    max_e  c e (1 + best_e),     best_e = max { <w, psi(y)> : y has e wrong labels },     c = 1 or 1 / T
+
+With f_t(e, k) the best score of t tokens that end in label k with e errors, `f_t(e, k) = theta_t(k) + max_j
+f_{t-1}(e - [k != y_t], j) + T_jk`: O(T^2 K^2) time and O(T^2 K) memory for a chain of T tokens.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+
+
+def slack_items(const double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] offsets,
+                const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
+                const double[::1] end, const double[::1] truths, int32_t[::1] labels, double[::1] values):
+    """Labels and values of the chains with scores `unary`, without loss; `truths` are the scores of `gold`."""
+    cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
+    cdef double* f
+    cdef int32_t* back
+    if n == 0:
+        return
+    for i in range(n):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    f = <double*>malloc(2 * (longest + 1) * K * sizeof(double))
+    back = <int32_t*>malloc(longest * (longest + 1) * K * sizeof(int32_t))
+    try:
+        if f == NULL or back == NULL:
+            raise MemoryError(f"slack rescaling of {longest} tokens with {K} labels needs "
+                              f"{longest * (longest + 1) * K * 4} bytes")
+        with nogil:
+            for i in range(n):
+                values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &gold[offsets[i]],
+                                       factors[i], &transition[0, 0], &start[0], &end[0], truths[i], f,
+                                       f + (longest + 1) * K, back, &labels[offsets[i]])
+    finally:
+        free(f)
+        free(back)
+
+
+cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const int32_t* gold, double factor,
+                       const double* transition, const double* start, const double* end, double truth,
+                       double* f, double* g, int32_t* back, int32_t* labels) noexcept nogil:
+    cdef Py_ssize_t t, e, j, k, best_k = 0, best_e = 0, rows = T + 1
+    cdef double score, best, value = -INFINITY
+    cdef double* swap
+    for e in range(2):
+        for k in range(K):
+            f[e * K + k] = start[k] + unary[k] if e == (k != gold[0]) else -INFINITY
+    for t in range(1, T):
+        for e in range(t + 2):
+            for k in range(K):
+                g[e * K + k] = -INFINITY
+        for e in range(t + 1):
+            for k in range(K):
+                best = -INFINITY
+                for j in range(K):
+                    score = f[e * K + j] + transition[j * K + k]
+                    if score > best:
+                        best = score
+                        best_k = j
+                if best > -INFINITY:
+                    j = e + (k != gold[t])
+                    g[j * K + k] = best + unary[t * K + k]
+                    back[(t * rows + j) * K + k] = <int32_t>best_k
+        swap = f
+        f = g
+        g = swap
+    for e in range(T + 1):
+        best = -INFINITY
+        for k in range(K):
+            if f[e * K + k] + end[k] > best:
+                best = f[e * K + k] + end[k]
+                j = k
+        if best == -INFINITY:
+            continue
+        score = factor * e * (1.0 + (best - truth))
+        if score > value:
+            value = score
+            best_e = e
+            best_k = j
+    for t in range(T - 1, -1, -1):
+        labels[t] = <int32_t>best_k
+        if t > 0:
+            j = back[(t * rows + best_e) * K + best_k]
+            best_e -= best_k != gold[t]
+            best_k = j
+    return value

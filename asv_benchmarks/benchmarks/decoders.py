@@ -126,7 +126,7 @@ class Trees:
         tree_marginals(self.unaries, self.parents, self.tables)
 
 
-class Trees:
+class Arborescences:
     """A hundred sentences of one length; Gaussian scores close more cycles than a trained parser's."""
 
     params = ([20, 50, 100], [False, True])

@@ -26,12 +26,17 @@ def segmentation():
     return pb.models.Segmentation(3, widths), [rng.normal(size=(widths[y].sum(), 3)) for y in Y], Y
 
 
+def dependency():
+    treebank = pb.datasets.make_treebank(12, share_crossing=0.1, mean_length=5)
+    return pb.models.Dependency.hashed(8, treebank.attributes, ["h.pos m.pos direction"]), treebank.X, treebank.Y
+
+
 def binary_labeling():
     images = pb.datasets.contrast_images(8, shape=(6, 6))
     return pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1]), images.X, images.y
 
 
-STRUCTURES = [multiclass, chain, segmentation, binary_labeling]
+STRUCTURES = [multiclass, chain, segmentation, dependency, binary_labeling]
 
 
 @pytest.mark.parametrize("make", STRUCTURES)

@@ -34,11 +34,11 @@ def data_file(*parts):
     return Path(folder, *parts)
 
 
-def solve(risk, lam, method, n_parts, tol=1e-2, time_limit=60.0):
+def solve(risk, lam, method, n_parts, tol=1e-2, time_limit=60.0, **options):
     """`pb.minimize` without its warning at the time limit: the gap is in the table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        return pb.minimize(risk, lam=lam, method=method, n_parts=n_parts, tol=tol, time_limit=time_limit)
+        return pb.minimize(risk, lam=lam, method=method, n_parts=n_parts, tol=tol, time_limit=time_limit, **options)
 
 
 def cells(lam, name, result):

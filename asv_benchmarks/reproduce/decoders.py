@@ -248,7 +248,58 @@ def cut(repeats):
         ("graph, unaries, coupling", "min_cut, ms", *(key for key in candidates if key != "min_cut")), rows)
 
 
-SECTIONS = {"chain": chain, "tree": tree, "cut": cut}
+def arborescence(repeats):
+    """Best trees of dense random scores: ufal.chu_liu_edmonds, and networkx on a few."""
+    try:
+        from ufal.chu_liu_edmonds import chu_liu_edmonds
+    except ImportError as problem:
+        raise Skipped("ufal.chu-liu-edmonds is not installed") from problem
+    try:
+        import networkx
+    except ImportError:
+        print("networkx is not installed: its column is left out")
+        networkx = None
+
+    def by_networkx(scores):
+        graph = networkx.DiGraph()
+        graph.add_weighted_edges_from((h, m, scores[h, m]) for h in range(len(scores))
+                                      for m in range(1, len(scores)) if h != m)
+        return networkx.maximum_spanning_arborescence(graph).size("weight")
+
+    rng, rows = np.random.default_rng(0), []
+    for kind, draw in (("normal", rng.standard_normal), ("uniform", rng.random)):
+        for n in (20, 50, 100):
+            matrices = draw((200, n + 1, n + 1))
+            turned = [np.ascontiguousarray(scores.T) for scores in matrices]      # ufal wants scores[word, head]
+            flat, lengths = matrices.ravel(), np.full(len(matrices), n)
+            words = np.arange(1, n + 1)
+            for scores, other in zip(matrices, turned, strict=True):
+                heads = np.array(chu_liu_edmonds(other)[0])
+                if not np.isclose(oracles.max_arborescence(scores)[1], scores[heads[1:], words].sum(), rtol=1e-12):
+                    raise AssertionError("ufal.chu_liu_edmonds and max_arborescence disagree")
+            times = least_times({
+                "call": lambda S=matrices: [oracles.max_arborescence(scores) for scores in S],
+                "batch": lambda s=flat, k=lengths: oracles.max_arborescence_batch(s, k),
+                "one root, call": lambda S=matrices: [oracles.max_arborescence(scores, True) for scores in S],
+                "one root, batch": lambda s=flat, k=lengths: oracles.max_arborescence_batch(s, k, True),
+                "marginals": lambda s=flat, k=lengths: oracles.arborescence_marginals_batch(s, k),
+                "ufal": lambda S=turned: [chu_liu_edmonds(scores) for scores in S],
+            }, repeats)
+            times = {name: seconds / len(matrices) for name, seconds in times.items()}
+            if networkx:
+                times["networkx"] = least_times({"": lambda S=matrices: [by_networkx(scores) for scores in S[:3]]},
+                                                2)[""] / 3
+                found = [oracles.max_arborescence(scores)[1] for scores in matrices[:3]]
+                if not np.allclose(found, [by_networkx(scores) for scores in matrices[:3]], rtol=1e-12):
+                    raise AssertionError("networkx and max_arborescence disagree")
+            rows.append((f"{kind}, {n} words", *(f"{1e6 * times[name]:.1f}" for name in times),
+                         *(f"{times['ufal'] / times[name]:.1f}" for name in ("call", "batch"))))
+    return "## Dependency trees\n\n" + (
+        "200 matrices of independent scores; microseconds a sentence; networkx builds its graph from the matrix.\n\n"
+        ) + table(("scores", *(name for name in times), "ufal / call", "ufal / batch"), rows)
+
+
+SECTIONS = {"chain": chain, "cut": cut, "arborescence": arborescence}
 
 
 def main():

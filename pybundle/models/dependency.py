@@ -120,10 +120,10 @@ class Dependency(StructuredModel):
         return float(np.count_nonzero(np.asarray(y)[1:] != np.asarray(y_hat)[1:]))
 
     def decode(self, w, x):
-        return max_arborescence(self._scores(w, x), self.single_root)[0]
+        return max_arborescence(self.arc_scores(w, x), self.single_root)[0]
 
     def loss_augmented_decode(self, w, x, y):
-        scores = self._scores(w, x)
+        scores = self.arc_scores(w, x)
         heads = self._check_heads("y", y, len(scores))
         scores[heads[1:], np.arange(1, len(heads))] -= 1.0
         return max_arborescence(scores, self.single_root)[0]
@@ -131,7 +131,8 @@ class Dependency(StructuredModel):
     def oracle(self, X, Y):
         return DependencyOracle(self, X, Y)
 
-    def _scores(self, w, x):
+    def arc_scores(self, w, x):
+        """Scores <w, f(h, m)> of all arcs of a sentence, shape (n + 1, n + 1), zero in column 0 and on the diagonal."""
         arcs, _ = self._bind([x])
         return arc_scores(arcs, 0, check_vector("w", w, self.dim))
 
@@ -207,8 +208,8 @@ class DependencyOracle(BatchOracle):
         Y = Ragged.of(Y, "Y")
         self._gold = self._check_gold(Y, X if not isinstance(X, Ragged) else None)
         n_words = np.diff(self._starts) - 1
-        # templates make decoding grow with n^2, what a shard costs beside it with n
-        self.sizes = n_words + n_words**2 // 16
+        # n^2 arcs, and what every word costs; large, because a shard has a slope of its own
+        self.sizes = 1 + n_words // 2 + n_words**2 // 32
         self.norms = 2.0 * n_words * largest
         w = np.cos(np.arange(256.0))
         probe = np.resize(w, self.dim)

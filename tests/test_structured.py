@@ -112,6 +112,13 @@ def test_multiclass_model_equals_the_multiclass_risk(costs, storage):
         Y, np.argmax(X @ w.reshape(3, 6).T, axis=1)])
 
 
+def test_large_numbers_do_not_make_a_valid_model_invalid():
+    rng = np.random.default_rng(8)
+    X, Y = [1e9 * rng.normal(size=(4, 3)) for _ in range(20)], [rng.integers(0, 3, 4) for _ in range(20)]
+    report = pb.check_oracle(pb.models.Chain(3, 3), X, Y)
+    assert report, str(report)
+
+
 def test_multiclass_batches_agree_with_the_plain_methods():
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
@@ -127,6 +134,9 @@ def test_multiclass_batches_agree_with_the_plain_methods():
         np.testing.assert_allclose(*slopes, atol=1e-12)
         np.testing.assert_allclose(*offsets)
         assert [model.decode(w, x) for x in X] == list(compiled.solve_batch(rows, compiled.prepare(w), False)[0])
+        S = sp.csr_array(X)
+        assert [model.loss_augmented_decode(w, S[[i]], Y[i]) for i in rows] == list(a.labellings)
+        np.testing.assert_array_equal(model.joint_feature(S[[0]], 1), model.joint_feature(X[0], 1))
 
 
 def test_log_loss_has_the_right_value_gradient_and_entropy():
@@ -177,6 +187,45 @@ def test_the_rounding_bound_of_values_holds():
         assert abs(value[0] - u.max(axis=1).sum()) <= error[0] <= 1e-9 * (1 + value[0])
 
 
+def sentences(seed):
+    rng = np.random.default_rng(seed)
+    return [rng.permuted(np.tile(np.arange(9), (4, 1)), axis=1)[:, :2] for _ in range(5)]
+
+
+@pytest.mark.parametrize("model, make, Y", [
+    (Pairs(), lambda seed: pairs(seed=seed)[0], pairs()[1]),
+    (pb.models.Multiclass(3, 4), lambda seed: np.roll(np.eye(4), seed, axis=0), [0, 1, 2, 0]),
+    (pb.models.Chain(2, 9, indicators=True), sentences, [np.zeros(4, int)] * 5),
+    (pb.models.Dependency.hashed(6, ["pos"], ["h.pos m.pos"]), lambda seed: [x[:, :1] for x in sentences(seed)],
+     [np.array([-1, 0, 1, 2, 3])] * 5),
+    (pb.models.Dependency(4), lambda seed: [sp.csr_array(np.roll(np.eye(4), seed * (i == 1), axis=0))
+                                            for i in range(5)], [np.array([-1, 0, 1])] * 5),
+    (pb.models.Landmarks((2, 2), [-1, 0], pb.features.MapFeatures(4)),
+     lambda seed: np.roll(np.eye(4), seed, axis=0)[None], [[[0, 0], [1, 1]]]),
+    (pb.models.BinaryLabeling(2, 1), lambda seed: [
+        (np.roll(np.eye(2), seed, axis=0), np.array([[0, 1]]), np.ones((1, 1)))], [[0, 1]]),
+])  # fmt: skip
+def test_planes_of_other_data_are_no_warm_start_and_risks_travel(model, make, Y):
+    """Rows of equal norms made equal fingerprints, and planes of one data set a false bound for another."""
+    a, b = (pb.risks.Structured(model, make(seed), Y) for seed in (1, 2))
+    result = pb.minimize(a, lam=1.0, tol=1e-3)
+    assert a.fingerprint == pb.risks.Structured(model, make(1), Y).fingerprint
+    with pytest.raises(pb.ParameterError, match="warm_start must be a run on the same risk"):
+        pb.minimize(b, lam=1.0, warm_start=result)
+    again, state = pickle.loads(pickle.dumps((a, result)))
+    assert again.fingerprint == a.fingerprint
+    assert pb.minimize(again, lam=0.5, tol=1e-3, warm_start=state).success
+
+
+def test_keys_tell_planes_apart():
+    oracle = ModelOracle(Pairs(), *pairs())
+    arrays = [np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 2), np.int32)]
+    assert len({oracle.key(array) for array in arrays}) == 3
+    assert oracle.key((np.arange(2), [1, np.arange(2)])) == oracle.key((np.arange(2), [1, np.arange(2)]))
+    twice = [oracle.key(np.array([value, 1], dtype=object)) for value in ("a", "b")]
+    assert twice[0] != twice[1]
+
+
 # ---------------------------------------------------------------------------- what is wrong is said
 def test_check_oracle_names_the_broken_rule():
     X, Y = pairs()
@@ -198,6 +247,11 @@ def test_check_oracle_names_the_broken_rule():
         "prediction has the largest score": broken(decode=lambda self, w, x: min(
             self.LABELLINGS, key=lambda y: good.score(w, x, y))),
     }
+    def spoil(self, w, x, y):
+        w *= 2.0
+        return good.loss_augmented_decode(w / 2.0, x, y)
+
+    cases["w left alone"] = broken(loss_augmented_decode=spoil)
     for text, model in cases.items():
         report = pb.check_oracle(model, X, Y)
         assert not report and text in str(report), (text, str(report))
@@ -219,6 +273,18 @@ def test_arguments_are_refused_by_name():
         pb.risks.Structured(Pairs(), X, Y, loss="log")
     with pytest.raises(pb.InputTypeError, match="pass dim="):
         pb.check_oracle(lambda w: (0.0, w))
+    with pytest.raises(pb.InputTypeError, match="got the class Pairs itself"):
+        pb.risks.Structured(Pairs, X, Y)
+    with pytest.raises(pb.InputTypeError, match="joint_feature must be callable, got int"):
+        pb.risks.Structured((1, 2), X, Y)
+    with pytest.raises(pb.InputTypeError, match="loss_augmented_decode must be callable, got int"):
+        pb.risks.Structured((Pairs().joint_feature, 2), X, Y)
+    with pytest.raises(pb.InputTypeError, match="dim of Pairs must be an integer, got None"):
+        model = Pairs()
+        model.dim = None
+        pb.risks.Structured(model, X, Y)
+    with pytest.raises(pb.ParameterError, match="rescaling of Pairs must be one of 'margin', 'slack', got 'Slack'"):
+        pb.risks.Structured(Pairs("Slack"), X, Y)
     risk = pb.risks.Structured(Pairs(), X, Y)
     with pytest.raises(pb.ParameterError, match=r"i must be a number of an example 0\.\.11, got 12"):
         risk.oracle().solve(12, np.zeros(7))

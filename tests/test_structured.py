@@ -217,6 +217,33 @@ def test_planes_of_other_data_are_no_warm_start_and_risks_travel(model, make, Y)
     assert pb.minimize(again, lam=0.5, tol=1e-3, warm_start=state).success
 
 
+@pytest.mark.parametrize("error, raised", [(StopIteration(), pb.OracleError), (RuntimeError("no"), RuntimeError)])
+def test_an_exception_in_the_model_is_not_swallowed_and_carries_the_state(error, raised):
+    """StopIteration ended `map`, and the sums over the examples, without a word."""
+    X, Y = pairs()
+
+    class Failing(Pairs):
+        calls, last = 0, 5
+
+        def loss_augmented_decode(self, w, x, y):
+            self.calls += 1
+            if self.calls > self.last:
+                raise error
+            return super().loss_augmented_decode(w, x, y)
+
+    model = Failing()
+    model.dim = 20000
+    model.joint_feature = lambda x, y: sp.csr_array((np.ones(1), ([0], [sum(y)])), shape=(1, 20000))
+    with pytest.raises(raised):
+        pb.risks.Structured(model, X, Y).evaluate(np.zeros(20000))
+    model = Failing()
+    model.last = 30
+    with pytest.raises(raised) as found:
+        pb.minimize(pb.risks.Structured(model, X, Y), lam=0.01, tol=1e-12)
+    result = found.value.result
+    assert result.lower_bound <= pb.minimize(pb.risks.Structured(Pairs(), X, Y), lam=0.01, tol=1e-6).fun <= result.fun
+
+
 def test_keys_tell_planes_apart():
     oracle = ModelOracle(Pairs(), *pairs())
     arrays = [np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 2), np.int32)]

@@ -127,7 +127,8 @@ def chains(sentences, grid, time_limit):
         return predict
 
     return [(lam, predictor(result.x), f"gap {result.gap:.1e}, {result.n_passes:.0f} passes, "
-             f"{result.seconds['oracle']:.0f} s oracle, {result.seconds['qp']:.0f} s QP, of {result.seconds['total']:.0f} s")
+             f"{result.seconds['oracle']:.0f} s oracle, {result.seconds['qp']:.0f} s QP, of "
+             f"{result.seconds['total']:.0f} s")
             for lam, result in zip(grid, results, strict=True)]
 
 

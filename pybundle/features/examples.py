@@ -66,7 +66,7 @@ class Examples:
 
     @cached_property
     def fingerprint(self):
-        """A number of all entries, scale and bias: norms alone would be equal for indicators, whatever they indicate."""
+        """A number of all entries, scale and bias; norms alone are equal for indicators of whatever."""
         number = crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
         for array in self.storage:
             number = crc32(array, number)

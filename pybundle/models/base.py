@@ -168,8 +168,7 @@ class ModelOracle(BatchOracle):
     def solve_batch(self, rows, weights, loss=True):
         labellings, values = [], np.empty(len(rows))
         for j, i in enumerate(rows):
-            x, y = self._X[i], self._Y[i]
-            y_hat = self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
+            y_hat = self._decode(i, weights, loss)
             psi, cost = self._plane(i, y_hat)
             score = _dot(psi, weights)
             labellings.append(y_hat)
@@ -179,6 +178,13 @@ class ModelOracle(BatchOracle):
                                   f"value is 0, but example {i} got one of value {values[j]:g}; "
                                   "pb.check_oracle(model, X, Y) tells more")
         return Decodings(labellings, values, values)
+
+    def _decode(self, i, weights, loss):
+        x, y = self._X[i], self._Y[i]
+        try:
+            return self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
+        except StopIteration as problem:        # `map` would take it for the end of the examples
+            raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
 
     def add_planes(self, rows, labellings, scales, slope):
         total = 0.0

@@ -134,7 +134,8 @@ class BinaryLabelingOracle(BatchOracle):
         self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
         self.sizes = np.diff(offsets) + 2 * self._edges.sizes
         self.fingerprint = crc32(repr((type(self).__name__, self.dim, examples.fingerprint)).encode())
-        for array in (offsets, self._edges.offsets, self._edges.values, self._edge_features, self._truth.values, self._costs):
+        for array in (offsets, self._edges.offsets, self._edges.values, self._edge_features, self._truth.values,
+                      self._costs):
             self.fingerprint = crc32(array.tobytes(), self.fingerprint)
 
     def prepare(self, w):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
@@ -127,5 +126,6 @@ def read_labels(Y, offsets):
         raise InputTypeError(f"Y[0].weights must be real numbers: {problem}") from problem
     wrong = np.flatnonzero(~((values >= 0.0) & np.isfinite(values)))
     if len(wrong):
-        raise ParameterError(f"{Y.name_of(wrong[0], 'Y', '.weights')} must be a finite number >= 0, got {values[wrong[0]]}")
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y', '.weights')} must be a finite number >= 0, got "
+                             f"{values[wrong[0]]}")
     return Ragged(labels, offsets), values

@@ -118,7 +118,11 @@ class Structured:
 
     @property
     def offset_errors(self):
-        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0."""
+        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0.
+
+        The offset of a log-loss, an entropy, is wrong by up to `slope_errors |w|` more for the point w of the plane;
+        that is where the plane is tight, so the error of the slope, which counts too, covers it.
+        """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     def derive(self, n_parts=None, precision=None, executor=None):

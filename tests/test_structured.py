@@ -157,6 +157,24 @@ def test_log_loss_has_the_right_value_gradient_and_entropy():
         pb.risks.Structured(Pairs(), *pairs(), loss="logistic")
 
 
+@pytest.mark.parametrize("model, X, Y", [
+    (pb.models.Chain(3, 2), [np.random.default_rng(9).normal(size=(60, 2))], [np.arange(60) % 3]),
+    (pb.models.Dependency.hashed(6, ["pos"], ["h.pos m.pos direction"]), [np.arange(30)[:, None] % 6],
+     [np.r_[-1, 0, np.arange(1, 30)]]),
+])  # fmt: skip
+def test_planes_of_the_log_loss_stay_below_it_at_vast_weights(model, X, Y):
+    """Scores of 1e12 leave marginals no digits: planes lay far above the risk."""
+    risk, rng = pb.risks.Structured(model, X, Y, loss="logistic"), np.random.default_rng(9)
+    for scale in (1.0, 1e3, 1e7, 1e12, 1e100):
+        w = scale * rng.normal(size=risk.dim)
+        planes = risk.planes(w)
+        assert 0.0 <= planes.offsets[0] <= 150.0
+        for v in (w, 0.5 * w, rng.normal(size=risk.dim), np.zeros(risk.dim)):
+            value = risk.evaluate(v)[0]
+            excess = planes.offsets + planes.dot(v) - value
+            assert excess <= 1e-12 * (value + np.abs(planes.slopes) @ np.abs(v)) + 1e-9
+
+
 def test_any_executor_gives_the_same_bits_and_pickles(monkeypatch):
     monkeypatch.setattr(pb.risks.structured, "SHARD_WORK", 200)
     rng = np.random.default_rng(6)

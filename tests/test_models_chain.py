@@ -210,12 +210,14 @@ def test_planes_of_single_examples_are_sparse_where_there_are_many_features():
     (lambda X, Y: Y[3].__setitem__(0, -1), ParameterError, r"Y\[3\]\[0\] must be a label 0..2, got -1"),
     (lambda X, Y: Y.__setitem__(2, np.zeros(9, int)), ParameterError, r"Y\[2\] must have \d labels, one for each"),
     (lambda X, Y: Y.pop(), ParameterError, "same number of examples, at least one, got 12 and 11"),
-    (lambda X, Y: Y.__setitem__(slice(None), [y + 0.5 for y in Y]), InputTypeError, "one integer label for each"),
+    (lambda X, Y: Y.__setitem__(slice(None), [y + 0.5 for y in Y]), InputTypeError,
+     r"Y\[0\] must hold integers, got dtype float64"),
     (lambda X, Y: X.__setitem__(1, np.zeros((0, 5))), ParameterError, r"X\[1\] must have at least one token"),
     (lambda X, Y: X.__setitem__(1, np.zeros((2, 4))), ParameterError, r"X\[1\] must have rows of shape \(5,\)"),
     (lambda X, Y: X.__setitem__(slice(None), [x[:, :4] for x in X]), ParameterError,
      r"X\[0\] must have n_features = 5 columns, got 4"),
-    (lambda X, Y: X[2].__setitem__((0, 1), np.nan), ParameterError, "X must be finite, got nan in row"),
+    (lambda X, Y: X[2].__setitem__((0, 1), np.nan), ParameterError,
+     r"X must be finite, got nan in X\[2\]\[0\], column 1"),
 ])  # fmt: skip
 def test_bad_data_are_refused(change, error, text):
     X, Y = make_data(6)
@@ -250,3 +252,21 @@ def test_bad_labellings_are_refused():
     oracle = Chain(3, 5).oracle(X, Y)
     with pytest.raises(ParameterError, match=r"labellings\[0\]\[0\] must be a label 0..2, got 7"):
         oracle.add_planes(np.array([0]), [np.array([7])], np.ones(1), np.zeros(oracle.dim))
+
+
+def test_a_ragged_of_another_sparse_format_is_read_row_by_row():
+    X, Y = make_data(7)
+    oracle, w = Chain(3, 5).oracle(X, Y), np.random.default_rng(7).normal(size=Chain(3, 5).dim)
+    for convert in (sp.csc_array, sp.coo_array):
+        other = Chain(3, 5).oracle(Ragged(convert(np.concatenate(X)), Ragged.of(X).offsets), Y)
+        for i in range(len(Y)):
+            np.testing.assert_allclose(other.solve(i, w).value, oracle.solve(i, w).value)
+
+
+def test_what_is_no_array_is_named():
+    with pytest.raises(InputTypeError, match=r"X\[1\] must be an array, got list"):
+        Chain(2, 2).oracle([np.ones((1, 2)), [[1, 2], [3]]], [[0], [1, 0]])
+    with pytest.raises(InputTypeError, match="offsets must be integers, got dtype float64"):
+        Ragged(np.ones(3), [0, 1.5, 3])
+    with pytest.raises(InputTypeError, match="values must be an array or a CSR matrix, got list"):
+        Ragged([1, 2], [0, 2])

@@ -80,6 +80,32 @@ def test_warm_starts_between_constrained_and_free_runs():
     assert all(result.success and (result.x >= 0).all() for result in results)
 
 
+def test_a_clipped_centre_is_not_taken_for_the_point_of_the_master():
+    """Products of the centre went stale where the master lacked a constraint, and "oca" stalled at a gap of 3 %."""
+    rng = np.random.default_rng(2)
+    n, d, K = (int(rng.integers(low, high)) for low, high in ((1, 12), (1, 6), (2, 4)))
+    X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-2, 2) + rng.normal()
+    Y, weights = rng.integers(0, K, n), rng.choice([0, 1, 0.3, 5.0], n)
+    risk = pb.risks.Structured(pb.models.Multiclass(K, d), X, Y, loss="logistic", sample_weight=weights)
+    result = pb.minimize(risk, lam=0.18, n_parts=3, tol=1e-7, nonneg=np.ones(K * d, bool), max_iter=60)
+    assert result.success
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_memory_limit_counts_constraints(method):
+    from pybundle.bundle import planes_within
+
+    risk, nonneg = logistic(d=20), np.ones(20, bool)
+    best = reference(risk, 0.5, nonneg)
+    for n_planes in (6, 9, 20):
+        limit = n_planes * (n_planes + 20) * 8
+        result = pb.minimize(risk, lam=0.5, method=method, n_parts=2, tol=1e-2, nonneg=nonneg, memory_limit=limit,
+                             max_iter=50)
+        assert result.max_planes <= planes_within(limit, 20) == n_planes
+        assert result.state.bundle.n_planes <= n_planes
+        assert result.lower_bound <= best * (1.0 + 1e-9) and best <= result.fun * (1.0 + 1e-9)
+
+
 def test_constraints_are_stored_once_and_travel_with_the_bundle(tmp_path):
     from pybundle.bundle import Bundle
     from pybundle.core.plane import Planes

@@ -112,6 +112,13 @@ def test_multiclass_model_equals_the_multiclass_risk(costs, storage):
         Y, np.argmax(X @ w.reshape(3, 6).T, axis=1)])
 
 
+def test_large_numbers_do_not_make_a_valid_model_invalid():
+    rng = np.random.default_rng(8)
+    X, Y = [1e9 * rng.normal(size=(4, 3)) for _ in range(20)], [rng.integers(0, 3, 4) for _ in range(20)]
+    report = pb.check_oracle(pb.models.Chain(3, 3), X, Y)
+    assert report, str(report)
+
+
 def test_multiclass_batches_agree_with_the_plain_methods():
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
@@ -127,6 +134,9 @@ def test_multiclass_batches_agree_with_the_plain_methods():
         np.testing.assert_allclose(*slopes, atol=1e-12)
         np.testing.assert_allclose(*offsets)
         assert [model.decode(w, x) for x in X] == list(compiled.solve_batch(rows, compiled.prepare(w), False)[0])
+        S = sp.csr_array(X)
+        assert [model.loss_augmented_decode(w, S[[i]], Y[i]) for i in rows] == list(a.labellings)
+        np.testing.assert_array_equal(model.joint_feature(S[[0]], 1), model.joint_feature(X[0], 1))
 
 
 def test_log_loss_has_the_right_value_gradient_and_entropy():
@@ -145,6 +155,24 @@ def test_log_loss_has_the_right_value_gradient_and_entropy():
     assert pb.minimize(risk, lam=0.1, tol=1e-4).success
     with pytest.raises(pb.ParameterError, match="needs marginals, which Pairs has not got"):
         pb.risks.Structured(Pairs(), *pairs(), loss="logistic")
+
+
+@pytest.mark.parametrize("model, X, Y", [
+    (pb.models.Chain(3, 2), [np.random.default_rng(9).normal(size=(60, 2))], [np.arange(60) % 3]),
+    (pb.models.Dependency.hashed(6, ["pos"], ["h.pos m.pos direction"]), [np.arange(30)[:, None] % 6],
+     [np.r_[-1, 0, np.arange(1, 30)]]),
+])  # fmt: skip
+def test_planes_of_the_log_loss_stay_below_it_at_vast_weights(model, X, Y):
+    """Scores of 1e12 leave marginals no digits: planes lay far above the risk."""
+    risk, rng = pb.risks.Structured(model, X, Y, loss="logistic"), np.random.default_rng(9)
+    for scale in (1.0, 1e3, 1e7, 1e12, 1e100):
+        w = scale * rng.normal(size=risk.dim)
+        planes = risk.planes(w)
+        assert 0.0 <= planes.offsets[0] <= 150.0
+        for v in (w, 0.5 * w, rng.normal(size=risk.dim), np.zeros(risk.dim)):
+            value = risk.evaluate(v)[0]
+            excess = planes.offsets + planes.dot(v) - value
+            assert excess <= 1e-12 * (value + np.abs(planes.slopes) @ np.abs(v)) + 1e-9
 
 
 def test_any_executor_gives_the_same_bits_and_pickles(monkeypatch):
@@ -177,6 +205,72 @@ def test_the_rounding_bound_of_values_holds():
         assert abs(value[0] - u.max(axis=1).sum()) <= error[0] <= 1e-9 * (1 + value[0])
 
 
+def sentences(seed):
+    rng = np.random.default_rng(seed)
+    return [rng.permuted(np.tile(np.arange(9), (4, 1)), axis=1)[:, :2] for _ in range(5)]
+
+
+@pytest.mark.parametrize("model, make, Y", [
+    (Pairs(), lambda seed: pairs(seed=seed)[0], pairs()[1]),
+    (pb.models.Multiclass(3, 4), lambda seed: np.roll(np.eye(4), seed, axis=0), [0, 1, 2, 0]),
+    (pb.models.Chain(2, 9, indicators=True), sentences, [np.zeros(4, int)] * 5),
+    (pb.models.Dependency.hashed(6, ["pos"], ["h.pos m.pos"]), lambda seed: [x[:, :1] for x in sentences(seed)],
+     [np.array([-1, 0, 1, 2, 3])] * 5),
+    (pb.models.Dependency(4), lambda seed: [sp.csr_array(np.roll(np.eye(4), seed * (i == 1), axis=0))
+                                            for i in range(5)], [np.array([-1, 0, 1])] * 5),
+    (pb.models.Landmarks((2, 2), [-1, 0], pb.features.MapFeatures(4)),
+     lambda seed: np.roll(np.eye(4), seed, axis=0)[None], [[[0, 0], [1, 1]]]),
+    (pb.models.BinaryLabeling(2, 1), lambda seed: [
+        (np.roll(np.eye(2), seed, axis=0), np.array([[0, 1]]), np.ones((1, 1)))], [[0, 1]]),
+])  # fmt: skip
+def test_planes_of_other_data_are_no_warm_start_and_risks_travel(model, make, Y):
+    """Rows of equal norms made equal fingerprints, and planes of one data set a false bound for another."""
+    a, b = (pb.risks.Structured(model, make(seed), Y) for seed in (1, 2))
+    result = pb.minimize(a, lam=1.0, tol=1e-3)
+    assert a.fingerprint == pb.risks.Structured(model, make(1), Y).fingerprint
+    with pytest.raises(pb.ParameterError, match="warm_start must be a run on the same risk"):
+        pb.minimize(b, lam=1.0, warm_start=result)
+    again, state = pickle.loads(pickle.dumps((a, result)))
+    assert again.fingerprint == a.fingerprint
+    assert pb.minimize(again, lam=0.5, tol=1e-3, warm_start=state).success
+
+
+@pytest.mark.parametrize("error, raised", [(StopIteration(), pb.OracleError), (RuntimeError("no"), RuntimeError)])
+def test_an_exception_in_the_model_is_not_swallowed_and_carries_the_state(error, raised):
+    """StopIteration ended `map`, and the sums over the examples, without a word."""
+    X, Y = pairs()
+
+    class Failing(Pairs):
+        calls, last = 0, 5
+
+        def loss_augmented_decode(self, w, x, y):
+            self.calls += 1
+            if self.calls > self.last:
+                raise error
+            return super().loss_augmented_decode(w, x, y)
+
+    model = Failing()
+    model.dim = 20000
+    model.joint_feature = lambda x, y: sp.csr_array((np.ones(1), ([0], [sum(y)])), shape=(1, 20000))
+    with pytest.raises(raised):
+        pb.risks.Structured(model, X, Y).evaluate(np.zeros(20000))
+    model = Failing()
+    model.last = 30
+    with pytest.raises(raised) as found:
+        pb.minimize(pb.risks.Structured(model, X, Y), lam=0.01, tol=1e-12)
+    result = found.value.result
+    assert result.lower_bound <= pb.minimize(pb.risks.Structured(Pairs(), X, Y), lam=0.01, tol=1e-6).fun <= result.fun
+
+
+def test_keys_tell_planes_apart():
+    oracle = ModelOracle(Pairs(), *pairs())
+    arrays = [np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 2), np.int32)]
+    assert len({oracle.key(array) for array in arrays}) == 3
+    assert oracle.key((np.arange(2), [1, np.arange(2)])) == oracle.key((np.arange(2), [1, np.arange(2)]))
+    twice = [oracle.key(np.array([value, 1], dtype=object)) for value in ("a", "b")]
+    assert twice[0] != twice[1]
+
+
 # ---------------------------------------------------------------------------- what is wrong is said
 def test_check_oracle_names_the_broken_rule():
     X, Y = pairs()
@@ -198,6 +292,11 @@ def test_check_oracle_names_the_broken_rule():
         "prediction has the largest score": broken(decode=lambda self, w, x: min(
             self.LABELLINGS, key=lambda y: good.score(w, x, y))),
     }
+    def spoil(self, w, x, y):
+        w *= 2.0
+        return good.loss_augmented_decode(w / 2.0, x, y)
+
+    cases["w left alone"] = broken(loss_augmented_decode=spoil)
     for text, model in cases.items():
         report = pb.check_oracle(model, X, Y)
         assert not report and text in str(report), (text, str(report))
@@ -219,6 +318,18 @@ def test_arguments_are_refused_by_name():
         pb.risks.Structured(Pairs(), X, Y, loss="log")
     with pytest.raises(pb.InputTypeError, match="pass dim="):
         pb.check_oracle(lambda w: (0.0, w))
+    with pytest.raises(pb.InputTypeError, match="got the class Pairs itself"):
+        pb.risks.Structured(Pairs, X, Y)
+    with pytest.raises(pb.InputTypeError, match="joint_feature must be callable, got int"):
+        pb.risks.Structured((1, 2), X, Y)
+    with pytest.raises(pb.InputTypeError, match="loss_augmented_decode must be callable, got int"):
+        pb.risks.Structured((Pairs().joint_feature, 2), X, Y)
+    with pytest.raises(pb.InputTypeError, match="dim of Pairs must be an integer, got None"):
+        model = Pairs()
+        model.dim = None
+        pb.risks.Structured(model, X, Y)
+    with pytest.raises(pb.ParameterError, match="rescaling of Pairs must be one of 'margin', 'slack', got 'Slack'"):
+        pb.risks.Structured(Pairs("Slack"), X, Y)
     risk = pb.risks.Structured(Pairs(), X, Y)
     with pytest.raises(pb.ParameterError, match=r"i must be a number of an example 0\.\.11, got 12"):
         risk.oracle().solve(12, np.zeros(7))

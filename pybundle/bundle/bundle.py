@@ -145,9 +145,13 @@ class Bundle:
         if useless.any():
             self.drop(new[useless])
 
+    def new_signs(self, coordinates):
+        """Those coordinates k whose constraint `w_k >= 0` is not stored yet."""
+        return np.setdiff1d(coordinates, -1 - self.parts[self.parts < 0])
+
     def append_signs(self, coordinates):
         """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
-        coordinates = np.setdiff1d(coordinates, -1 - self.parts[self.parts < 0])
+        coordinates = self.new_signs(coordinates)
         if len(coordinates) == 0:
             return
         n = len(coordinates)
@@ -235,7 +239,8 @@ class Bundle:
         """Brings the bundle under a hard cap without changing the lower bound of `beta`.
 
         First the longest idle planes go, then the support of each part is replaced by its aggregate
-        `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983).
+        `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983), then constraints
+        go, which no bound needs.
         """
         excess = self.n_planes - n_planes
         if excess <= 0:
@@ -246,6 +251,9 @@ class Bundle:
             self.drop(idle)
         if self.n_planes > n_planes:
             self._aggregate(n_planes)
+        if self.n_planes > n_planes:
+            signs = np.flatnonzero(self.parts < 0)
+            self.drop(signs[np.argsort(self.beta[signs], kind="stable")][:self.n_planes - n_planes])
 
     def _aggregate(self, n_planes):
         sizes = np.bincount(self.parts[(self.beta > 0.0) & (self.parts >= 0)], minlength=self.n_parts)

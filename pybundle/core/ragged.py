@@ -16,7 +16,7 @@ class Ragged(Sequence):
     Parameters
     ----------
     values : ndarray or CSR matrix, shape (total, ...)
-        Not copied.
+        Not copied; other sparse formats are converted to CSR.
     offsets : int array, shape (n + 1,)
         From 0 to `total`, never falling.
 
@@ -29,8 +29,15 @@ class Ragged(Sequence):
     """
 
     def __init__(self, values, offsets):
+        if not sp.issparse(values) and not isinstance(values, np.ndarray):
+            raise InputTypeError(f"values must be an array or a CSR matrix, got {type(values).__name__}; "
+                                 "Ragged.of joins a list of arrays")
+        if sp.issparse(values) and values.format != "csr":
+            values = values.tocsr()
+        offsets, total = np.asarray(offsets), values.shape[0]
+        if offsets.size and offsets.dtype.kind not in "iu":
+            raise InputTypeError(f"offsets must be integers, got dtype {offsets.dtype}")
         offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        total = values.shape[0]
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != total:
             raise ParameterError(f"offsets must be a vector from 0 to the number of rows, {total}, got "
                                  + (f"shape {offsets.shape}" if offsets.ndim != 1 or len(offsets) == 0
@@ -41,11 +48,14 @@ class Ragged(Sequence):
         self.values, self.offsets = values, offsets
 
     @classmethod
-    def of(cls, items, name="X"):
-        """One array from a list of arrays (or CSR matrices) that agree in all but their length."""
+    def of(cls, items, name="X", integers=""):
+        """One array from a list of arrays (or CSR matrices) that agree in all but their length.
+
+        `integers` names the kinds of dtype they must have, "iu" or with booleans "biu"; an empty one may have any.
+        """
         if isinstance(items, cls):
             return items
-        items = [item if sp.issparse(item) else np.asarray(item) for item in items]
+        items = [_array(item, f"{name}[{i}]", integers) for i, item in enumerate(items)]
         if not items:
             raise ParameterError(f"{name} must hold at least one example, got none")
         for i, item in enumerate(items):
@@ -65,6 +75,16 @@ class Ragged(Sequence):
     def sizes(self):
         """Lengths of the items, shape (n,)."""
         return np.diff(self.offsets)
+
+    def place(self, row):
+        """Item that a row of `values` belongs to, and the position there."""
+        i = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return i, int(row - self.offsets[i])
+
+    def name_of(self, row, name="X", field=""):
+        """What a user calls a row of `values`, for messages: `X[3][0]`."""
+        i, position = self.place(row)
+        return f"{name}[{i}]{field}[{position}]"
 
     def rows(self, items):
         """Row numbers of `values` that belong to the items of those numbers, one item after another."""
@@ -90,3 +110,17 @@ class Ragged(Sequence):
             raise IndexError(f"item {i} of {len(self)}")
         i %= len(self)
         return self.values[self.offsets[i]:self.offsets[i + 1]]
+
+
+def _array(item, name, integers):
+    if sp.issparse(item):
+        return item
+    try:
+        array = np.asarray(item)
+    except ValueError as problem:
+        raise InputTypeError(f"{name} must be an array, got {type(item).__name__}: {problem}") from problem
+    if integers and array.size == 0:
+        array = array.astype(np.int64)
+    if integers and array.dtype.kind not in integers:
+        raise InputTypeError(f"{name} must hold integers, got dtype {array.dtype}")
+    return array

@@ -32,11 +32,16 @@ cdef class CodeTemplates:
     cdef const int[:, ::1] boxes
     cdef readonly Py_ssize_t n_codes, total
     cdef Py_ssize_t pitch
+    cdef tuple arguments
 
     def __init__(self, codes, starts, cells, boxes, Py_ssize_t n_codes):
+        self.arguments = (codes, starts, cells, boxes, n_codes)
         self.codes, self.starts, self.cells, self.boxes, self.n_codes = codes, starts, cells, boxes, n_codes
         self.pitch = codes.shape[3]
         self.total = (boxes[:, 2].astype(int) * boxes[:, 3]).sum()
+
+    def __reduce__(self):
+        return CodeTemplates, self.arguments
 
     def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
         """out (len(rows), total) = scores of every position of every box, box after box, row-major."""

@@ -235,7 +235,7 @@ class BoundFeatures:
         if X.shape[1] != features.n_features or X.shape[0] % self._pixels:
             raise ParameterError(f"X must have {self._pixels} rows for each image and {features.n_features} columns, "
                                  f"got shape {X.shape}")
-        examples = Examples(X)
+        examples = Examples(X, name_of=lambda row: "X[{}], pixel {}".format(*divmod(row, self._pixels)))
         self.n_examples = examples.n_examples // self._pixels
         self._rows, self._width = examples.rows(len(boxes)), int(shape[1])
         places = [((y + np.arange(h))[:, None] * shape[1] + x + np.arange(w)).ravel() for x, y, w, h in boxes.tolist()]
@@ -243,7 +243,7 @@ class BoundFeatures:
         self._where = [np.searchsorted(self._seen, place) for place in places]
         largest = examples.norms.reshape(self.n_examples, self._pixels).max(axis=1)
         self.norms = np.sqrt(len(boxes)) * largest
-        self.fingerprint = crc32(examples.norms.tobytes())
+        self.fingerprint = examples.fingerprint
 
     def prepare(self, W):
         """Weights (sum of sizes,) packed for `maps`."""

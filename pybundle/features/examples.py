@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from zlib import crc32
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -24,6 +27,8 @@ class Examples:
         x_i = scale * X_i, applied to w instead of X.
     bias : float or None
         Value of an additional constant feature.
+    name_of : callable, optional
+        What to call a row in messages, from its number: of an example's position where rows are positions.
 
     Attributes
     ----------
@@ -35,7 +40,7 @@ class Examples:
         |x_i| with scale and bias.
     """
 
-    def __init__(self, X, scale=1.0, bias=None):
+    def __init__(self, X, scale=1.0, bias=None, name_of="row {}".format):
         self.scale = check_number("scale", scale, low=0.0, strict=True)
         self.bias = None if bias is None else check_number("bias", bias)
         self.is_sparse = sp.issparse(X)
@@ -47,7 +52,7 @@ class Examples:
                                  f"got shape {self.X.shape}")
         squares = square_norms(self.storage)
         if not np.isfinite(squares).all():
-            raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0])))
+            raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
             self.norms = np.hypot(np.sqrt(squares) * self.scale, self.bias or 0.0)
             overflows = ~np.isfinite(self.norms**2)
@@ -58,6 +63,14 @@ class Examples:
                                      "the constant out of the regulariser")
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
+
+    @cached_property
+    def fingerprint(self):
+        """A number of all entries, scale and bias; norms alone are equal for indicators of whatever."""
+        number = crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
+        for array in self.storage:
+            number = crc32(array, number)
+        return number
 
     def rows(self, n_scores):
         """The rows as `n_scores` linear scores see them, for the compiled products."""
@@ -129,9 +142,9 @@ def _sparse(X):
     return X, storage
 
 
-def _not_finite(X, i):
+def _not_finite(X, i, name_of):
     row = X[[i]].toarray().ravel() if sp.issparse(X) else X[i]
     bad = np.flatnonzero(~np.isfinite(row))
     if len(bad) == 0:
-        return f"X must have rows of finite norm, but row {i} overflows; rescale the features"
-    return f"X must be finite, got {row[bad[0]]} in row {i}, column {bad[0]}; drop or impute it"
+        return f"X must have rows of finite norm, but {name_of(i)} overflows; rescale the features"
+    return f"X must be finite, got {row[bad[0]]} in {name_of(i)}, column {bad[0]}; drop or impute it"

@@ -43,6 +43,7 @@ cdef class Arcs:
 
     cdef readonly Py_ssize_t n_sentences, dim
     cdef readonly object starts_array
+    cdef readonly tuple arrays
     cdef const int64_t[::1] starts
     cdef readonly int longest
 
@@ -65,7 +66,6 @@ cdef class Arcs:
 cdef class RowArcs(Arcs):
     """Rows of a CSR matrix: arc (h, m), m != h, of sentence i is row `n h + m - 1 - [m > h] [h > 0]` of its n^2."""
 
-    cdef object storage
     cdef const float[::1] data32
     cdef const double[::1] data64
     cdef const int32_t[::1] indices
@@ -76,13 +76,16 @@ cdef class RowArcs(Arcs):
     def __init__(self, starts, first_row, storage, dim):
         self.starts_array = self.starts = starts
         self.first_row = first_row
-        self.storage = storage
+        self.arrays = (first_row, *storage)
         data, self.indices, self.indptr = storage
         self.single = data.dtype == np.float32
         self.data32 = data if self.single else np.zeros(1, np.float32)
         self.data64 = np.zeros(1) if self.single else data
         self.n_sentences, self.dim = len(starts) - 1, dim
         self.longest = int(np.diff(starts).max())
+
+    def __reduce__(self):
+        return RowArcs, (self.starts_array, self.arrays[0], self.arrays[1:], self.dim)
 
     cdef inline int64_t row(self, Py_ssize_t i, int h, int m) noexcept nogil:
         cdef int64_t n = self.starts[i + 1] - self.starts[i] - 1
@@ -147,7 +150,6 @@ cdef class HashedArcs(Arcs):
     cdef const int32_t[:, ::1] distance_keys, kind_keys
     cdef const uint8_t[:, ::1] kinds
     cdef int T, n_columns, n_plain
-    cdef readonly object arrays
 
     def __init__(self, starts, head_keys, word_keys, distance_keys, root_keys, set_column, each_column, kinds,
                  kind_keys, dim):
@@ -162,6 +164,9 @@ cdef class HashedArcs(Arcs):
         self.n_plain = int((each_column < 0).sum())
         self.n_sentences, self.dim = len(starts) - 1, dim
         self.longest = int(np.diff(starts).max())
+
+    def __reduce__(self):
+        return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
         return (sizeof(uint64_t) * (self.n_columns + 1) + sizeof(int32_t) * (self.T + 1)) * self.longest

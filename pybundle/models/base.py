@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, OracleError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
-from ..core.validation import check_vector, real_array
+from ..core.validation import check_choice, check_integer, check_vector, real_array
 
 
 class StructuredModel(ABC):
@@ -150,16 +150,25 @@ class ModelOracle(BatchOracle):
 
     def __init__(self, model, X, Y):
         n = check_lengths(X, Y)
+        name = type(model).__name__
         self.model, self._X, self._Y = model, X, Y
-        self.n_examples, self.dim = n, int(model.dim)
+        self.n_examples, self.dim = n, check_integer(f"dim of {name}", getattr(model, "dim", None), low=1)
+        check_choice(f"rescaling of {name}", model.rescaling, ("margin", "slack"))
         self.sizes = np.full(n, 64)
-        self.fingerprint = crc32(repr((type(model).__name__, self.dim, n, model.rescaling)).encode())
+        self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, once they were asked for
+
+    @property
+    def fingerprint(self):
+        """A number of model, sizes and features of all truths; after a pass it asks the model for nothing."""
+        for i in np.flatnonzero(self._marks < 0).tolist():
+            self._truth(i)
+        words = (type(self.model).__name__, self.dim, self.n_examples, self.model.rescaling)
+        return crc32(self._marks, crc32(repr(words).encode()))
 
     def solve_batch(self, rows, weights, loss=True):
         labellings, values = [], np.empty(len(rows))
         for j, i in enumerate(rows):
-            x, y = self._X[i], self._Y[i]
-            y_hat = self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
+            y_hat = self._decode(i, weights, loss)
             psi, cost = self._plane(i, y_hat)
             score = _dot(psi, weights)
             labellings.append(y_hat)
@@ -169,6 +178,13 @@ class ModelOracle(BatchOracle):
                                   f"value is 0, but example {i} got one of value {values[j]:g}; "
                                   "pb.check_oracle(model, X, Y) tells more")
         return Decodings(labellings, values, values)
+
+    def _decode(self, i, weights, loss):
+        x, y = self._X[i], self._Y[i]
+        try:
+            return self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
+        except StopIteration as problem:        # `map` would take it for the end of the examples
+            raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
 
     def add_planes(self, rows, labellings, scales, slope):
         total = 0.0
@@ -187,9 +203,9 @@ class ModelOracle(BatchOracle):
         return np.array([self._loss(i, y_hat) for i, y_hat in zip(rows, labellings, strict=True)])
 
     def key(self, labelling):
-        if isinstance(labelling, np.ndarray):
-            return labelling.tobytes()
-        return tuple(map(self.key, labelling)) if isinstance(labelling, list) else labelling
+        if isinstance(labelling, np.ndarray) and labelling.dtype.kind != "O":
+            return labelling.dtype.str, labelling.shape, labelling.tobytes()
+        return tuple(map(self.key, labelling)) if isinstance(labelling, (list, tuple, np.ndarray)) else labelling
 
     def _loss(self, i, y_hat):
         cost = self.model.loss(self._Y[i], y_hat)
@@ -198,8 +214,14 @@ class ModelOracle(BatchOracle):
         return float(cost)
 
     def _plane(self, i, y_hat):
-        psi, cost = self._feature(i, y_hat) - self._feature(i, self._Y[i]), self._loss(i, y_hat)
+        psi, cost = self._feature(i, y_hat) - self._truth(i), self._loss(i, y_hat)
         return (cost * psi if self.model.rescaling == "slack" else psi), cost
+
+    def _truth(self, i):
+        feature = self._feature(i, self._Y[i])
+        if self._marks[i] < 0:
+            self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
+        return feature
 
     def _feature(self, i, y):
         return as_feature(self.model.joint_feature(self._X[i], y), self.dim, i)
@@ -209,9 +231,8 @@ class CallableModel(StructuredModel):
     """A model from two functions: `joint_feature(x, y)` and `loss_augmented_decode(w, x, y) -> (y_hat, loss)`."""
 
     def __init__(self, joint_feature, loss_augmented_decode, dim):
-        for name, function in (("joint_feature", joint_feature), ("loss_augmented_decode", loss_augmented_decode)):
-            if not callable(function):
-                raise InputTypeError(f"{name} must be callable, got {type(function).__name__}")
+        if not callable(loss_augmented_decode):
+            raise InputTypeError(f"loss_augmented_decode must be callable, got {type(loss_augmented_decode).__name__}")
         self._feature, self._decode, self.dim = joint_feature, loss_augmented_decode, dim
 
     def joint_feature(self, x, y):
@@ -244,21 +265,21 @@ class CallableOracle(ModelOracle):
 
     def _plane(self, i, y_hat):
         cost = self._loss(i, y_hat)
-        return self._feature(i, y_hat[0]) - self._feature(i, self._Y[i]), cost
-
-    def key(self, labelling):
-        return super().key(labelling[0])
+        return self._feature(i, y_hat[0]) - self._truth(i), cost
 
 
 def as_model(model, X, Y):
     """A `StructuredModel`, or one made of a pair of callables."""
     if isinstance(model, tuple) and len(model) == 2:
         check_lengths(X, Y)
+        if not callable(model[0]):
+            raise InputTypeError(f"joint_feature must be callable, got {type(model[0]).__name__}")
         feature = model[0](X[0], Y[0])
         return CallableModel(*model, int(np.prod(feature.shape)) if sp.issparse(feature) else np.size(feature))
-    if not hasattr(model, "oracle"):
-        raise InputTypeError("model must be a StructuredModel or a pair (joint_feature, loss_augmented_decode), "
-                             f"got {type(model).__name__}")
+    if not hasattr(model, "oracle") or isinstance(model, type):
+        raise InputTypeError("model must be a StructuredModel or a pair (joint_feature, loss_augmented_decode), got "
+                             + (f"the class {model.__name__} itself" if isinstance(model, type)
+                                else type(model).__name__))
     return model
 
 

@@ -133,8 +133,9 @@ class BinaryLabelingOracle(BatchOracle):
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
         self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
         self.sizes = np.diff(offsets) + 2 * self._edges.sizes
-        self.fingerprint = crc32(repr((type(self).__name__, self.dim, offsets.tobytes())).encode())
-        for array in (examples.norms, self._edges.values, self._edge_features, self._truth.values, self._costs):
+        self.fingerprint = crc32(repr((type(self).__name__, self.dim, examples.fingerprint)).encode())
+        for array in (offsets, self._edges.offsets, self._edges.values, self._edge_features, self._truth.values,
+                      self._costs):
             self.fingerprint = crc32(array.tobytes(), self.fingerprint)
 
     def prepare(self, w):

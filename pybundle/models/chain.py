@@ -141,8 +141,7 @@ class Chain(StructuredModel):
 
     def tokens(self, X, name="X"):
         """The examples as a Ragged of tokens, dense or CSR."""
-        if not isinstance(X, Ragged):
-            X = Ragged.of([x if sp.issparse(x) else np.asarray(x) for x in X], name)
+        X = Ragged.of(X, name)
         empty = np.flatnonzero(X.sizes == 0)
         if len(empty):
             raise ParameterError(f"{name}[{empty[0]}] must have at least one token, got none; leave the example out")
@@ -165,7 +164,7 @@ class Chain(StructuredModel):
         bad = (numbers < -1) | (numbers >= self.n_features)
         if bad.any():
             t, f = (int(index[0]) for index in np.nonzero(bad))
-            i, position = _place(X.offsets, t)
+            i, position = X.place(t)
             raise ParameterError(f"{name}[{i}][{position}, {f}] must be a feature number 0..{self.n_features - 1} or "
                                  f"-1 for none, got {numbers[t, f]}")
         given = numbers >= 0
@@ -178,8 +177,7 @@ class Chain(StructuredModel):
 
     def labels(self, Y, sizes, name="Y"):
         """Labellings as a Ragged of int32, `sizes[i]` labels each."""
-        if not isinstance(Y, Ragged):
-            Y = Ragged.of([np.asarray(y) for y in Y], name)
+        Y = Ragged.of(Y, name, integers="iu")
         values = Y.values
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold one integer label for each token, got dtype {values.dtype}, "
@@ -191,8 +189,7 @@ class Chain(StructuredModel):
                                  f"{Y.sizes[i]}")
         if values.min() < 0 or values.max() >= self.n_labels:
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
-            i, position = _place(Y.offsets, t)
-            raise ParameterError(f"{name}[{i}][{position}] must be a label 0..{self.n_labels - 1}, got {values[t]}")
+            raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
         return Ragged(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
 
 
@@ -235,7 +232,7 @@ class ChainOracle(BatchOracle):
         self._model, self.dim = model, model.dim
         self._tokens = model.tokens(X)
         self._gold = model.labels(Y, self._tokens.sizes)
-        examples = Examples(self._tokens.values)
+        examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
         self._examples, self._rows = examples, examples.rows(model.n_labels)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
@@ -243,9 +240,10 @@ class ChainOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
             self.norms *= self.sizes * self._factors        # the largest loss
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling)
-        self.fingerprint = crc32(examples.norms, crc32(self._gold.values, crc32(self._gold.offsets, crc32(
-            model.costs.tobytes() + repr(settings).encode()))))
+        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
+                    examples.fingerprint)
+        self.fingerprint = crc32(self._gold.values, crc32(self._gold.offsets, crc32(
+            model.costs.tobytes() + repr(settings).encode())))
 
     def prepare(self, w):
         return ChainWeights(self._model, self._examples, self._rows, w)
@@ -380,9 +378,3 @@ def _narrow(x):
     columns, places = np.unique(x.indices, return_inverse=True)
     return columns, sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr),
                                  shape=(x.shape[0], len(columns)))
-
-
-def _place(offsets, t):
-    """Item and position in it of row t."""
-    i = int(np.searchsorted(offsets, t, side="right")) - 1
-    return i, t - int(offsets[i])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
@@ -23,12 +22,6 @@ def sums(values, offsets):
     return np.bincount(item, values, len(offsets) - 1)
 
 
-def place(offsets, k):
-    """Example of entry k of a ragged array, and its position there."""
-    i = int(np.searchsorted(offsets, k, side="right")) - 1
-    return i, int(k - offsets[i])
-
-
 def read_graphs(X, n_features, n_edge_features):
     """Ragged nodes, Ragged edges (int32) and float64 edge features of X, checked all but the node features."""
     if not isinstance(X, Graph):
@@ -38,8 +31,8 @@ def read_graphs(X, n_features, n_edge_features):
         if len(X) == 0:
             raise ParameterError("X must hold at least one graph, got none")
         X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
-                  Ragged.of([np.reshape(x[1], (0, 2)).astype(int) if np.size(x[1]) == 0 else x[1] for x in X],
-                            "edges of X"),
+                  Ragged.of([np.reshape(x[1], (0, 2)) if np.size(x[1]) == 0 else x[1] for x in X], "edges of X",
+                            integers="iu"),
                   Ragged.of([np.reshape(x[2], (0, n_edge_features)) if np.size(x[2]) == 0 else x[2] for x in X],
                             "edge features of X"))
     elif not all(isinstance(field, Ragged) for field in X):
@@ -72,7 +65,7 @@ def _read_edges(edges, n_nodes):
     most = np.repeat(n_nodes, edges.sizes)
     wrong = (ends < 0).any(axis=1) | (ends >= most[:, None]).any(axis=1) | (ends[:, 0] == ends[:, 1])
     if wrong.any():
-        i, k = place(edges.offsets, np.flatnonzero(wrong)[0])
+        i, k = edges.place(np.flatnonzero(wrong)[0])
         raise ParameterError(f"X[{i}].edges[{k}] must join two different nodes of 0..{n_nodes[i] - 1}, got "
                              f"{tuple(edges[i][k].tolist())}")
     return np.ascontiguousarray(ends, dtype=np.int32)
@@ -86,7 +79,7 @@ def _read_edge_features(features):
     wrong = ~((values >= 0.0) & np.isfinite(values))
     if wrong.any():
         row, column = (int(k[0]) for k in np.nonzero(wrong))
-        i, k = place(features.offsets, row)
+        i, k = features.place(row)
         raise ParameterError(f"X[{i}].edge_features[{k}, {column}] must be a finite number >= 0, got "
                              f"{values[row, column]}; a feature of both signs can be split into its positive and "
                              "its negative part")
@@ -94,17 +87,8 @@ def _read_edge_features(features):
 
 
 def read_features(nodes):
-    try:
-        return Examples(nodes.values)
-    except ParameterError as problem:
-        dense = nodes.values.data if sp.issparse(nodes.values) else nodes.values
-        wrong = np.flatnonzero(~np.isfinite(dense).reshape(len(dense), -1).all(axis=1))
-        if len(wrong) == 0:
-            raise
-        row = int(np.searchsorted(nodes.values.indptr, wrong[0], side="right")) - 1 if sp.issparse(nodes.values) \
-            else int(wrong[0])
-        i, j = place(nodes.offsets, row)
-        raise ParameterError(f"X[{i}].nodes[{j}] must be finite; drop or impute what is not") from problem
+    """Features of the nodes of all graphs."""
+    return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
 
 
 def read_labels(Y, offsets):
@@ -117,7 +101,7 @@ def read_labels(Y, offsets):
         if any(isinstance(y, WeightedLabels) for y in Y):
             weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
             weights = Ragged.of(weights, "weights of Y")
-        Y = Ragged.of([labels_of(y) for y in Y], "Y")
+        Y = Ragged.of([labels_of(y) for y in Y], "Y", integers="biu")
     check_lengths(offsets[1:], Y)
     for name, ragged in (("labels", Y), ("weights", weights)):
         if ragged is None:
@@ -133,13 +117,15 @@ def read_labels(Y, offsets):
     labels = labels.astype(np.int64)
     wrong = np.flatnonzero((labels < 0) | (labels > 1))
     if len(wrong):
-        i, j = place(offsets, wrong[0])
-        raise ParameterError(f"Y[{i}][{j}] must be a label 0 or 1, got {labels[wrong[0]]}")
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y')} must be a label 0 or 1, got {labels[wrong[0]]}")
     if weights is None:
         return Ragged(labels, offsets), np.ones(len(labels))
-    values = np.asarray(weights.values, dtype=np.float64)
+    try:
+        values = real_array(weights.values)
+    except TypeError as problem:
+        raise InputTypeError(f"Y[0].weights must be real numbers: {problem}") from problem
     wrong = np.flatnonzero(~((values >= 0.0) & np.isfinite(values)))
     if len(wrong):
-        i, j = place(offsets, wrong[0])
-        raise ParameterError(f"Y[{i}].weights[{j}] must be a finite number >= 0, got {values[wrong[0]]}")
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y', '.weights')} must be a finite number >= 0, got "
+                             f"{values[wrong[0]]}")
     return Ragged(labels, offsets), values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix
@@ -47,17 +48,17 @@ class Multiclass(StructuredModel):
 
     def joint_feature(self, x, y):
         feature = np.zeros((self.n_classes, self.n_features))
-        feature[y] = x
+        feature[y] = _dense(x)
         return feature.ravel()
 
     def loss(self, y, y_hat):
         return float(self.costs[y, y_hat])
 
     def decode(self, w, x):
-        return int(np.argmax(w.reshape(self.n_classes, -1) @ x))
+        return int(np.argmax(w.reshape(self.n_classes, -1) @ _dense(x)))
 
     def loss_augmented_decode(self, w, x, y):
-        scores = w.reshape(self.n_classes, -1) @ x
+        scores = w.reshape(self.n_classes, -1) @ _dense(x)
         return int(np.argmax(_violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
 
     def oracle(self, X, Y):
@@ -79,8 +80,8 @@ class MulticlassOracle(BatchOracle):
         self.sizes = np.full(self.n_examples, 8)
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
-        self.fingerprint = crc32(examples.norms.tobytes(), crc32(self._y.tobytes(), crc32(
-            self._costs.tobytes() + repr((type(self).__name__, self.dim, self._rescaling)).encode())))
+        settings = (type(self).__name__, self.dim, self._rescaling, examples.fingerprint)
+        self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
     def prepare(self, w):
         return self._rows.pack(w)
@@ -124,6 +125,10 @@ class MulticlassOracle(BatchOracle):
         scores = np.empty((len(rows), self._costs.shape[0]))
         self._rows.scores(weights, rows, scores)
         return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
+
+
+def _dense(x):
+    return x.toarray().ravel() if sp.issparse(x) else x
 
 
 def _violations(margins, costs, rescaling):

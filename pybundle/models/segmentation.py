@@ -154,8 +154,8 @@ class Segmentation(StructuredModel):
         values = np.ascontiguousarray(values)
         if values.dtype != np.uint8 and not np.isfinite(values).all():
             row, h = np.argwhere(~np.isfinite(values))[0]
-            i = int(np.searchsorted(X.offsets, row, side="right")) - 1
-            raise ParameterError(f"X[{i}] must be finite, got {values[row, h]} in column {row - X.offsets[i]}")
+            i, column = X.place(row)
+            raise ParameterError(f"X[{i}] must be finite, got {values[row, h]} in column {column}")
         if X.sizes.min() == 0:
             raise ParameterError(f"X[{int(X.sizes.argmin())}] must have at least one column, got none")
         return Ragged(values, X.offsets)
@@ -269,8 +269,7 @@ def _covers(model, Y, sizes, name):
     n_labels = len(model.widths)
     if len(labels) and (labels.min() < 0 or labels.max() >= n_labels):
         s = int(np.flatnonzero((labels < 0) | (labels >= n_labels))[0])
-        i = int(np.searchsorted(Y.offsets, s, side="right")) - 1
-        raise ParameterError(f"{name}[{i}][{s - Y.offsets[i]}] must be a label 0..{n_labels - 1}, got {labels[s]}")
+        raise ParameterError(f"{Y.name_of(s, name)} must be a label 0..{n_labels - 1}, got {labels[s]}")
     labels = np.ascontiguousarray(labels, dtype=np.int32)
     ends = np.concatenate([[0], np.cumsum(model.widths[labels], dtype=np.int64)])[Y.offsets]
     bad = np.flatnonzero(np.diff(ends) != sizes) if sizes is not None else []

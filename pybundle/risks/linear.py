@@ -76,8 +76,8 @@ class LinearRisk:
     def fingerprint(self):
         """A number of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
         engine, data = self._engine, self.examples
-        arrays = (engine.y_array, engine.weight_array, data.norms, engine.cost_array)
-        words = (type(self).__name__, self.dim, data.scale, data.bias, self.partition, self.random_state)
+        arrays = (engine.y_array, engine.weight_array, engine.cost_array)
+        words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         return crc32(repr(words).encode(), crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)))
 
     @property

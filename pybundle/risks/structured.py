@@ -19,6 +19,8 @@ from .reduction import reduce_planes
 SHARD_WORK = 1 << 15
 """Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
 UNIT = 2.0**-53
+MARGINAL_ERROR = 1e-6
+"""Relative error of marginals, from the rounding of scores, above which the log-loss does without them."""
 MOST_ENTRIES = 1 << 16
 """Weights up to which an SGD step takes one example; above, steps of dim / MOST_ENTRIES examples cost no more."""
 
@@ -118,7 +120,11 @@ class Structured:
 
     @property
     def offset_errors(self):
-        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0."""
+        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0.
+
+        The offset of a log-loss, an entropy, is wrong by up to `slope_errors |w|` more for the point w of the plane;
+        that is where the plane is tight, so the error of the slope, which counts too, covers it.
+        """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     def derive(self, n_parts=None, precision=None, executor=None):
@@ -144,14 +150,24 @@ class Structured:
 
     def planes(self, w):
         """One plane for each part, tight at w; one decoding of every example."""
-        weights = self._oracle.prepare(check_vector("w", w, self.dim))
-        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope))
+        w = check_vector("w", w, self.dim)
+        weights, norm = self._oracle.prepare(w), float(np.linalg.norm(w))
+        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope, norm))
 
-    def _shard(self, rows, weights, slope):
+    def _shard(self, rows, weights, slope, norm):
         c, oracle = self.sample_weight[rows], self._oracle
         if self.loss == "logistic":
-            values, entropies = oracle.marginals_batch(rows, weights, c, slope)
-            return float(c @ values), float(c @ entropies)
+            is_vast = np.zeros(len(rows), dtype=bool)
+            if oracle.norms is not None:
+                is_vast = (2.0 * oracle.sizes[rows] + 8.0) * UNIT * oracle.norms[rows] * norm > MARGINAL_ERROR
+            some, vast = rows[~is_vast], rows[is_vast]
+            values, entropies = oracle.marginals_batch(some, weights, c[~is_vast], slope)
+            value, offset = float(c[~is_vast] @ values), float(c[~is_vast] @ entropies)
+            if len(vast):           # the best labelling alone is a plane too, of entropy 0, and as good as tight here
+                best = oracle.solve_batch(vast, weights, loss=False)
+                oracle.add_planes(vast, best.labellings, c[is_vast], slope)
+                value += float(c[is_vast] @ self._log_losses(vast, weights))
+            return value, offset
         found = oracle.solve_batch(rows, weights)
         # the truth is a labelling too: where rounding leaves less than its 0, 0 is the value
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
@@ -167,7 +183,7 @@ class Structured:
             rows = item[1]
             c = self.sample_weight[rows]
             if self.loss == "logistic":
-                found = oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
+                found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
             error = 0.0
@@ -180,6 +196,9 @@ class Structured:
             values[p] += value
             errors[p] += error
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
+
+    def _log_losses(self, rows, weights):
+        return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
 
     def predict_losses(self, w):
         """Loss of the prediction for every example at w, shape (n,)."""

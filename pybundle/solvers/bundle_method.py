@@ -150,9 +150,13 @@ class BundleMethod:
         new, value, has_converged = self.policy.advance(self, solution, phi)              # 4
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
+        signs = self.bundle.new_signs(self._outside)
+        if self.max_planes is not None:         # a part needs an aggregate, the newest plane and the one being added
+            signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in new:
-            self.append(planes)
-        self.bundle.append_signs(self._outside)
+            self.append(planes, len(signs))
+        self.bundle.append_signs(signs)
+        self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
         self.record(value)
         if has_converged if self.settings.stop == "published" else self.is_close():
@@ -301,10 +305,10 @@ class BundleMethod:
         """Whether best value and best bound are within the tolerance."""
         return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value, self._margin)
 
-    def append(self, planes):
-        """Stores planes, under the memory limit."""
+    def append(self, planes, room=0):
+        """Stores planes, under the memory limit, and leaves it room for some more."""
         if self.max_planes is not None:
-            self.bundle.shrink_to(self.max_planes - self.risk.n_parts)
+            self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
         self.bundle.append(planes, self.slack)
         if not np.isfinite(self.bundle.H.diagonal()).all():
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")

@@ -103,7 +103,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     ParameterError, InputTypeError
         For arguments.
     OracleError
-        Where the risk breaks its contract; `error.result` is the best certified state.
+        Where the risk breaks its contract. Like any other exception out of the risk it has `error.result`, the best
+        point and bound so far; `certified` is False there, since the risk is not asked again.
 
     Examples
     --------

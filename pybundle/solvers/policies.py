@@ -116,7 +116,7 @@ class Centred(Policy):
     refresh_every = 50     # moves after which the products are recomputed from the planes
 
     def __init__(self):
-        self.alpha, self._moves = 0.0, 0
+        self.alpha, self._moves, self._is_clipped = 0.0, 0, False
 
     def resume(self, loop, state):
         self.centre_fun = loop.fun
@@ -134,7 +134,10 @@ class Centred(Policy):
         """Risk at `w = (2 alpha c - phi) / (lam + 2 alpha)`: w, planes, F(w)."""
         lam, alpha = loop.objective.lam, solution.alpha
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
-        w = loop.objective.project(w)
+        inside = loop.objective.project(w)
+        # constraints that the master has not got yet: its own products are then those of another point
+        self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
+        w = inside
         planes = loop.evaluate(w)
         loop.check_model(solution, w, planes.values, loop.bundle.products)
         return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
@@ -142,7 +145,8 @@ class Centred(Policy):
     def move(self, loop, solution, w, fun):
         """Makes w the centre; the products follow without touching the planes."""
         self._moves += 1
-        known = None if self._moves % self.refresh_every == 0 else solution.products(loop.bundle.products)
+        is_stale = self._is_clipped or self._moves % self.refresh_every == 0
+        known = None if is_stale else solution.products(loop.bundle.products)
         loop.bundle.move_centre(w, known)
         self.centre_fun = fun
 

@@ -124,7 +124,7 @@ def test_the_oracle_is_valid_and_takes_ragged_data():
 
 @pytest.fixture(scope="module")
 def images():
-    return pb.datasets.contrast_images(60, shape=(8, 8), seed=3)
+    return pb.datasets.contrast_images(60, shape=(8, 8), random_state=3)
 
 
 def test_training_keeps_the_pairs_nonnegative_and_certifies(images):
@@ -145,7 +145,7 @@ def test_training_keeps_the_pairs_nonnegative_and_certifies(images):
 
 
 def test_images_are_equal_for_equal_seeds(images):
-    again = pb.datasets.contrast_images(60, shape=(8, 8), seed=3)
+    again = pb.datasets.contrast_images(60, shape=(8, 8), random_state=3)
     assert all(np.array_equal(a, b) for a, b in zip(images.y, again.y, strict=True))
     assert np.array_equal(images.X[5].nodes, again.X[5].nodes)
     assert not np.array_equal(images.X[5].nodes, pb.datasets.contrast_images(60, shape=(8, 8)).X[5].nodes)

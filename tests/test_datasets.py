@@ -183,7 +183,7 @@ def test_glued_digits_are_covered():
 
 
 def test_language():
-    language = markov_language(3.0, seed=5)
+    language = markov_language(3.0, random_state=5)
     assert np.allclose(language.transition.sum(axis=1), 1) and np.isclose(language.start.sum(), 1)
     swap = Language(np.eye(10)[0], np.eye(10)[[1, 0, *range(2, 10)]])
     pytest.importorskip("sklearn")
@@ -201,8 +201,8 @@ def test_language():
     ("noise must be a finite number >= 0", lambda: digit_strings(1, noise=-1)),
     ("sharpness must be", lambda: markov_language(-1)),
     ("sharpness must be a finite number >= 0 and <= 100", lambda: markov_language(1e6)),
-    ("seed must be an integer >= 0, got -1", lambda: markov_language(seed=-1)),
-    ("seed must be an integer >= 0, got -1", lambda: contrast_images(1, seed=-1)),
+    ("seed must be an integer >= 0, got -1", lambda: markov_language(random_state=-1)),
+    ("seed must be an integer >= 0, got -1", lambda: contrast_images(1, random_state=-1)),
     (r"shape must be \(height, width\)", lambda: contrast_images(1, shape=(4, 4, 4))),
     ("weights four numbers", lambda: contrast_images(1, weights=[1.0])),
 ])  # fmt: skip

@@ -192,7 +192,7 @@ def test_ragged_data_executors_and_pickles_give_the_same_bits():
 
 
 def test_training_learns_a_planted_treebank():
-    treebank = pb.datasets.make_treebank(60, share_crossing=0.2, seed=0)
+    treebank = pb.datasets.make_treebank(60, share_crossing=0.2, random_state=0)
     model = Dependency.hashed(12, treebank.attributes, ["h.pos m.pos direction", "h.word m.word"])
     for loss in ("hinge", "logistic"):
         risk = pb.risks.Structured(model, treebank.X, treebank.Y, loss=loss)

@@ -125,7 +125,7 @@ def test_planes_of_single_examples_are_sparse_where_weights_are_many(monkeypatch
     oracle = model.oracle(X, Y)
     labelling = model.decode(np.random.default_rng(6).standard_normal(model.dim), X[1])
     dense = oracle.plane(1, labelling)
-    monkeypatch.setattr("pybundle.models.landmarks.SPARSE_DIM", 1)
+    monkeypatch.setattr("pybundle.models.landmarks_oracle.SPARSE_DIM", 1)
     sparse = oracle.plane(1, labelling)
     assert sparse.offset == dense.offset and sparse.slope.shape == (1, model.dim)
     assert np.array_equal(sparse.slope.toarray()[0], dense.slope)
@@ -152,7 +152,7 @@ def test_images_come_as_arrays_lists_ragged_and_sparse():
 
 
 def test_training_finds_the_landmarks_of_new_images():
-    train, test = landmark_images(120, seed=1), landmark_images(60, seed=2)
+    train, test = landmark_images(120, random_state=1), landmark_images(60, random_state=2)
     model = pb.models.Landmarks.from_examples((24, 24), train.parents, train.Y, CodeWindows([[5, 5], [3, 3]], 6))
     risk = pb.risks.Structured(model, lbp_maps(train.X, 2, 6), train.Y)
     result = pb.minimize(risk, lam=1.0, tol=1e-2)
@@ -181,9 +181,9 @@ def test_deformation_weights_stay_nonnegative_where_asked():
 
 
 def test_generated_images_are_reproducible():
-    one, two = landmark_images(5, seed=3), landmark_images(5, seed=3)
+    one, two = landmark_images(5, random_state=3), landmark_images(5, random_state=3)
     assert np.array_equal(one.X, two.X) and np.array_equal(one.Y, two.Y)
-    assert not np.array_equal(one.X, landmark_images(5, seed=4).X)
+    assert not np.array_equal(one.X, landmark_images(5, random_state=4).X)
     assert one.Y.min() >= 0 and one.Y.max() <= 23
 
 

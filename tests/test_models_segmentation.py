@@ -130,7 +130,7 @@ def test_forms_of_images_and_covers():
 @pytest.mark.parametrize("method, n_parts", [("oca", 1), ("oca", 4), ("bmrm", 1), ("prox-bmrm", 4)])
 def test_training_is_certified_and_reads_glued_digits(method, n_parts):
     pytest.importorskip("sklearn")
-    data, test = (pb.datasets.glued_digits(n, widths=(7, 9), seed=n, held_out=n == 60) for n in (150, 60))
+    data, test = (pb.datasets.glued_digits(n, widths=(7, 9), random_state=n, held_out=n == 60) for n in (150, 60))
     model = pb.models.Segmentation(8, data.widths, symbols=data.symbols)
     risk = pb.risks.Structured(model, data.X, data.y, n_parts=n_parts)
     result = pb.minimize(risk, lam=10.0, method=method, tol=1e-2)

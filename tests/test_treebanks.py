@@ -96,7 +96,7 @@ def test_a_treebank_has_trees_with_one_root(seed, share, n_tags):
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3])
 def test_the_share_of_crossing_arcs_is_what_was_asked(share):
-    heads = make_treebank(300, share, seed=4).Y
+    heads = make_treebank(300, share, random_state=4).Y
     found = sum(crossing_arcs(y).sum() for y in heads) / sum(len(y) - 1 for y in heads)
     assert found == pytest.approx(share, abs=0.1 * share)
 

@@ -32,7 +32,7 @@ class ContrastImages(NamedTuple):
     shape: tuple
 
 
-def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=40, seed=0):
+def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=40, random_state=0):
     """Draws images of two regions, and labels from the model with the planted weights.
 
     An image is +1 in a random smooth region and -1 outside, plus Gaussian noise. Its labels come from
@@ -54,7 +54,7 @@ def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=4
         The last two must not be negative.
     n_sweeps : int
         Sweeps of the Gibbs sampler, which starts at the regions.
-    seed : int
+    random_state : int
 
     Returns
     -------
@@ -75,7 +75,7 @@ def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=4
     weights = np.array([check_number("weights", weight) for weight in weights])
     if (weights[2:] < 0.0).any():
         raise ParameterError(f"weights must be four numbers, the last two >= 0, got {weights.tolist()}")
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     regions = _regions(n, height, width, rng)
     images = 2.0 * regions - 1.0 + noise * rng.standard_normal(regions.shape)
     across = np.exp(-0.5 * np.diff(images, axis=2) ** 2)

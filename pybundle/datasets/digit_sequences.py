@@ -72,7 +72,7 @@ class GluedDigits(NamedTuple):
     language: Language
 
 
-def markov_language(sharpness=2.0, seed=0):
+def markov_language(sharpness=2.0, random_state=0):
     """A random language: rows proportional to `exp(sharpness z)`, z standard normal.
 
     Parameters
@@ -86,13 +86,13 @@ def markov_language(sharpness=2.0, seed=0):
     0.1
     """
     sharpness = check_number("sharpness", sharpness, low=0.0, high=100.0)
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     rows = np.exp(sharpness * rng.standard_normal((11, 10)))
     rows /= rows.sum(axis=1, keepdims=True)
     return Language(rows[0], rows[1:])
 
 
-def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False, seed=0):
+def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False, random_state=0):
     """Draws strings from the language, and for each digit one of its images.
 
     Parameters
@@ -107,7 +107,7 @@ def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False
         Standard deviation of Gaussian noise on the pixels.
     held_out : bool
         Take images from the held-out part of `load_digits` instead of the training part.
-    seed : int
+    random_state : int
 
     Returns
     -------
@@ -125,12 +125,13 @@ def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False
     >>> len(X), X[0].shape[1], len(X[0]) == len(y[0])
     (5, 64, True)
     """
-    rng, images, noise, language, offsets, digits = _draw(n, lengths, language, noise, held_out, seed)
+    rng, images, noise, language, offsets, digits = _draw(n, lengths, language, noise, held_out, random_state)
     X = np.concatenate([images(digit) for digit in digits])
     return DigitStrings(Ragged(_noisy(X, noise, rng), offsets), Ragged(digits, offsets), language)
 
 
-def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None, noise=0.0, held_out=False, seed=0):
+def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None, noise=0.0, held_out=False,
+                 random_state=0):
     """Draws strings from the language, stretches each image to a random width and glues them with random gaps.
 
     Parameters
@@ -143,7 +144,7 @@ def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None
         Least and largest width of a digit in columns; 8 is as photographed. Linear interpolation.
     gaps : pair of int
         Fewest and most empty columns before each digit and at the end.
-    language, noise, held_out, seed
+    language, noise, held_out, random_state
         As in `digit_strings`.
 
     Returns
@@ -159,7 +160,7 @@ def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None
     """
     least, largest = _pair("widths", widths, 1)
     gaps = _pair("gaps", gaps, 0)
-    rng, images, noise, language, offsets, digits = _draw(n, lengths, language, noise, held_out, seed)
+    rng, images, noise, language, offsets, digits = _draw(n, lengths, language, noise, held_out, random_state)
     columns, labels = [], []
     for i in range(n):
         item, gold = [], []
@@ -175,13 +176,13 @@ def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None
     return GluedDigits(Ragged.of(columns), Ragged.of(labels), alphabet, symbols, language)
 
 
-def _draw(n, lengths, language, noise, held_out, seed):
+def _draw(n, lengths, language, noise, held_out, random_state):
     """What both kinds share: generator, images of a digit, checked options, strings of digits."""
     n = check_integer("n", n, low=1)
     shortest, longest = _pair("lengths", lengths, 1)
     noise = check_number("noise", noise, low=0.0)
     language = markov_language() if language is None else _check_language(language)
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     data = load_digits()
     X, y = (data.X_test, data.y_test) if held_out else (data.X, data.y)
     numbers = [np.flatnonzero(y == digit) for digit in range(10)]

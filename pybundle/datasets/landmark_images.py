@@ -30,7 +30,7 @@ class LandmarkImages(NamedTuple):
     parents: np.ndarray
 
 
-def landmark_images(n, *, deformation=1.0, noise=20.0, seed=0):
+def landmark_images(n, *, deformation=1.0, noise=20.0, random_state=0):
     """Draws the landmarks from Gaussian displacements, then paints each one's shape over a noisy background.
 
     Parameters
@@ -41,7 +41,7 @@ def landmark_images(n, *, deformation=1.0, noise=20.0, seed=0):
         Standard deviation of every displacement in pixels, cut at 2.5 of them.
     noise : float
         Standard deviation of Gaussian noise on grey values 0..255.
-    seed : int
+    random_state : int
 
     Returns
     -------
@@ -58,7 +58,7 @@ def landmark_images(n, *, deformation=1.0, noise=20.0, seed=0):
     n = check_integer("n", n, low=1)
     deformation = check_number("deformation", deformation, low=0.0, high=1.2)
     noise = check_number("noise", noise, low=0.0)
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     moves = deformation * np.clip(rng.standard_normal((n, 4, 2)), -2.5, 2.5)
     moves[:, 1:] = 0.7 * (moves[:, 1:] + moves[:, :1])        # the others follow the blob
     Y = PLACES + moves

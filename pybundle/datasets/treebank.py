@@ -32,7 +32,8 @@ class Treebank(NamedTuple):
     affinity: np.ndarray
 
 
-def make_treebank(n_sentences, share_crossing=0.05, seed=0, *, mean_length=12, n_tags=8, n_words=200, noise=0.1):
+def make_treebank(n_sentences, share_crossing=0.05, random_state=0, *, mean_length=12, n_tags=8, n_words=200,
+                  noise=0.1):
     """Draws sentences whose trees follow a planted model of tags.
 
     A tree grows from its root: every word takes dependents on both sides, so that trees are projective; tags of
@@ -44,7 +45,7 @@ def make_treebank(n_sentences, share_crossing=0.05, seed=0, *, mean_length=12, n
     n_sentences : int
     share_crossing : float, 0 to 0.5
         Share of arcs (h, m) that are not projective: some word between h and m does not descend from h.
-    seed : int
+    random_state : int
     mean_length : int
         Lengths are 1 plus a Poisson number of mean `mean_length - 1`.
     n_tags, n_words : int
@@ -59,7 +60,7 @@ def make_treebank(n_sentences, share_crossing=0.05, seed=0, *, mean_length=12, n
     Examples
     --------
     >>> from pybundle.datasets import make_treebank
-    >>> treebank = make_treebank(3, seed=1)
+    >>> treebank = make_treebank(3, random_state=1)
     >>> [x.shape[0] + 1 == len(y) for x, y in zip(treebank.X, treebank.Y)]
     [True, True, True]
     """
@@ -69,7 +70,7 @@ def make_treebank(n_sentences, share_crossing=0.05, seed=0, *, mean_length=12, n
     n_tags = check_integer("n_tags", n_tags, low=2)
     n_words = check_integer("n_words", n_words, low=n_tags)
     noise = check_number("noise", noise, low=0.0, high=1.0)
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     affinity = 2.0 * rng.standard_normal((n_tags + 1, n_tags, 2))
     odds = np.exp(affinity)
     odds /= odds.sum(1, keepdims=True)

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
-from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_vector
-from ..features import Examples
 from ..oracles import viterbi
-from ..oracles._chain import ChainTables
-from ._chain import augment, count, losses
-from ._chain_slack import slack_items
-from .base import BatchOracle, StructuredModel, check_lengths
-
-BLOCK = 2048
-"""Tokens whose scores are held at once: they stay in the second cache."""
-NARROW = 2
-"""A batch whose non-zeros are this many times fewer than the features reads W as it stands."""
-SPARSE_DIM = 16384
-"""Planes of single examples over sparse features are sparse from this dimension on."""
+from .base import StructuredModel
+from .chain_oracle import ChainOracle, scores
 
 
 class Chain(StructuredModel):
@@ -134,7 +121,7 @@ class Chain(StructuredModel):
 
     def _best(self, w, x, losses=0.0):
         W, transition, start, end = self.split(check_vector("w", w, self.dim))
-        return viterbi(_unary(x, W) + losses, transition, start if self.start else None, end if self.end else None)[0]
+        return viterbi(scores(x, W) + losses, transition, start if self.start else None, end if self.end else None)[0]
 
     def oracle(self, X, Y):
         return ChainOracle(self, X, Y)
@@ -191,190 +178,3 @@ class Chain(StructuredModel):
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
             raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
         return Ragged(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
-
-
-class ChainWeights:
-    """w for the kernels: transition, start and end (K,), the tables of the decoder, and W, packed when first wanted.
-
-    A batch that reads few of many sparse features does without packing; which one does depends on the batch alone.
-    """
-
-    def __init__(self, model, examples, rows, w):
-        self._W, self.transition, start, end = (np.ascontiguousarray(part) for part in model.split(w))
-        nothing = np.zeros(model.n_labels)
-        self.start, self.end = start if model.start else nothing, end if model.end else nothing
-        self.tables = ChainTables(self.transition, self.start, self.end)
-        self._examples, self._rows = examples, rows
-        self._packed = None if examples.is_sparse else rows.pack(self._W)
-
-    def unary(self, tokens, blocks):
-        """Scores (last - first, K) of the tokens first..last, for each such pair in `blocks`."""
-        X = self._examples
-        if X.is_sparse and len(tokens) * X.X.nnz * NARROW < X.n_examples * X.n_features:
-            for first, last in blocks:
-                yield _unary(X.X[tokens[first:last]], self._W)
-            return
-        if self._packed is None:       # two threads may both do it: they get the same
-            self._packed = self._rows.pack(self._W)
-        for first, last in blocks:
-            out = np.empty((last - first, len(self._W)))
-            self._rows.scores(self._packed, tokens[first:last], out)
-            yield out
-
-
-class ChainOracle(BatchOracle):
-    """`Chain` bound to sequences of tokens and their labellings."""
-
-    has_marginals = True
-
-    def __init__(self, model, X, Y):
-        self.n_examples = check_lengths(X, Y)
-        self._model, self.dim = model, model.dim
-        self._tokens = model.tokens(X)
-        self._gold = model.labels(Y, self._tokens.sizes)
-        examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
-        self._examples, self._rows = examples, examples.rows(model.n_labels)
-        self.sizes = self._tokens.sizes
-        self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
-        token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
-        self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
-        if model.rescaling == "slack":
-            self.norms *= self.sizes * self._factors        # the largest loss
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
-                    examples.fingerprint)
-        self.fingerprint = crc32(self._gold.values, crc32(self._gold.offsets, crc32(
-            model.costs.tobytes() + repr(settings).encode())))
-
-    def prepare(self, w):
-        return ChainWeights(self._model, self._examples, self._rows, w)
-
-    def solve_batch(self, rows, weights, loss=True):
-        rows = np.asarray(rows, dtype=np.intp)
-        labels, values, offsets = self._empty(rows)
-        if loss and self._model.rescaling == "slack":
-            return self._solve_slack(rows, weights, labels, values, offsets)
-        for low, high, unary, truths in self._scores(rows, offsets, weights, loss):
-            weights.tables.viterbi_items(unary, offsets[low:high + 1] - offsets[low], 0, high - low,
-                                         labels[offsets[low]:offsets[high]], values[low:high])
-            values[low:high] -= truths
-        return Decodings(Ragged(labels, offsets), values, values)
-
-    def _solve_slack(self, rows, weights, labels, values, offsets):
-        gold = self._gold.take(rows).values
-        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
-            first, last = offsets[low], offsets[high]
-            slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
-                        weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
-        return Decodings(Ragged(labels, offsets), values, values)
-
-    def add_planes(self, rows, labellings, scales, slope):
-        rows = np.asarray(rows, dtype=np.intp)
-        scales = np.ascontiguousarray(scales, dtype=np.float64)
-        found, gold = self._found(rows, labellings), self._gold.take(rows)
-        costs = self._losses(rows, found, gold)
-        total = float(scales @ costs)
-        if self._model.rescaling == "slack":
-            scales = scales * costs
-        W, transition, start, end = self._model.split(slope)
-        count(found.values, gold.values, gold.offsets, scales, transition, start, end)
-        wrong = np.flatnonzero(found.values != gold.values)
-        tokens = self._tokens.rows(rows)[wrong]
-        coefs = np.repeat(scales, gold.sizes)[wrong]
-        self._rows.add(np.concatenate([tokens, tokens]), np.concatenate([found.values[wrong], gold.values[wrong]]),
-                       np.concatenate([coefs, -coefs]), W.ravel())
-        return total
-
-    def losses(self, rows, labellings):
-        rows = np.asarray(rows, dtype=np.intp)
-        return self._losses(rows, self._found(rows, labellings), self._gold.take(rows))
-
-    def marginals_batch(self, rows, weights, scales, slope):
-        rows = np.asarray(rows, dtype=np.intp)
-        scales = np.ascontiguousarray(scales, dtype=np.float64)
-        _, values, offsets = self._empty(rows)
-        entropies = np.empty(len(rows))
-        W, transition, start, end = self._model.split(slope)
-        tables = ChainTables(weights.transition, weights.start, weights.end, True)
-        gold, tokens = self._gold.take(rows).values, self._tokens.rows(rows)
-        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
-            first, last = offsets[low], offsets[high]
-            items, y = offsets[low:high + 1] - first, gold[first:last]
-            p, pairs = np.empty_like(unary), np.zeros((1, *transition.shape))
-            tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
-                                  entropies[low:high], pairs)
-            values[low:high] -= truths
-            p[np.arange(last - first), y] -= 1.0
-            p *= np.repeat(scales[low:high], np.diff(items))[:, None]
-            inside = np.delete(np.arange(last - first), items[:-1])
-            np.subtract.at(pairs[0], (y[inside - 1], y[inside]), np.repeat(scales[low:high], np.diff(items) - 1))
-            transition += pairs[0]
-            if self._model.start:
-                start += p[items[:-1]].sum(axis=0)
-            if self._model.end:
-                end += p[items[1:] - 1].sum(axis=0)
-            x = self._examples.X[tokens[first:last]]
-            if sp.issparse(x):
-                columns, x = _narrow(x)
-                W[:, columns] += (x.T @ p).T
-            else:
-                W += p.T @ x.astype(np.float64, copy=False)
-        return values, entropies
-
-    def plane(self, i, labelling):
-        """Plane of a labelling; a CSR row where features are sparse and many."""
-        if not self._examples.is_sparse or self.dim < SPARSE_DIM:
-            return super().plane(i, labelling)
-        model, x, gold = self._model, self._tokens[i], self._gold[i]
-        labelling = self._found([i], [labelling]).values
-        cost = model.loss(gold, labelling)
-        slope = sp.csr_array(model.feature(x, labelling) - model.feature(x, gold))
-        slope.eliminate_zeros()
-        return ExamplePlane(cost, cost * slope if model.rescaling == "slack" else slope)
-
-    def _empty(self, rows):
-        offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
-        return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
-
-    def _scores(self, rows, offsets, weights, loss):
-        """Blocks of examples: first, last, scores of their tokens with the loss, scores of the truths."""
-        tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
-        blocks = list(_blocks(offsets))
-        ranges = [(offsets[low], offsets[high]) for low, high in blocks]
-        for (low, high), unary in zip(blocks, weights.unary(tokens, ranges), strict=True):
-            first, last = offsets[low], offsets[high]
-            truths = np.empty(high - low)
-            augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
-                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
-            yield low, high, unary, truths
-
-    def _found(self, rows, labellings):
-        return self._model.labels(labellings, self.sizes[rows], "labellings")
-
-    def _losses(self, rows, found, gold):
-        out = np.empty(len(rows))
-        losses(found.values, gold.values, gold.offsets, self._model.costs, self._factors[rows], out)
-        return out
-
-
-def _blocks(offsets):
-    """Ranges of neighbouring items of at most BLOCK tokens, or one item."""
-    first = 0
-    while first < len(offsets) - 1:
-        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
-        yield first, last
-        first = last
-
-
-def _unary(x, W):
-    """x W' for a few tokens; of sparse ones only the columns that occur are read."""
-    if not sp.issparse(x):
-        return np.asarray(x, dtype=np.float64) @ W.T
-    columns, x = _narrow(x)
-    return np.ascontiguousarray(x @ W[:, columns].T)
-
-
-def _narrow(x):
-    """The columns of a CSR matrix that have entries, and the matrix of those alone."""
-    columns, places = np.unique(x.indices, return_inverse=True)
-    return columns, sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr),
-                                 shape=(x.shape[0], len(columns)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from zlib import crc32
 
 import numpy as np
@@ -14,11 +13,11 @@ from ._engine import Engine
 from ._line_search import line_search
 from ._sgd import sgd_epoch
 from .oracle import LinearOracle
-from .partition import SHARD_ROWS, partition, shards
+from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
 
 
-class LinearRisk:
+class LinearRisk(Partitioned):
     """R(w) = sum_i r_i(W x_i): base of the risks whose examples enter through K scores.
 
     Subclasses validate their arguments and call `_build`; everything they add is the loss itself, which lives
@@ -52,7 +51,6 @@ class LinearRisk:
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
         self.precision = self._check_precision(precision or ("float32" if self._single else "float64"))
-        self._map = map
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
 
@@ -60,17 +58,12 @@ class LinearRisk:
         check_choice("precision", precision, ("float32", "float64"))
         return precision if self._single else "float64"
 
-    def _regroup(self, n_parts):
-        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state,
-                                self._engine.y_array)
-        self._shards = shards(self._parts)
-        self.n_parts = len(self._parts)
-        self.lower_bounds = np.zeros(self.n_parts)
+    def _shards_of(self, parts):
+        return shards(parts)
 
     @property
-    def parts(self):
-        """List of the row numbers of every part."""
-        return self._parts
+    def _stratify(self):
+        return self._engine.y_array
 
     @property
     def fingerprint(self):
@@ -117,35 +110,6 @@ class LinearRisk:
     def sample_weight(self):
         """Weights c_i, shape (n,)."""
         return self._engine.weight_array
-
-    def derive(self, n_parts=None, precision=None, executor=None):
-        """The same risk over the same data with other parts, precision or executor; nothing large is copied.
-
-        Parameters
-        ----------
-        n_parts : int, optional
-            None keeps the parts.
-        precision : {"float32", "float64"}, optional
-            None keeps it. float64 data always score in float64.
-        executor : object with ``map(fn, items)``, optional
-            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit.
-        """
-        other = copy.copy(self)
-        if n_parts is not None and n_parts != self.n_parts:
-            other._regroup(n_parts)
-        if precision is not None:
-            other.precision = self._check_precision(precision)
-        if executor is not None:
-            other._map = executor.map
-        return other
-
-    def __getstate__(self):
-        # an executor belongs to a process; it does not travel
-        return {name: value for name, value in self.__dict__.items() if name != "_map"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._map = map
 
     def oracle(self):
         """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""

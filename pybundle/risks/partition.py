@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from ..core.exceptions import ParameterError
@@ -54,3 +56,52 @@ def shards(parts):
     """Work units `(part, rows)` of at most `SHARD_ROWS` rows, part by part."""
     return [(p, rows[start:start + SHARD_ROWS])
             for p, rows in enumerate(parts) for start in range(0, len(rows), SHARD_ROWS)]
+
+
+class Partitioned:
+    """What all risks of examples share: parts, shards, an executor for the work on them.
+
+    A subclass has `partition` (kind), `random_state` and `n_examples`, and says in `_shards_of` how parts are cut.
+    """
+
+    _map = staticmethod(map)
+    _stratify = None            # labels that the kind "stratified" deals out
+
+    def _regroup(self, n_parts):
+        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state, self._stratify)
+        self._shards = self._shards_of(self._parts)
+        self.n_parts = len(self._parts)
+        self.lower_bounds = np.zeros(self.n_parts)
+
+    @property
+    def parts(self):
+        """List of the numbers of the examples of every part."""
+        return self._parts
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same risk over the same data with other parts, precision or executor; nothing large is copied.
+
+        Parameters
+        ----------
+        n_parts : int, optional
+            None keeps the parts.
+        precision : {"float32", "float64"}, optional
+            None keeps it; a risk that has only one keeps that.
+        executor : object with ``map(fn, items)``, optional
+            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit.
+        """
+        other = copy.copy(self)
+        if n_parts is not None and n_parts != self.n_parts:
+            other._regroup(n_parts)
+        if precision is not None:
+            other.precision = self._check_precision(precision)
+        if executor is not None:
+            other._map = executor.map
+        return other
+
+    def _check_precision(self, precision):
+        return check_choice("precision", precision, ("float32", "float64")) and "float64"
+
+    def __getstate__(self):
+        # an executor belongs to a process; it does not travel
+        return {name: value for name, value in self.__dict__.items() if name != "_map"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from zlib import crc32
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..core.plane import Planes
 from ..core.protocols import Decoded, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..models.base import as_model
-from .partition import partition
+from .partition import Partitioned
 from .reduction import reduce_planes
 
 SHARD_WORK = 1 << 15
@@ -25,7 +24,7 @@ MOST_ENTRIES = 1 << 16
 """Weights up to which an SGD step takes one example; above, steps of dim / MOST_ENTRIES examples cost no more."""
 
 
-class Structured:
+class Structured(Partitioned):
     """Risk of a structured model on examples, a sum.
 
     R(w) = sum_i c_i max_y [ loss(y_i, y) + <w, psi_i(y)> ],      psi_i(y) = Psi(x_i, y) - Psi(x_i, y_i)
@@ -86,21 +85,13 @@ class Structured:
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.partition = check_choice("partition", partition, ("strided", "contiguous"))
         self.random_state = check_integer("random_state", random_state, low=0)
-        self._map = map
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
 
-    def _regroup(self, n_parts):
-        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state)
-        self._shards = [(p, rows[first:last]) for p, rows in enumerate(self._parts)
-                        for first, last in _cut(self._oracle.sizes[rows])]
-        self.n_parts = len(self._parts)
-        self.lower_bounds = np.zeros(self.n_parts)
+    precision = "float64"
 
-    @property
-    def parts(self):
-        """List of the numbers of the examples of every part."""
-        return self._parts
+    def _shards_of(self, parts):
+        return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
 
     @property
     def fingerprint(self):
@@ -126,22 +117,6 @@ class Structured:
         that is where the plane is tight, so the error of the slope, which counts too, covers it.
         """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
-
-    def derive(self, n_parts=None, precision=None, executor=None):
-        """The same risk over the same data with other parts or executor; all work is in float64."""
-        other = copy.copy(self)
-        if n_parts is not None and n_parts != self.n_parts:
-            other._regroup(n_parts)
-        if executor is not None:
-            other._map = executor.map
-        return other
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_map"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._map = map
 
     def evaluate(self, w):
         """Values (P,) and subgradients (P, dim) at w."""

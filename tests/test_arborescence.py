@@ -298,3 +298,25 @@ def test_marginals_of_scores_far_apart(single_root):
             expected, expected_partition = marginals_by_enumeration(scores, single_root)
             assert log_partition == pytest.approx(expected_partition, rel=1e-14)
             assert np.abs(marginals - expected).max() < 1e-11
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+@pytest.mark.parametrize("scale", [2.0**944, 2.0**970, 2.0**996])
+def test_huge_scores_are_neither_forbidden_nor_allowed_by_rounding(scale, single_root):
+    """Differences of scores leave the range in which scores are allowed."""
+    rng = np.random.default_rng(1)
+    trees = np.array(list(all_trees(4, single_root)))
+    for _ in range(1500):
+        scores = scale * rng.integers(-2, 3, (5, 5)) / 2.0
+        scores[rng.random((5, 5)) < 0.5] = -np.inf
+        best = max(sum(scores[tree[m], m] for m in range(1, 5)) for tree in trees)
+        if best == -np.inf:
+            with pytest.raises(pb.ParameterError, match="allow no tree"):
+                max_arborescence(scores, single_root=single_root)
+        else:
+            assert max_arborescence(scores, single_root=single_root)[1] == best
+
+
+def test_lengths_that_are_ragged():
+    with pytest.raises(pb.InputTypeError, match="lengths must be integers"):
+        max_arborescence_batch(np.zeros(4), [[1], [1, 2]])

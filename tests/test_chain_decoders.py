@@ -244,3 +244,35 @@ def test_bad_batches_are_refused():
 def test_bad_k_is_refused():
     with pytest.raises(ParameterError, match="k must be an integer >= 1, got 0"):
         k_best_viterbi(np.zeros((2, 2)), np.zeros((2, 2)), 0)
+
+
+def test_a_k_beyond_the_range_is_refused():
+    with pytest.raises(ParameterError, match=r"k must be below 2\^31, got 10{12}$"):
+        k_best_viterbi(np.zeros((60, 3)), np.zeros((3, 3)), 10**12)
+
+
+def test_weights_are_numbers():
+    with pytest.raises(InputTypeError, match="weights must be an array of real numbers"):
+        forward_backward_batch(np.zeros((2, 2)), [0, 2], np.zeros((2, 2)), weights=["a"])
+
+
+def test_a_batch_without_chains():
+    labels, values = viterbi_batch(np.zeros((0, 3)), [0], np.zeros((3, 3)))
+    assert labels.shape == values.shape == (0,)
+    result = forward_backward_batch(np.zeros((0, 3)), [0], np.zeros((3, 3)), entropy=True)
+    assert result.unary.shape == (0, 3) and result.entropies.shape == (0,) and not result.pairwise.any()
+
+
+def test_marginals_sum_to_one_where_the_log_of_a_count_is_lost():
+    """Two equal paths of huge scores: log 2 vanishes beside them, the probabilities must not."""
+    result = forward_backward([[1e299, -1e299], [-1e299, 0.0]], [[0.0, -1e299], [1e299, 1e299]])
+    assert result.unary.sum(axis=1) == pytest.approx([1.0, 1.0], rel=1e-15)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        T, K = rng.integers(1, 6), rng.integers(1, 4)
+        unary, transition = 1e299 * rng.integers(-1, 2, (T, K)), 1e299 * rng.integers(-1, 2, (K, K))
+        log_partition, unary, pairwise, entropy = forward_backward(unary, transition)
+        assert np.isfinite([log_partition, entropy]).all() and entropy >= 0.0
+        assert unary.sum(axis=1) == pytest.approx(np.ones(T), rel=1e-14)
+        assert pairwise.sum(axis=2) == pytest.approx(unary[:-1], rel=1e-14)
+        assert pairwise.sum(axis=1) == pytest.approx(unary[1:], rel=1e-14)

@@ -10,6 +10,7 @@ import pytest
 import pybundle as pb
 from pybundle.datasets import (
     Language,
+    contrast_images,
     digit_strings,
     glued_digits,
     markov_language,
@@ -67,6 +68,8 @@ def test_svmlight_sizes(tmp_path):
     ("1 qid:1 1:1\n1 1:1\n", "line 2: every line has a qid or none has"),
     ("1 1:1\n1 qid:1 1:1\n", "line 2: every line has a qid or none has"),
     ("# nothing\n", "holds no example"),
+    ("1 1:1\n1 qid:99999999999999999999 1:1\n", "line 2: number 99999999999999999999 is too large"),
+    ("1 99999999999999999999:1\n", "line 1: number 99999999999999999999 is too large"),
 ])  # fmt: skip
 def test_svmlight_complaints(tmp_path, text, said):
     with pytest.raises(pb.ParameterError, match=r"data\.txt") as caught:
@@ -124,6 +127,7 @@ def test_letters(tmp_path, packed):
     ("1 a -1 1 1 0" + BITS[:-1] + "2\n", "line 1: pixels must be 0 or 1"),
     ("1 a 2 1 1 0" + BITS, "line 1: the file ends within a word"),
     ("", "line 0: the file ends without a word"),
+    ("1 a -1 1 1 9999999999" + BITS + "\n", "line 1: number 9999999999 is too large"),
 ])  # fmt: skip
 def test_letters_complaints(tmp_path, text, said):
     with pytest.raises(pb.ParameterError) as caught:
@@ -196,6 +200,11 @@ def test_language():
     ("language must hold probabilities", lambda: digit_strings(1, language=(np.ones(10), np.eye(10)))),
     ("noise must be a finite number >= 0", lambda: digit_strings(1, noise=-1)),
     ("sharpness must be", lambda: markov_language(-1)),
+    ("sharpness must be a finite number >= 0 and <= 100", lambda: markov_language(1e6)),
+    ("seed must be an integer >= 0, got -1", lambda: markov_language(seed=-1)),
+    ("seed must be an integer >= 0, got -1", lambda: contrast_images(1, seed=-1)),
+    (r"shape must be \(height, width\)", lambda: contrast_images(1, shape=(4, 4, 4))),
+    ("weights four numbers", lambda: contrast_images(1, weights=[1.0])),
 ])  # fmt: skip
 def test_generator_complaints(text, call):
     with pytest.raises(pb.ParameterError, match=text):

@@ -243,3 +243,22 @@ def test_a_bad_graph_of_a_batch_is_named(batch):
         min_cut_batch(wrong, edges, pairwise, nodes, arcs)
     with pytest.raises(ParameterError, match="must describe the same graphs, got 400 and 399"):
         min_cut_batch(unary, edges, pairwise, nodes, np.delete(arcs, 5))
+
+
+@pytest.mark.parametrize("real, whole", [(">f8", ">i4"), ("<f8", ">i8"), ("<f4", "<u2"), (">f4", "<i8")])
+def test_any_byte_order_and_width(real, whole):
+    unary, edges, weights = [3.0, -1.0, -4.0], [(0, 1), (1, 2)], [2.0, 0.5]
+    labels, value, _ = min_cut(np.array(unary, real), np.array(edges, whole), np.array(weights, real))
+    assert labels.tolist() == [1, 1, 0] and value == 1.5
+
+
+def test_tables_beyond_the_range_are_not_called_supermodular():
+    with pytest.raises(ParameterError, match="the scores of the graph must sum to less than 1e307"):
+        min_cut([0.0, 0.0], [(0, 1)], np.full((1, 2, 2), 1.7e308))
+    with pytest.raises(ParameterError, match="the scores of graph 1 must sum to less than 1e307"):
+        min_cut_batch([0.0, 0.0, 1e308, 0.0], np.zeros((0, 2), int), [], [0, 2, 4], [0, 0, 0])
+
+
+def test_ragged_edges_are_refused():
+    with pytest.raises(InputTypeError, match="edges must be integers"):
+        min_cut(np.zeros(3), [(0, 1), (1,)], [1.0, 1.0])

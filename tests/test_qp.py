@@ -14,6 +14,7 @@ import pybundle
 import pybundle.qp.problem
 from pybundle.core.exceptions import BundleError, InputTypeError, ParameterError
 from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
+from pybundle.qp._face import _face_step
 
 METHODS = ["auto", "smo", "active-set"]
 hypothesis_settings = settings(derandomize=True, deadline=None, max_examples=60)
@@ -210,6 +211,76 @@ def test_equal_input_equal_bits(method):
         record = solver.solve(H, f, parts.astype(np.int32), slack, x, 1.0, rtol=1e-7, method=method)
         runs.append((x.tobytes(), record.h.tobytes(), record.gap, record.value, record.n_steps))
     assert runs[0] == runs[1] == runs[2]
+
+
+def all_active(seed, m, n_parts, decades):
+    """H of condition 10**decades, and an optimum known in advance with weight on nearly all."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((m, m)))[0]
+    H = (basis * 10.0 ** -np.linspace(0, decades, m)) @ basis.T
+    parts = rng.permutation(np.arange(m) % n_parts).astype(np.int32)
+    x = rng.random(m) + 0.1
+    x[rng.permutation(m)[: m // 20]] = 0.0
+    x /= np.bincount(parts, x)[parts]
+    H = (H + H.T) / 2
+    return H, H @ x - 1e-3 * (x == 0.0) + rng.random(n_parts)[parts], parts, x
+
+
+class TestFloat32:
+    """Bases of many variables: searched in float32, refined in float64."""
+
+    @pytest.mark.parametrize("n_parts", [1, 40])
+    def test_both_precisions_take_the_same_step(self, n_parts):
+        H, f, parts, _ = all_active(0, 250, n_parts, 3)
+        held = np.arange(5, 250, 21, dtype=np.int32)
+        start = np.bincount(parts)[parts] ** -1.0
+        steps = [_face_step(H, parts, n_parts, held, start, f - H @ start, single) for single in (False, True)]
+        np.testing.assert_allclose(steps[1], steps[0], atol=1e-3 * np.abs(steps[0]).max())
+        np.testing.assert_allclose(np.bincount(parts, steps[1]), 0.0, atol=1e-4 * np.abs(steps[0]).max())
+        np.testing.assert_allclose((start + steps[0])[held], 0.0, atol=1e-12)
+
+    def test_small_pivots_are_refused(self):
+        H, f, parts, x = all_active(0, 250, 4, 10)
+        none = np.empty(0, np.int32)
+        assert _face_step(H, parts, 4, none, x, f - H @ x, True) is None
+        assert _face_step(H, parts, 4, none, x, f - H @ x, False) is not None
+
+    @pytest.mark.parametrize("n_parts", [1, 12])
+    @pytest.mark.parametrize("decades, tol", [(3, 1e-12), (5, 1e-9), (10, 1e-9)])
+    @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+    def test_reaches_the_known_optimum(self, n_parts, decades, tol, size):
+        H, f, parts, x = all_active(1, 400, n_parts, decades)
+        slack = np.zeros(n_parts, bool)
+        best, _, scale, _ = SimplexProblem(H, f, parts, slack).measure(x)
+        for start in (None, x + 0.01 * (x > 0)):
+            result = solve_simplex_qp(size * H, size * f, parts, tol, x0=start)
+            assert_solution(result, size * H, size * f, parts, slack, tol)
+            assert abs(result.value / size - best) <= tol * scale
+            if decades == 3:
+                np.testing.assert_allclose(result.x, x, atol=1e-6)
+
+    def test_equal_input_equal_bits(self):
+        H, f, parts, _ = all_active(3, 300, 5, 4)
+        used, runs = SimplexQP(), set()
+        used.solve(np.eye(400), np.ones(400), np.zeros(400, np.int32), np.ones(1, bool), np.zeros(400))
+        for solver in (SimplexQP(), used, SimplexQP()):
+            x = np.zeros(300)
+            record = solver.solve(H, f, parts, np.zeros(5, bool), x, rtol=1e-9)
+            runs.add((x.tobytes(), record.h.tobytes(), record.gap, record.value, record.n_steps))
+        assert len(runs) == 1
+
+    def test_one_object_keeps_its_factor(self):
+        # As a bundle loop: H grows, f changes; after float32 has failed once, float64 stays.
+        for decades in (3, 10):
+            H, f, parts, _ = all_active(2, 420, 3, decades)
+            kept, x = SimplexQP(), np.zeros(0)
+            for m in (250, 300, 301, 420):
+                x = np.r_[x, np.zeros(m - len(x))]
+                record = kept.solve(H[:m, :m], f[:m].copy(), parts[:m].copy(), np.zeros(3, bool), x, rtol=1e-9,
+                                    reuse=True)
+                fresh = solve_simplex_qp(H[:m, :m], f[:m], parts[:m], 1e-9)
+                assert record.status == 0
+                assert record.value == pytest.approx(fresh.value, rel=2e-9)
 
 
 class TestMasterObject:

@@ -229,3 +229,16 @@ def test_errors(arguments, options, error, text):
 def test_examples_of_a_batch_must_agree():
     with pytest.raises(ParameterError, match=r"unaries\[1\] must have 2 examples like unaries\[0\], got 1"):
         tree_max_sum_batch([np.zeros((2, 3)), np.zeros((1, 3))], [-1, 0], [None, np.zeros((3, 3))])
+
+
+def test_costs_beyond_the_range_are_refused():
+    maps = np.zeros((2, 2, 2))
+    with pytest.raises(ParameterError, match=r"anchors\[0\] must be finite and below 1e100"):
+        tree_max_sum(maps, [-1, 0], deformations=np.full((2, 4), -1.0), anchors=np.full((2, 2), 1e149))
+    _, value = tree_max_sum(maps, [-1, 0], deformations=np.full((2, 4), -9e99), anchors=np.full((2, 2), 9e99))
+    assert np.isfinite(value)
+
+
+def test_ragged_parents_are_refused():
+    with pytest.raises(InputTypeError, match="parents must be integers"):
+        tree_max_sum([[0.0], [0.0]], [[-1], [0, 1]], [None, [[0.0]]])

@@ -106,3 +106,33 @@ def test_arguments_are_checked():
                              ({"n_tags": 1}, "n_tags"), ({"n_words": 3}, "n_words"), ({"noise": 2.0}, "noise")):
         with pytest.raises(pb.ParameterError, match=message):
             make_treebank(**{"n_sentences": 2, **options})
+
+
+def test_numbers_of_sentences_are_checked():
+    text = "1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n\n" * 3
+    assert len(read_conllu(io.StringIO(text), max_sentences=2)) == 2
+    with pytest.raises(pb.ParameterError, match="max_sentences must be an integer >= 1, got 0"):
+        read_conllu(io.StringIO(text), max_sentences=0)
+
+
+@pytest.mark.parametrize(("word", "head"), [("\u00b2", "0"), ("1", "\u00b2")])
+def test_digits_that_are_no_numbers(word, head):
+    with pytest.raises(pb.ParameterError, match=r"line 1: .*'\u00b2'"):
+        read_conllu(io.StringIO(f"{word}\ta\ta\tX\tX\t_\t{head}\troot\t_\t_\n"))
+
+
+def test_byte_order_marks_and_bytes_that_are_no_text(tmp_path):
+    row = b"1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n"
+    path = tmp_path / "marked.conllu"
+    path.write_bytes(b"\xef\xbb\xbf# text\n" + row)
+    assert read_conllu(path)[0].forms == ["a"]
+    with pytest.raises(pb.ParameterError, match="line 2: 'utf-8' codec"):
+        read_conllu(io.BytesIO(row + b"\xff\n"))
+
+
+@pytest.mark.parametrize(("heads", "text"), [
+    ([-1, 2, 1], "word 1 leads to a cycle"), ([-1, 5, 0], r"nodes 0\.\.2"), ([0, 0], "must be -1 for the root"),
+])  # fmt: skip
+def test_crossing_arcs_of_what_is_no_tree(heads, text):
+    with pytest.raises(pb.ParameterError, match=text):
+        crossing_arcs(heads)

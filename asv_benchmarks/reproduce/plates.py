@@ -1,6 +1,6 @@
 """Licence plates cut into characters, trained to a certified relative gap.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/plates.py [--time-limit 60]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/plates.py [--time-limit 200]
 
 2033 training and 483 test plates (UC3M-LP), 24 pixels high; a seeded third of the training plates is the validation
 set. A label is a character of 7 or 10 columns, or a filler of one column. The annotated characters keep their place
@@ -42,7 +42,7 @@ class Plates(NamedTuple):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for one solve (default 60)")
+    parser.add_argument("--time-limit", type=float, default=200.0, help="seconds for one solve (default 200)")
     limit = parser.parse_args().time_limit
     with np.load(data_file("license_plates", "license_plates.npz"), allow_pickle=False) as file:
         data = dict(file)

@@ -1,7 +1,8 @@
 """The only door to BLAS and LAPACK: row-major wrappers over SciPy's, and memoryview twins for tests."""
 
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from scipy.linalg.cython_blas cimport (daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv, saxpy, sgemm,
+                                       sgemv, ssyrk, strsm, strsv)
+from scipy.linalg.cython_lapack cimport dpotrf, spotrf
 
 
 # Up to this order a triangle is left to BLAS; a larger one is halved, for OpenBLAS multiplies faster than it
@@ -15,26 +16,38 @@ cdef double dot(int n, const double* x, const double* y) noexcept nogil:
     return ddot(&n, <double*>x, &one, <double*>y, &one)
 
 
-cdef void axpy(int n, double a, const double* x, double* y) noexcept nogil:
+cdef void axpy(int n, double a, const real* x, real* y) noexcept nogil:
     cdef int one = 1
+    cdef real factor = <real>a
     # y += a * x
-    daxpy(&n, &a, <double*>x, &one, y, &one)
+    if real is float:
+        saxpy(&n, &factor, <float*>x, &one, y, &one)
+    else:
+        daxpy(&n, &factor, <double*>x, &one, y, &one)
 
 
-cdef void gemv(int m, int n, double alpha, const double* A, int ld, const double* x,
-               double beta, double* y) noexcept nogil:
+cdef void gemv(int m, int n, double alpha, const real* A, int ld, const real* x,
+               double beta, real* y) noexcept nogil:
     cdef int one = 1
+    cdef real a = <real>alpha, b = <real>beta
     # y = alpha * A @ x + beta * y
     if m > 0:
-        dgemv("T", &n, &m, &alpha, <double*>A, &ld, <double*>x, &one, &beta, y, &one)
+        if real is float:
+            sgemv("T", &n, &m, &a, <float*>A, &ld, <float*>x, &one, &b, y, &one)
+        else:
+            dgemv("T", &n, &m, &a, <double*>A, &ld, <double*>x, &one, &b, y, &one)
 
 
-cdef void gemv_t(int m, int n, double alpha, const double* A, int ld, const double* x,
-                 double beta, double* y) noexcept nogil:
+cdef void gemv_t(int m, int n, double alpha, const real* A, int ld, const real* x,
+                 double beta, real* y) noexcept nogil:
     cdef int one = 1
+    cdef real a = <real>alpha, b = <real>beta
     # y = alpha * A.T @ x + beta * y
     if n > 0:
-        dgemv("N", &n, &m, &alpha, <double*>A, &ld, <double*>x, &one, &beta, y, &one)
+        if real is float:
+            sgemv("N", &n, &m, &a, <float*>A, &ld, <float*>x, &one, &b, y, &one)
+        else:
+            dgemv("N", &n, &m, &a, <double*>A, &ld, <double*>x, &one, &b, y, &one)
 
 
 cdef void symv(int n, const double* A, int ld, const double* x, double* y) noexcept nogil:
@@ -44,16 +57,25 @@ cdef void symv(int n, const double* A, int ld, const double* x, double* y) noexc
     dsymv("U", &n, &unit, <double*>A, &ld, <double*>x, &one, &zero, y, &one)
 
 
-cdef void gemm_nt(int m, int n, int k, const double* A, int lda, const double* B, int ldb,
-                  double* C, int ldc) noexcept nogil:
-    cdef double one = 1.0, zero = 0.0
+cdef void gemm_nt(int m, int n, int k, const real* A, int lda, const real* B, int ldb,
+                  real* C, int ldc) noexcept nogil:
     # C = A @ B.T
-    dgemm("T", "N", &n, &m, &k, &one, <double*>B, &ldb, <double*>A, &lda, &zero, C, &ldc)
+    _gemm(m, n, k, 1.0, A, lda, B, ldb, 0.0, C, ldc)
 
 
-cdef int potrf(int n, double* A, int ld) noexcept nogil:
+cdef void _gemm(int m, int n, int k, double alpha, const real* A, int lda, const real* B, int ldb, double beta,
+                real* C, int ldc) noexcept nogil:
+    cdef real a = <real>alpha, b = <real>beta
+    # C = alpha * A @ B.T + beta * C
+    if real is float:
+        sgemm("T", "N", &n, &m, &k, &a, <float*>B, &ldb, <float*>A, &lda, &b, C, &ldc)
+    else:
+        dgemm("T", "N", &n, &m, &k, &a, <double*>B, &ldb, <double*>A, &lda, &b, C, &ldc)
+
+
+cdef int potrf(int n, real* A, int ld) noexcept nogil:
     cdef int info = 0, half = n // 2 // 16 * 16
-    cdef double* low = A + <Py_ssize_t>half * ld
+    cdef real* low = A + <Py_ssize_t>half * ld
     # L = np.linalg.cholesky(A); the row-major lower triangle is LAPACK's upper one
     if n > BASE:
         info = potrf(half, A, ld)
@@ -63,18 +85,15 @@ cdef int potrf(int n, double* A, int ld) noexcept nogil:
         syrk(n - half, half, -1.0, low, ld, low + half, ld)
         info = potrf(n - half, low + half, ld)
         return info + half if info else 0
-    dpotrf("U", &n, A, &ld, &info)
+    if real is float:
+        spotrf("U", &n, A, &ld, &info)
+    else:
+        dpotrf("U", &n, A, &ld, &info)
     return info
 
 
-cdef void potrs(int n, int nrhs, const double* L, int ld, double* B, int ldb) noexcept nogil:
-    cdef int info = 0
-    # B = np.linalg.solve(L @ L.T, B.T).T
-    dpotrs("U", &n, &nrhs, <double*>L, &ld, B, &ldb, &info)
-
-
-cdef void trsm(int n, int nrhs, const double* L, int ld, double* B, int ldb, bint transposed) noexcept nogil:
-    cdef double one = 1.0, minus = -1.0
+cdef void trsm(int n, int nrhs, const real* L, int ld, real* B, int ldb, bint transposed) noexcept nogil:
+    cdef real one = 1.0
     cdef int half = n // 2 // 16 * 16, rest = n - half, i
     # B = np.linalg.solve(L.T if transposed else L, B.T).T
     if nrhs < 4:
@@ -83,23 +102,30 @@ cdef void trsm(int n, int nrhs, const double* L, int ld, double* B, int ldb, bin
     elif n > BASE and not transposed:
         trsm(half, nrhs, L, ld, B, ldb, False)
         # B2 -= B1 @ L21.T
-        dgemm("T", "N", &rest, &nrhs, &half, &minus, <double*>L + <Py_ssize_t>half * ld, &ld, B, &ldb,
-              &one, B + half, &ldb)
+        _gemm(nrhs, rest, half, -1.0, B, ldb, L + <Py_ssize_t>half * ld, ld, 1.0, B + half, ldb)
         trsm(rest, nrhs, L + <Py_ssize_t>half * (ld + 1), ld, B + half, ldb, False)
+    elif real is float:
+        strsm("L", "U", "N" if transposed else "T", "N", &n, &nrhs, &one, <float*>L, &ld, B, &ldb)
     else:
         dtrsm("L", "U", "N" if transposed else "T", "N", &n, &nrhs, &one, <double*>L, &ld, B, &ldb)
 
 
-cdef void syrk(int n, int k, double sign, const double* A, int lda, double* C, int ldc) noexcept nogil:
-    cdef double one = 1.0
+cdef void syrk(int n, int k, double sign, const real* A, int lda, real* C, int ldc) noexcept nogil:
+    cdef real one = 1.0, a = <real>sign
     # C += sign * A @ A.T, lower triangle
-    dsyrk("U", "T", &n, &k, &sign, <double*>A, &lda, &one, C, &ldc)
+    if real is float:
+        ssyrk("U", "T", &n, &k, &a, <float*>A, &lda, &one, C, &ldc)
+    else:
+        dsyrk("U", "T", &n, &k, &a, <double*>A, &lda, &one, C, &ldc)
 
 
-cdef void trsv(int n, const double* L, int ld, double* x, bint transposed) noexcept nogil:
+cdef void trsv(int n, const real* L, int ld, real* x, bint transposed) noexcept nogil:
     cdef int one = 1
     # x = np.linalg.solve(L.T if transposed else L, x)
-    dtrsv("U", "N" if transposed else "T", "N", &n, <double*>L, &ld, x, &one)
+    if real is float:
+        strsv("U", "N" if transposed else "T", "N", &n, <float*>L, &ld, x, &one)
+    else:
+        dtrsv("U", "N" if transposed else "T", "N", &n, <double*>L, &ld, x, &one)
 
 
 def _gemv(double[:, ::1] A, double[::1] x, double[::1] y, bint transposed=False):
@@ -121,15 +147,16 @@ def _gemm_nt(double[:, ::1] A, double[:, ::1] B, double[:, ::1] C):
             &B[0, 0], <int>B.shape[1], &C[0, 0], <int>C.shape[1])
 
 
-def _cholesky_solve(double[:, ::1] A, double[:, ::1] B):
+def _cholesky_solve(real[:, ::1] A, real[:, ::1] B):
     """Test twin: A becomes its factor, every row of B the solution; returns LAPACK's info."""
-    cdef int n = <int>A.shape[0]
+    cdef int n = <int>A.shape[0], transposed
     cdef int info = potrf(n, &A[0, 0], n)
     if info == 0:
-        potrs(n, <int>B.shape[0], &A[0, 0], n, &B[0, 0], n)
+        for transposed in range(2):
+            trsm(n, <int>B.shape[0], &A[0, 0], n, &B[0, 0], n, transposed)
     return info
 
 
-def _triangular_solve(double[:, ::1] L, double[:, ::1] B, bint transposed=False):
+def _triangular_solve(real[:, ::1] L, real[:, ::1] B, bint transposed=False):
     """Test twin: every row of B becomes the solution of L x = b (or L' x = b)."""
     trsm(<int>L.shape[0], <int>B.shape[0], &L[0, 0], <int>L.shape[1], &B[0, 0], <int>B.shape[1], transposed)

@@ -63,6 +63,17 @@ def check_vector(name, value, size=None, *, error=ParameterError):
     return np.ascontiguousarray(vector)
 
 
+def integer_array(name, value):
+    """`value` as an array of integers of any size; an empty one has no type to refuse."""
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise InputTypeError(f"{name} must be integers: {problem}") from problem
+    if array.size and array.dtype.kind not in "iu":
+        raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; pass {name}.astype(int)")
+    return array
+
+
 def real_array(value, copy=False):
     """`value` as a float64 array in C order; TypeError where it is ragged, complex, text or beyond the range.
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer
 from .readers import _lines
 
 N_COLUMNS = 10
@@ -61,13 +62,15 @@ def read_conllu(source, max_sentences=None):
     >>> sentence.forms, sentence.upos, sentence.heads.tolist()
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
     """
+    if max_sentences is not None:
+        max_sentences = check_integer("max_sentences", max_sentences, low=1)
     name = getattr(source, "name", "file")
     if isinstance(source, (str, PathLike)):
         name, numbered = fspath(source), _lines(source)
     elif not hasattr(source, "read"):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
     elif isinstance(source.read(0), bytes):
-        numbered = ((number, line.decode()) for number, line in enumerate(source, 1))
+        numbered = _decoded(source, name)
     else:
         numbered = enumerate(source, 1)
     sentences, rows = [], []
@@ -84,23 +87,31 @@ def read_conllu(source, max_sentences=None):
             if len(row) != N_COLUMNS:
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
                                      f"got {len(row)}")
-            if row[0].isdigit():
+            if row[0].isdecimal():
                 if int(row[0]) != len(rows) + 1:
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
                                          f"{len(rows) + 1}, got {row[0]}; is an empty line missing before it?")
                 rows.append((number, row))
-            elif not row[0].replace("-", "", 1).replace(".", "", 1).isdigit():
+            elif not row[0].replace("-", "", 1).replace(".", "", 1).isdecimal():
                 raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r}")
     if rows:
         sentences.append(_sentence(rows, name))
     return sentences
 
 
+def _decoded(source, name):
+    for number, line in enumerate(source, 1):
+        try:
+            yield number, line.decode()
+        except UnicodeDecodeError as problem:
+            raise ParameterError(f"{name}, line {number}: {problem}") from problem
+
+
 def _sentence(rows, name):
     heads = np.empty(len(rows) + 1, np.int32)
     heads[0] = -1
     for k, (number, row) in enumerate(rows, 1):
-        if not row[6].isdigit() or int(row[6]) > len(rows) or int(row[6]) == k:
+        if not row[6].isdecimal() or int(row[6]) > len(rows) or int(row[6]) == k:
             raise ParameterError(f"{name}, line {number}: the head (column 7) of word {k} must be 0 or another word "
                                  f"1..{len(rows)}, got {row[6]!r}")
         heads[k] = int(row[6])

@@ -68,12 +68,14 @@ def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=4
     ((20, 2), (31, 2), (31, 2), (20,))
     """
     n = check_integer("n", n, low=1)
+    if np.shape(shape) != (2,) or np.shape(weights) != (4,):
+        raise ParameterError(f"shape must be (height, width) and weights four numbers, got {shape!r} and {weights!r}")
     height, width = (check_integer("shape", size, low=1) for size in shape)
     noise, n_sweeps = check_number("noise", noise, low=0.0), check_integer("n_sweeps", n_sweeps, low=0)
     weights = np.array([check_number("weights", weight) for weight in weights])
-    if weights.shape != (4,) or (weights[2:] < 0.0).any():
+    if (weights[2:] < 0.0).any():
         raise ParameterError(f"weights must be four numbers, the last two >= 0, got {weights.tolist()}")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_integer("seed", seed, low=0))
     regions = _regions(n, height, width, rng)
     images = 2.0 * regions - 1.0 + noise * rng.standard_normal(regions.shape)
     across = np.exp(-0.5 * np.diff(images, axis=2) ** 2)

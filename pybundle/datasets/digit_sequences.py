@@ -77,7 +77,7 @@ def markov_language(sharpness=2.0, seed=0):
 
     Parameters
     ----------
-    sharpness : float
+    sharpness : float, 0 to 100
         0 makes all digits equally likely; at 2 the likeliest successor has a probability of about 0.5.
 
     Examples
@@ -85,8 +85,9 @@ def markov_language(sharpness=2.0, seed=0):
     >>> float(markov_language(0.0).transition[3, 7])
     0.1
     """
-    sharpness = check_number("sharpness", sharpness, low=0.0)
-    rows = np.exp(sharpness * np.random.default_rng(seed).standard_normal((11, 10)))
+    sharpness = check_number("sharpness", sharpness, low=0.0, high=100.0)
+    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    rows = np.exp(sharpness * rng.standard_normal((11, 10)))
     rows /= rows.sum(axis=1, keepdims=True)
     return Language(rows[0], rows[1:])
 

@@ -89,14 +89,14 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
             y.append(float(fields[0]))
             first = 1
             if len(fields) > 1 and fields[1].startswith("qid:"):
-                query.append(int(fields[1][4:]))
+                query.append(_int(fields[1][4:]))
                 first = 2
             if len(query) not in (0, len(y)):
                 raise ValueError("every line has a qid or none has")
             before = shift - 1
             for field in fields[first:]:
                 name, _, value = field.partition(":")
-                index = int(name)
+                index = _int(name)
                 if index <= before:
                     raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True where they start at 0"
                                                           if index < shift else "must increase within the line"))
@@ -204,7 +204,8 @@ def read_letters(path):
         with _Line(path, number, line):
             if len(fields) != 134:
                 raise ValueError(f"expected 6 columns and 128 pixels, got {len(fields)} columns")
-            identity, following, this_word, position, this_fold = map(int, (fields[0], *fields[2:6]))
+            identity, following, this_word, position = map(_int, (fields[0], *fields[2:5]))
+            this_fold = _int(fields[5], bits=31)
             if fields[1] not in string.ascii_lowercase or len(fields[1]) != 1:
                 raise ValueError(f"the letter must be one of a..z, got {fields[1]!r}")
             if size == 0:
@@ -236,7 +237,7 @@ def _lines(path):
     """(number from 1, line) of a text file in UTF-8, gzipped or not."""
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    with (gzip.open if packed else open)(path, "rt", encoding="utf-8") as text:
+    with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig") as text:
         try:
             yield from enumerate(text, 1)
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as problem:
@@ -256,6 +257,13 @@ class _Line:
         if isinstance(problem, ValueError):
             path, number, line = self.place
             raise ParameterError(f"{path}, line {number}: {problem}: {_short(line)}") from problem
+
+
+def _int(text, bits=62):
+    number = int(text)
+    if abs(number) >= 1 << bits:
+        raise ValueError(f"number {text} is too large")
+    return number
 
 
 def _short(line):

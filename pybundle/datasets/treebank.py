@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.validation import check_integer, check_number
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer, check_number, integer_array
 
 
 class Treebank(NamedTuple):
@@ -98,12 +99,16 @@ def crossing_arcs(heads):
     >>> crossing_arcs([-1, 0, 4, 1, 1]).tolist()
     [False, False, True, False, False]
     """
-    heads = np.asarray(heads)
+    heads = integer_array("heads", heads)
     n = len(heads)
+    if n and (heads[0] != -1 or (heads[1:] < 0).any() or (heads >= n).any()):
+        raise ParameterError(f"heads must be -1 for the root, then nodes 0..{n - 1}, got {heads.tolist()}")
     above = np.zeros((n, n), dtype=bool)
     for m in range(n):
         k = m
         while k >= 0:
+            if above[k, m]:
+                raise ParameterError(f"heads must form a tree, but word {m} leads to a cycle through word {k}")
             above[k, m] = True
             k = heads[k]
     crossing = np.zeros(n, dtype=bool)

@@ -2,11 +2,13 @@
 #ifndef PYBUNDLE_ARBORESCENCE_H
 #define PYBUNDLE_ARBORESCENCE_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "_simd.h"
 
-/* Arcs at or below this are forbidden, like -inf: differences of the others cannot overflow. */
+/* Scores at or below this are forbidden, like -inf: differences of the others cannot overflow. In rows of differences,
+ * which may be smaller, -inf alone forbids. */
 #define PB_FORBIDDEN (-1e300)
 
 /* Best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 where all are
@@ -50,7 +52,7 @@ static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double sh
 {
     for (int u = 0; u < n; u++) {
         const double x = s[(int64_t)u * n + k];
-        const double y = x > PB_FORBIDDEN ? x - shift : PB_FORBIDDEN;
+        const double y = x > PB_FORBIDDEN ? x - shift : -INFINITY;
         row[u] = y > row[u] ? y : row[u];
     }
 }
@@ -59,10 +61,10 @@ static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double sh
 PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
 {
     double lane[8];
-    double best = PB_FORBIDDEN;
+    double best = -INFINITY;
     int u = first;
     for (int j = 0; j < 8; j++)
-        lane[j] = PB_FORBIDDEN;
+        lane[j] = -INFINITY;
     for (; u + 8 <= n; u += 8)          /* a plain maximum is not vectorised: it would have to mind NaN */
         for (int j = 0; j < 8; j++)
             lane[j] = row[u + j] > lane[j] ? row[u + j] : lane[j];
@@ -71,7 +73,7 @@ PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
     for (int j = 0; j < 8; j++)
         best = lane[j] > best ? lane[j] : best;
     *value = best;
-    if (!(best > PB_FORBIDDEN))
+    if (!(best > -INFINITY))
         return -1;
     for (u = first; row[u] != best; u++)
         ;

@@ -22,6 +22,7 @@ import numpy as np
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.validation import real_array
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
@@ -126,7 +127,6 @@ cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
     With `shun_root` those leave out the root, and a root arc is taken only where there is no other: once at most.
     """
     cdef int v, c, d, depth, n_roots = 0
-    cdef double score
     f.n_components = f.n
     for v in range(f.n):
         f.source[v] = <int>f.greedy[v]
@@ -144,9 +144,9 @@ cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
             f.path[depth] = c
             depth += 1
             if f.source[c] < 0:
-                score = f.s[c] if c < f.n else f.rows[<Py_ssize_t>(c - f.n) * f.n]
                 n_roots += 1
-                if not shun_root or n_roots > 1 or not score > PB_FORBIDDEN:
+                if not shun_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
+                                                        f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
                     return NO_TREE
                 f.source[c] = 0
                 break
@@ -169,7 +169,7 @@ cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept n
     f.state[c] = NEW
     f.child[c] = f.first_word[c] = -1
     for u in range(n):
-        row[u] = PB_FORBIDDEN
+        row[u] = -INFINITY
     while k != bottom:
         depth[0] -= 1
         k = f.path[depth[0]]
@@ -187,7 +187,7 @@ cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept n
         f.last_word[c] = f.last_word[k]
     u = f.first_word[c]
     while u >= 0:
-        row[u] = PB_FORBIDDEN
+        row[u] = -INFINITY
         u = f.next_word[u]
     f.source[c] = pb_best(n, shun_root, row, &f.best[c])
     return c
@@ -201,13 +201,14 @@ cdef void _expand(Forest* f, int* heads) noexcept nogil:
         u = f.source[c]
         k = f.child[c]
         entered = k
-        best = PB_FORBIDDEN
+        best = -INFINITY
         while k >= 0:
             if k < n:
                 x = f.s[<Py_ssize_t>u * n + k] if u != k else PB_FORBIDDEN
+                x = x if x > PB_FORBIDDEN else -INFINITY
             else:
                 x = f.rows[<Py_ssize_t>(k - n) * n + u]
-            if x > PB_FORBIDDEN and x - f.best[k] > best:
+            if x - f.best[k] > best:
                 best = x - f.best[k]
                 entered = k
             k = f.sibling[k]

@@ -370,53 +370,69 @@ static double pb_log_sum(int K, const double *a, const double *b)
     return high + log(sum);
 }
 
-/* The same in logarithms, for any scores: a_t = log p_t and b_t are kept, K^2 exponentials a position.
- *
- *   a_t(k) = x_t(k) + log sum_j exp(a_{t-1}(j) + T(j, k)) - c_t,   b_{t-1}(j) = log sum_k exp(T(j, k) + x_t(k) + b_t(k)) - z_t
- *
- *   rows, columns (K, ld): T and its transpose less max T
- *   pairs: weight * pairwise marginals are added, position t at pairs + t * step */
-static double pb_forward_backward_log(int length, int K, int ld, const double *x, const double *rows,
-                                      const double *columns, double weight, double *a, double *row,
-                                      double *unary, double *pairs, ptrdiff_t step, double *entropy)
+/* P = exp(a + b) / sum exp(a + b), and its entropy; nothing may be +inf, something must be more than -inf */
+static double pb_soft_max(int K, const double *a, const double *b, double *P)
 {
-    double log_partition = 0.0, sum = 0.0, z, *spare = row + ld;
+    double high = -INFINITY, sum = 0.0, expected = 0.0;
     for (int k = 0; k < K; k++)
-        spare[k] = 0.0;
-    for (int t = 0; t < length; t++, x += ld, a += ld) {
+        high = a[k] + b[k] > high ? a[k] + b[k] : high;
+    for (int k = 0; k < K; k++) {
+        const double s = a[k] + b[k] - high;
+        P[k] = exp(s);
+        sum += P[k];
+        expected += P[k] > 0.0 ? P[k] * s : 0.0;
+    }
+    for (int k = 0; k < K; k++)
+        P[k] /= sum;
+    return log(sum) - expected / sum;
+}
+
+/* The same for any scores: logarithms from the right, then conditional probabilities from the left, 2 K^2
+ * exponentials a position.
+ *
+ *   g_t(k) = x_t(k) + b_t(k),   b_{t-1}(j) = log sum_k exp(T(j, k) + g_t(k)) - z_t,
+ *   P(y_t = k | y_{t-1} = j) = exp(T(j, k) + g_t(k)) / sum over k
+ *
+ * Each conditional distribution is divided by its own sum: marginals sum to 1 also where scores are so large that the
+ * log of a count is lost beside them.
+ *   rows (K, ld): T less max T;  g (length, ld), row (2, ld): scratch
+ *   pairs: weight * pairwise marginals are added, position t at pairs + t * step */
+static double pb_forward_backward_log(int length, int K, int ld, const double *x, const double *rows, double weight,
+                                      double *g, double *row, double *unary, double *pairs, ptrdiff_t step,
+                                      double *entropy)
+{
+    double log_partition = 0.0, sum, z, *spare = row + ld;
+    for (int k = 0; k < K; k++)
+        row[k] = spare[k] = 0.0;
+    for (int t = length - 1; t >= 0; t--) {
+        double *g_t = g + (ptrdiff_t)t * ld;
         for (int k = 0; k < K; k++)
-            a[k] = x[k] + (t ? pb_log_sum(K, a - ld, columns + (ptrdiff_t)k * ld) : 0.0);
-        z = pb_log_sum(K, a, spare);
+            g_t[k] = x[(ptrdiff_t)t * ld + k] + row[k];
+        for (int j = 0; j < K && t > 0; j++)
+            row[j] = pb_log_sum(K, rows + (ptrdiff_t)j * ld, g_t);
+        z = t > 0 ? row[0] : pb_log_sum(K, g_t, spare);
+        for (int j = 1; j < K && t > 0; j++)
+            z = row[j] > z ? row[j] : z;
         log_partition += z;
         if (!(z > -INFINITY))
             return z;
-        for (int k = 0; k < K; k++)
-            a[k] -= z;
-    }
-    for (int k = 0; k < K; k++)
-        row[k] = 0.0;
-    unary += (ptrdiff_t)length * K;
-    pairs += (length - 1) * step;
-    for (int t = length - 1; t >= 0; t--) {
-        x -= ld, a -= ld, unary -= K, pairs -= step;
-        for (int k = 0; k < K; k++) {
-            unary[k] = exp(a[k] + row[k]);
-            sum -= t == 0 && unary[k] > 0.0 ? unary[k] * (a[k] + row[k]) : 0.0;
-        }
-        if (t == 0)
-            break;
-        for (int k = 0; k < K; k++)
-            spare[k] = x[k] + row[k];
         for (int j = 0; j < K; j++)
-            row[j] = pb_log_sum(K, spare, rows + (ptrdiff_t)j * ld);
-        z = pb_log_sum(K, a - ld, row);
+            row[j] -= z;
+    }
+    sum = pb_soft_max(K, g, spare, unary);
+    for (int t = 1; t < length; t++, unary += K, pairs += step) {
+        g += ld;
+        for (int k = 0; k < K; k++)
+            unary[K + k] = 0.0;
         for (int j = 0; j < K; j++) {
+            if (!(unary[j] > 0.0))
+                continue;
+            sum += unary[j] * pb_soft_max(K, rows + (ptrdiff_t)j * ld, g, spare);
             for (int k = 0; k < K; k++) {
-                const double s = rows[(ptrdiff_t)j * ld + k] + spare[k], P = exp(a[j - ld] + s - z);
-                sum -= P > 0.0 ? P * (s - row[j]) : 0.0; /* log P(y_t = k | y_{t-1} = j) */
+                const double P = unary[j] * spare[k];
+                unary[K + k] += P;
                 pairs[(ptrdiff_t)j * K + k] += weight * P;
             }
-            row[j] -= z;
         }
     }
     if (entropy)

@@ -18,7 +18,6 @@ cdef class ChainTables:
     cdef double[:, ::1] backward          # (K, ld) its transpose
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
-    cdef double[:, ::1] log_columns       # (K, ld) its transpose
 
     # Best labelling of one chain; `scratch` holds length * ld doubles, at best on a border of 64 bytes. Returns 0
     # where a score is NaN or +inf.

@@ -18,8 +18,8 @@ cdef extern from "_chain.h" nogil:
                                const double* backward, const double* deviations, double weight, double* p, double* v,
                                double* row, double* unary, double* entropy)
     double pb_forward_backward_log(int length, int K, int ld, const double* x, const double* rows,
-                                   const double* columns, double weight, double* a, double* row, double* unary,
-                                   double* pairs, ptrdiff_t step, double* entropy)
+                                   double weight, double* g, double* row, double* unary, double* pairs,
+                                   ptrdiff_t step, double* entropy)
     void pb_pair_sums(ptrdiff_t n_rows, int ld, const double* p, const double* v, double* sums)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
@@ -59,7 +59,7 @@ cdef class ChainTables:
         shifted = transition - self.top
         factors = np.exp(shifted)
         self.forward, self.backward = padded(factors, ld, 0.0), padded(factors.T, ld, 0.0)
-        self.log_rows, self.log_columns = padded(shifted, ld, -np.inf), padded(shifted.T, ld, 0.0)
+        self.log_rows = padded(shifted, ld, -np.inf)
         if self.spread < np.inf:
             self.deviations = padded(-(factors * shifted).T, ld, 0.0)
         else:
@@ -134,7 +134,7 @@ cdef class ChainTables:
                         pb_pairs(<int>length, <int>K, <int>ld, p, v, &self.forward[0, 0], &pairs[0, 0, 0])
                 else:
                     value = pb_forward_backward_log(
-                        <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], &self.log_columns[0, 0], weights[i],
+                        <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], weights[i],
                         p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
                         step, entropy)
                 if not good or total == -INFINITY or not narrow:      # adds nothing to the sum of products

@@ -336,6 +336,8 @@ static int pb_cut_check(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m, 
             else
                 return PB_BAD_PAIR;
         }
+        if (!(total < 1e307))
+            return PB_TOO_LARGE;
         if (t[0] == -INFINITY || t[3] == -INFINITY || !pb_read_table(t, 1.0, &table))
             return PB_NOT_SUBMODULAR;
     }

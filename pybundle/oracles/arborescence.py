@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import real_array
+from ..core.validation import integer_array, real_array
 from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
 from .ragged import run_shards
@@ -154,9 +154,7 @@ def _sentences_with_bad_scores(scores, lengths, starts):
 
 def _check_batch(scores, lengths):
     """Flat scores, lengths, start of every matrix, and of every row of heads."""
-    lengths = np.asarray(lengths)
-    if lengths.dtype.kind not in "iu" and lengths.size:
-        raise InputTypeError(f"lengths must be integers, got dtype {lengths.dtype}")
+    lengths = integer_array("lengths", lengths)
     if lengths.ndim != 1:
         raise ParameterError(f"lengths must have shape (n_sentences,), got {lengths.shape}")
     lengths = lengths.astype(np.int64)

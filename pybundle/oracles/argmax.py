@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import real_array
 
 
 def argmax_batch(scores):
@@ -27,12 +28,12 @@ def argmax_batch(scores):
     >>> labels.tolist(), values.tolist()
     ([1, 0], [3.0, 0.5])
     """
-    scores = np.asarray(scores)
-    if scores.dtype.kind not in "biuf":
-        raise InputTypeError(f"scores must be real numbers, got dtype {scores.dtype}")
+    try:
+        scores = real_array(scores)
+    except TypeError as problem:
+        raise InputTypeError(f"scores must be real numbers: {problem}") from problem
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ParameterError(f"scores must have shape (n, K) with K >= 1, got shape {scores.shape}")
-    scores = scores.astype(np.float64, copy=False)
     labels = scores.argmax(axis=1).astype(np.int32)     # a NaN counts as the maximum
     values = scores[np.arange(len(scores)), labels]
     bad = np.flatnonzero(~(np.abs(values) < np.inf))

@@ -84,7 +84,7 @@ def viterbi(unary, transition, start=None, end=None):
     >>> viterbi([[1.0, 0.0], [0.0, 0.0], [0.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]])
     (array([0, 0, 0], dtype=int32), 5.0)
     """
-    unary, tables = _check_scores(unary, transition, start, end)
+    unary, tables = _check_one(unary, transition, start, end)
     labels, values = np.empty(len(unary), dtype=np.int32), np.empty(1)
     if tables.viterbi_items(unary, _whole(unary), 0, 1, labels, values) >= 0:
         _refuse_score(unary)
@@ -155,10 +155,12 @@ def k_best_viterbi(unary, transition, k, start=None, end=None):
     >>> labellings.tolist(), values.tolist()
     ([[0, 1], [1, 1], [0, 0]], [4.0, 4.0, 3.0])
     """
-    unary, tables = _check_scores(unary, transition, start, end)
+    unary, tables = _check_one(unary, transition, start, end)
     if not (unary < np.inf).all():
         _refuse_score(unary)
     k = check_integer("k", k, low=1)
+    if k > np.iinfo(np.int32).max:
+        raise ParameterError(f"k must be below 2^31, got {k}")
     n_labellings = tables.n_labels ** min(len(unary), 64)
     return k_best(unary, _matrix(transition, unary.shape[1]), _boundary("start", start, unary.shape[1]),
                   _boundary("end", end, unary.shape[1]), min(k, n_labellings))
@@ -191,7 +193,7 @@ def forward_backward(unary, transition, start=None, end=None):
     >>> round(result.log_partition, 12) == round(result.entropy, 12), result.unary.tolist()
     (True, [[0.5, 0.5], [0.5, 0.5]])
     """
-    unary, tables = _check_scores(unary, transition, start, end, marginals=True)
+    unary, tables = _check_one(unary, transition, start, end, marginals=True)
     T, K = unary.shape
     marginals, pairs = np.empty((T, K)), np.zeros((T - 1, K, K))
     value, entropy = np.empty(1), np.empty(1)
@@ -229,7 +231,7 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     """
     unary, tables, offsets = _check_batch(unary, offsets, transition, start, end, marginals=True)
     n, (N, K) = len(offsets) - 1, unary.shape
-    weights = np.ones(n) if weights is None else real_array(weights)
+    weights = np.ones(n) if weights is None else _real("weights", weights)
     if weights.shape != (n,) or not np.isfinite(weights).all():
         raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
@@ -272,13 +274,18 @@ def _check_batch(unary, offsets, transition, start, end, marginals=False):
     return unary, tables, offsets
 
 
+def _check_one(unary, transition, start, end, marginals=False):
+    unary, tables = _check_scores(unary, transition, start, end, marginals)
+    if len(unary) == 0:
+        raise ParameterError("unary must have at least one position, got an empty chain; leave it out")
+    return unary, tables
+
+
 def _check_scores(unary, transition, start, end, marginals=False):
     unary = _real("unary", unary)
     if unary.ndim != 2 or unary.shape[1] == 0:
         raise ParameterError(f"unary must have shape (positions, labels) with at least one label, got "
                              f"{unary.shape}")
-    if len(unary) == 0:
-        raise ParameterError("unary must have at least one position, got an empty chain; leave it out")
     K = unary.shape[1]
     return unary, ChainTables(_matrix(transition, K), _boundary("start", start, K), _boundary("end", end, K),
                               marginals)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import real_array
+from ..core.validation import integer_array, real_array
 from ._graphcut import MAX_SIZE, solve
 from .ragged import check_offsets, run_shards
 
@@ -130,14 +130,12 @@ def _check_arrays(unary, edges, pairwise):
     unary, pairwise = _floats("unary", unary), _floats("pairwise", pairwise)
     if not (unary.ndim == 1 or (unary.ndim == 2 and unary.shape[1] == 2)):
         raise ParameterError(f"unary must have shape (n,) or (n, 2), got {unary.shape}")
-    edges = np.asarray(edges)
+    edges = integer_array("edges", edges)
     if edges.size == 0:
         edges = np.empty((0, 2), np.int64)
-    if edges.dtype.kind not in "iu":
-        raise InputTypeError(f"edges must be integers, got dtype {edges.dtype}; pass edges.astype(int)")
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ParameterError(f"edges must have shape (m, 2), two nodes an edge, got {edges.shape}")
-    if edges.dtype.char not in "il" or not edges.flags.c_contiguous:
+    if edges.dtype not in (np.int32, np.int64) or not edges.flags.c_contiguous:
         edges = np.ascontiguousarray(edges, np.int64)
     m = len(edges)
     if m == 0 and pairwise.size == 0:
@@ -149,7 +147,7 @@ def _check_arrays(unary, edges, pairwise):
 
 
 def _floats(name, value):
-    if type(value) is np.ndarray and value.dtype.char == "d" and value.flags.c_contiguous:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
         return value
     try:
         return real_array(value)
@@ -180,7 +178,8 @@ def _refuse(error, unary, edges, pairwise, node_offsets=None, edge_offsets=None)
         index = f"{node // 2}, {node % 2}" if unary.ndim == 2 else f"{node}"
         raise ParameterError(f"unary[{index}] must be a finite number or -inf, got {unary.flat[node]}{place}")
     if code == TOO_LARGE:
-        raise ParameterError("the scores of a graph must sum to less than 1e307 in size; divide them all by a number")
+        which = "the graph" if node_offsets is None else f"graph {graph}"
+        raise ParameterError(f"the scores of {which} must sum to less than 1e307 in size; divide them all by a number")
     ends = tuple(edges[edge].tolist())
     if code == BAD_END:
         raise ParameterError(f"edges[{edge}] must join nodes 0..{size - 1}, got {ends}{place}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
+from ..core.validation import integer_array
 
 SHARD_WORK = 1 << 16
 """Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
@@ -16,9 +17,7 @@ def check_offsets(offsets, total, name="offsets"):
     >>> check_offsets([0, 2, 5], 5).tolist()
     [0, 2, 5]
     """
-    offsets = np.asarray(offsets)
-    if offsets.dtype.kind not in "iu" and offsets.size:
-        raise InputTypeError(f"{name} must be integers, got dtype {offsets.dtype}")
+    offsets = integer_array(name, offsets)
     if offsets.ndim != 1 or len(offsets) == 0:
         raise ParameterError(f"{name} must have shape (n_items + 1,), got shape {offsets.shape}")
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
+from ..core.validation import integer_array, real_array
 from ._segmentation import segment_items
 from .ragged import check_offsets, run_shards
 
@@ -64,9 +65,10 @@ def segment(scores, widths, transition=None):
     >>> labels.tolist(), starts.tolist(), value
     ([1, 0], [0, 2], 7.0)
     """
-    scores = _floats("scores", scores)
-    if scores.ndim != 2:
-        raise ParameterError(f"scores must have shape (A, W), got shape {scores.shape}")
+    scores, widths = _floats("scores", scores), check_widths(widths)
+    if scores.ndim != 2 or len(scores) != len(widths):
+        raise ParameterError(f"scores must have shape (A, W), one row for each of the {len(widths)} widths, got shape "
+                             f"{scores.shape}")
     labels, starts, values = segment_batch(scores.T, [0, scores.shape[1]], widths, transition)
     return Segments(labels.values, starts.values, float(values[0]))
 
@@ -99,7 +101,7 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
     >>> [item.tolist() for item in labels], values.tolist()
     ([[0, 0], [0, 0, 0]], [2.0, 3.0])
     """
-    scores = np.ascontiguousarray(_floats("scores", scores))
+    scores = _floats("scores", scores)
     widths = check_widths(widths)
     n_labels = len(widths)
     if scores.ndim != 2 or scores.shape[1] != n_labels:
@@ -111,7 +113,7 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
         raise ParameterError(f"item {int(sizes.argmin())} must have at least one column, got none")
     _check_scores(scores, offsets, widths)
     if transition is not None:
-        transition = np.ascontiguousarray(_floats("transition", transition))
+        transition = _floats("transition", transition)
         if transition.shape != (n_labels, n_labels):
             raise ParameterError(f"transition must have shape (A, A) = ({n_labels}, {n_labels}), "
                                  f"got {transition.shape}")
@@ -156,17 +158,15 @@ def starts_of(labels, bounds, widths):
 
 
 def _floats(name, array):
-    array = np.asarray(array)
-    if array.dtype.kind not in "biuf":
-        raise InputTypeError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
-    return array.astype(np.float64, copy=False)
+    try:
+        return real_array(array)
+    except TypeError as problem:
+        raise InputTypeError(f"{name} must be an array of real numbers: {problem}") from problem
 
 
 def check_widths(widths):
     """Widths >= 1 as int32, shape (A,)."""
-    widths = np.asarray(widths)
-    if widths.dtype.kind not in "iu":
-        raise InputTypeError(f"widths must be integers, got dtype {widths.dtype}")
+    widths = integer_array("widths", widths)
     if widths.ndim != 1 or len(widths) == 0:
         raise ParameterError(f"widths must have shape (A,) with A >= 1, got shape {widths.shape}")
     if widths.min() < 1 or widths.max() > np.iinfo(np.int32).max:

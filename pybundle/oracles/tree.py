@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import real_array
+from ..core.validation import integer_array, real_array
 from ._tree import GridTree, tables_marginals, tables_max_sum
 from .distance_transform import check_scores, refuse_nan
 from .ragged import run_shards
@@ -180,9 +180,7 @@ def check_parents(parents):
     >>> check_parents([-1, 0, 1])[1].tolist()
     [2, 1, 0]
     """
-    parents = np.asarray(parents)
-    if parents.size and parents.dtype.kind not in "iu":
-        raise InputTypeError(f"parents must be integers, got dtype {parents.dtype}")
+    parents = integer_array("parents", parents)
     if parents.ndim != 1 or len(parents) == 0:
         raise ParameterError(f"parents must have shape (n_nodes,) with at least one node, got shape {parents.shape}")
     J = len(parents)
@@ -222,9 +220,9 @@ def check_deformations(deformations, anchors, n_nodes):
         if array.shape != (n_nodes, columns):
             raise ParameterError(f"{name} must have shape (n_nodes, {columns}) = ({n_nodes}, {columns}), got shape "
                                  f"{array.shape}")
-        if not (np.abs(array) < 1e150).all():
-            j = int(np.argmin((np.abs(array) < 1e150).all(axis=1)))
-            raise ParameterError(f"{name}[{j}] must be finite and below 1e150, got {array[j].tolist()}")
+        if not (np.abs(array) < 1e100).all():        # so that a cost stays finite
+            j = int(np.argmin((np.abs(array) < 1e100).all(axis=1)))
+            raise ParameterError(f"{name}[{j}] must be finite and below 1e100, got {array[j].tolist()}")
         found.append(array)
     return found
 

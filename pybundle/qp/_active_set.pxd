@@ -27,6 +27,10 @@ cdef class ActiveSet:
     cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
 
+    cdef bint exact                 # float32 did not do: float64 until the factor is forgotten
+    cdef bint settled               # the last round went all the way on an unchanged face
+    cdef double last_gap            # before the last round
+
     cdef double work                # since signals were last looked for, in units of about a nanosecond
 
     cdef int reserve(self, Py_ssize_t n) except -1
@@ -36,13 +40,15 @@ cdef class ActiveSet:
     # One change of face, reduced costs above -floor counting as none; 0, or 1 where the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
+    # Gives up a factor in float32; whether there was one
+    cdef bint distrust(self) noexcept nogil
     # Adds work done, and looks for signals where much has come together: x must be feasible
     cdef int breathe(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
-    cdef int _rebuild(self, Point point, double shift) except -1 nogil
+    cdef int _start_base(self, Point point, double shift) except -1 nogil
     cdef void _admit(self, Point point, double floor) noexcept nogil
     cdef void _admit_one(self, Point point, double floor) noexcept nogil
-    cdef int _extend(self, Point point) except -1 nogil
+    cdef int _extend(self, Point point, double shift) except -1 nogil
     cdef int _find_target(self, Point point) except -1 nogil
     cdef int _leaving_early(self, int k) noexcept nogil
     cdef int _move(self, Point point) noexcept nogil

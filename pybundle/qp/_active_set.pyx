@@ -4,17 +4,25 @@ The faces change in blocks: all variables that come out negative are held at zer
 reduced cost return, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
 an exact line search, so q never rises; where the result is no descent, variables leave one at a time by the
 ratio test of Wolfe 1976, which cannot fail.
+
+A base of many variables starts in float32: at twice the speed, and the next round, with the gradient at the new
+point in float64, takes out what rounding left. It is built again in float64, which then stays until the factor is
+forgotten, where a pivot is mostly rounding, a step is no descent, the gap falls too slowly on an unchanged face,
+or rounds pass without clear progress.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport log
 from libc.string cimport memset
 
 import numpy as np
 
-from pybundle.qp._face cimport Face
+from pybundle.qp._face cimport MANY, Face
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection, smallest
 
+# Rounds on an unchanged face, at the rate of the last one, that cost less than a factor in float64.
+cdef double REFINEMENTS = 8.0
 # Diagonal shift relative to the mean diagonal; more only if the factor fails.
 cdef double SHIFT = 1e-12
 # Slope of a step, as a share of the gap, that counts as none.
@@ -58,9 +66,18 @@ cdef class ActiveSet:
 
     cdef void forget(self) noexcept nogil:
         self.face.n = self.face.n_held = 0
+        self.exact = self.settled = False
+
+    cdef bint distrust(self) noexcept nogil:
+        if not (self.face.n and self.face.single):
+            return False
+        self.exact = True
+        self.face.n = self.face.n_held = 0
+        return True
 
     cdef void begin(self) noexcept nogil:
         self.n_solves = 0
+        self.settled = False
         self.work = 0.0
         self.caution = ALL
         self.growth = GROWTH
@@ -68,25 +85,29 @@ cdef class ActiveSet:
         self.calm_next = 2
 
     cdef int improve(self, Point point, double floor) except -1 nogil:
-        cdef int info = 1, n_held = 0, _attempt
+        cdef int info = 1, n_held, n_free, _attempt
         cdef double shift = SHIFT
-        if self.face.n:
+        # The tolerance is what `floor` was made from.
+        if self.settled and (log(point.gap / (2.0 * floor * (point.problem.n_parts + 1)))
+                             > REFINEMENTS * log(self.last_gap / point.gap)):
+            self.distrust()
+        self.last_gap = point.gap
+        for _attempt in range(5):
             self._recall_base(point)
             if 5 * self.face.n_held > self.face.n + 24:
-                self.face.n = 0
-        for _attempt in range(4):
-            if self.face.n == 0:
-                self._rebuild(point, shift)
+                self.face.n = self.face.n_held = 0
+                self.chosen.clear(point)
+            n_free = self.face.n - self.face.n_held
             if self.caution == ONE:
                 self._admit_one(point, floor)
             else:
                 self._admit(point, floor)
-            info = self._extend(point)
+            n_held = self.face.n_held
+            info = self._extend(point, shift)
             # the border of the factor, and the products with all of H in this round
             self.breathe(0.1 * self.face.n * self.face.n * self.chosen.n
                          + 1.0 * point.problem.m * point.problem.m)
             if info == 0:
-                n_held = self.face.n_held
                 info = self._find_target(point)
             if info == 0:
                 # Where nearly all that came in stay, the next ones come in larger numbers.
@@ -94,9 +115,13 @@ cdef class ActiveSet:
                     self.growth = min(2.0 * self.growth, MOST_GROWTH)
                 else:
                     self.growth = GROWTH
+                self.settled = n_free == self.face.n - self.face.n_held and self.chosen.n == 0
                 return self._move(point)
-            shift *= 100.0
-            self.face.n = 0
+            if self.face.single:
+                self.exact = True
+            else:
+                shift *= 100.0
+            self.face.n = self.face.n_held = 0
         return 1
 
     cdef int breathe(self, double work) except -1 nogil:
@@ -116,21 +141,22 @@ cdef class ActiveSet:
             j = self.face.index[i]
             self.chosen.position[j if j >= 0 else point.problem.m - 1 - j] = i
 
-    cdef int _rebuild(self, Point point, double shift) except -1 nogil:
-        """Empties the base; mean diagonal of H as coupling."""
+    cdef int _start_base(self, Point point, double shift) except -1 nogil:
+        """An empty base for the chosen; the mean diagonal of H as coupling."""
         cdef Problem* q = &point.problem
         cdef int j
+        cdef bint single = not self.exact and self.chosen.n >= MANY
         cdef double total = 0.0
         for j in range(q.m):
             total += q.H[j * q.ldh + j]
         total /= q.m
         if not total > 0.0:
             total = 1.0
-        if self.face.capacity == 0 or self.face.row_capacity < q.n_parts + self.face.capacity:
+        if (self.face.capacity == 0 or self.face.row_capacity < q.n_parts + self.face.capacity
+                or self.face.single != single):
             with gil:
-                self.face.reserve(max(min(400, q.m) + q.n_parts, self.face.capacity), q.n_parts)
-        self.face.clear(q.n_parts, total, shift * total)
-        self.chosen.clear(point)
+                self.face.reserve(max(min(400, q.m) + q.n_parts, self.face.capacity), q.n_parts, single)
+        self.face.clear(q.n_parts, total, shift)
         return 0
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
@@ -172,16 +198,18 @@ cdef class ActiveSet:
             self.chosen.n = n
             self.face.release(worst)
 
-    cdef int _extend(self, Point point) except -1 nogil:
+    cdef int _extend(self, Point point, double shift) except -1 nogil:
         """Appends the chosen variables to the base; 0 or the failure of the factor."""
         cdef int j, k = self.chosen.n, n = self.face.n, m = point.problem.m, n_parts = point.problem.n_parts
+        if n == 0:
+            self._start_base(point, shift)
         if k == 0:
             return 0
         if n + k > self.face.capacity or n_parts + n + k > self.face.row_capacity:
             # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
             j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
-                self.face.reserve(j, n_parts)
+                self.face.reserve(j, n_parts, self.face.single)
         for j in range(k):
             self.chosen.position[self.chosen.variable[j]] = n + j
             if self.chosen.variable[j] >= m:
@@ -201,9 +229,12 @@ cdef class ActiveSet:
             p = self.face.part[i]
             if j >= 0:
                 self.x[i] = point.x[j]
-                self.rhs[i] = -point.g[j] / point.problem.scale
+                self.rhs[i] = (point.mean[p] - point.g[j]) / point.problem.scale
             else:
                 self.x[i] = point.rest[p]
+                self.rhs[i] = point.mean[p] / point.problem.scale
+            # A constant of a part changes no step, but it would hide what rounds have to refine.
+            if self.face.row[i] >= 0:
                 self.rhs[i] = 0.0
             self.path[i] = self.x[i]
             if p < n_parts:
@@ -277,6 +308,8 @@ cdef class ActiveSet:
         curve *= point.problem.scale
         # A target that is the point itself, up to rounding, is no descent either.
         if not slope < -NO_DESCENT * point.gap:
+            if self.distrust():
+                return 0
             if self.caution == ONE:
                 return 1
             self.caution += 1
@@ -287,6 +320,7 @@ cdef class ActiveSet:
         if self.calm <= 0:
             self.caution = ALL
         step = 1.0 if -slope >= curve * (1.0 - 1e-9) else -slope / curve
+        self.settled = self.settled and step == 1.0
         for j in range(m):
             if step == 1.0:
                 point.x[j] += self.target[j]

@@ -1,5 +1,11 @@
 # Minimiser of a simplex QP on a face: Cholesky factor of a base of variables, Schur complement for the rest.
 
+from pybundle.core._blas cimport real
+
+# Variables from which float32 pays: below, a factor costs little beside the rest of a round.
+cdef enum:
+    MANY = 192
+
 
 cdef class Face:
     """A base of `n` variables, of which some are held at zero, and the factor that moves to its minimiser.
@@ -9,13 +15,15 @@ cdef class Face:
 
     cdef object _arrays             # owner of the memory below
     cdef int capacity, row_capacity
-    cdef double* L                  # (capacity, stride): lower factor of H_BB + c E E' + shift I
-    cdef double* R                  # (row_capacity, stride): rows L^-1 E_p of the parts, then L^-1 e_d
-    cdef double* M                  # (row_capacity, side): R R', lower triangle
-    cdef double* F                  # (row_capacity, side): factor of M
-    cdef double* y                  # (capacity,) L^-1 rhs
-    cdef double* z                  # (capacity,) scratch
-    cdef double* t                  # (row_capacity,) scratch
+    cdef bint single                # whether L, R, M, F, y, z and t are float32, else float64
+    cdef void* L                    # (capacity, stride): lower factor of unit H_BB + c E E' + shift I
+    cdef void* R                    # (row_capacity, stride): rows L^-1 E_p of the parts, then L^-1 e_d
+    cdef void* M                    # (row_capacity, side): R R', lower triangle
+    cdef void* F                    # (row_capacity, side): factor of M
+    cdef void* y                    # (capacity,) L^-1 rhs
+    cdef void* z                    # (capacity,) scratch
+    cdef void* t                    # (row_capacity,) scratch
+    cdef double* missing            # (row_capacity,) scratch
     cdef int stride, side           # side: rows of M and F in use, rounded up
     cdef int n                      # variables in the base
     cdef int n_parts                # rows of R that stand for sums
@@ -24,23 +32,28 @@ cdef class Face:
     cdef int* part                  # (capacity,) its part, n_parts where it has none
     cdef int* row                   # (capacity,) its row among the held ones, -1 where it is free
     cdef int* held                  # (row_capacity,) position in the base of each held variable
-    cdef double coupling, shift
+    cdef double coupling, shift, unit
 
-    # Room for n variables and as many constraints as they can have; needs the GIL.
-    cdef int reserve(self, int n, int n_parts) except -1
-    # Empties the base. `coupling` is c above.
-    cdef void clear(self, int n_parts, double coupling, double shift) noexcept nogil
-    # Appends k variables (room must be there); 0, or the order of the first bad minor, the base as it was
+    # Room for n variables and as many constraints as they can have; needs the GIL. Another precision than
+    # before empties the base.
+    cdef int reserve(self, int n, int n_parts, bint single) except -1
+    # Empties the base. `diagonal` is the mean of H's, `shift` a share of it.
+    cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil
+    # Appends k variables (room must be there); 0, or nonzero where the factor failed: then the base is empty
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil
-    # Holds k variables of the base at zero / frees the last ones until n_held = k / frees one
+    # Holds k variables of the base at zero / frees one
     cdef void hold(self, const int* position, int k) noexcept nogil
-    cdef void release_to(self, int k) noexcept nogil
     cdef void release(self, int position) noexcept nogil
     # rhs (n,) of the solves that follow
     cdef void aim(self, const double* rhs) noexcept nogil
     # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil
     cdef void _widen(self, int rows) noexcept nogil
-    cdef void _correct(self, int rows, double* step) noexcept nogil
+    cdef int _append(self, real* L, const double* H, Py_ssize_t ldh, const int* index, const int* part,
+                     int k) noexcept nogil
+    cdef void _hold(self, real* L, const int* position, int k) noexcept nogil
+    cdef void _replace(self, real* M, int a, int b) noexcept nogil
+    cdef void _aim(self, real* y, const double* rhs) noexcept nogil
+    cdef int _solve(self, real* L, const double* x, const double* lack, double* step) noexcept nogil
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil

@@ -3,7 +3,9 @@
 For a base B of variables, E the indicator of their parts, and multiples of 1 added inside each part (which
 change nothing while sums are kept, and make the matrix definite exactly when the reduced Hessian is),
 
-    K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H.
+    K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H,
+
+all of it times a power of two that brings c near 1.
 
 The step s from x minimises 1/2 s'Ks - r's subject to C's = b, where the columns of C are those of E (sums
 kept) and unit vectors (variables held at zero):
@@ -14,95 +16,135 @@ So a variable that leaves the face costs one triangular solve, one that returns 
 borders L: the factor is built once. This is the face step of Wolfe 1976 ("Finding the nearest point in a
 polytope") and of Kiwiel 1989 ("A dual method for certain positive semidefinite quadratic programming
 problems") with block changes. Because r is the residual at x, `shift` acts as a proximal term and leaves no
-error in the limit.
+error in the limit. The rounding of L does the same: a base is kept in float32 or in float64, and the next round,
+with r from float64, is a step of iterative refinement. In float32 a sum is met to a small share of the step,
+in float64 to rounding. One source serves both: public methods choose, private ones are typed by their pointer.
 """
 
-from libc.math cimport fabs
+from libc.math cimport fabs, frexp, ldexp
 from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
 
 from pybundle.core cimport _blas
+from pybundle.core._blas cimport real
 
 cdef extern from "_kernels.h" nogil:
-    void pb_gather(int n, const double* row, const int* index, const int* part, int p, double coupling,
-                   double* out)
+    void pb_gather_float(int n, const double* row, const int* index, const int* part, int p, double unit,
+                         double coupling, float* out)
+    void pb_gather_double(int n, const double* row, const int* index, const int* part, int p, double unit,
+                          double coupling, double* out)
 
-# Violations of a sum or of a zero: what calls for a correction, and what is given up.
-cdef double LOOSE = 1e-13, HOPELESS = 1e-9
+# Violations of a sum or of a zero: what calls for a correction, and what is given up. In float32 as shares of
+# the step: sums are restored and held variables left at zero afterwards.
+cdef double LOOSE = 1e-13, HOPELESS = 1e-9, LOOSE_SINGLE = 1e-4, HOPELESS_SINGLE = 1e-2
+# A pivot below this share of its diagonal is mostly rounding in float32.
+cdef float LEAST_PIVOT = 1e-5
 # Variables held at once: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
 cdef int FEW = 4, BLOCK = 16
+# Variables appended at once: the rows just gathered stay in the cache, and a failure shows early.
+cdef int SLAB = 192
 
 
 cdef class Face:
 
     def __cinit__(self):
         self.capacity = self.row_capacity = self.side = self.n = self.n_parts = self.n_held = 0
+        self.single = False
 
-    cdef int reserve(self, int n, int n_parts) except -1:
-        cdef int rows = n_parts + n, old = self.n, i
-        cdef double[:, ::1] L, R, M, F
-        cdef double[::1] y, z, t
+    cdef int reserve(self, int n, int n_parts, bint single) except -1:
+        cdef int rows = n_parts + n, old, i, stride
+        cdef size_t item = sizeof(float) if single else sizeof(double), line = 128 // item
+        cdef char[:, ::1] L, R, M, F
+        cdef char[::1] y, z, t
+        cdef double[::1] missing
         cdef int[::1] index, part, row, held
+        if single != self.single:
+            self.n = self.n_held = self.capacity = self.row_capacity = 0
+            self.single = single
         if n <= self.capacity and rows <= self.row_capacity:
             return 0
+        old = self.n
         # Rows an odd number of cache lines apart: a power of two would put a column into one cache set.
         n = max(n, self.capacity)
         rows = max(n_parts + n, self.row_capacity)
-        L = np.empty((n, n // 16 * 16 + 24))
-        R = np.empty((rows, L.shape[1]))
-        M = np.empty((rows, rows))
-        F = np.empty((rows, rows))
-        y = np.empty(n)
-        z = np.empty(n)
-        t = np.empty(rows)
+        stride = <int>(n // line * line + line + line // 2)
+        L = np.empty((n, stride * item), np.int8)
+        R = np.empty((rows, stride * item), np.int8)
+        M = np.empty((rows, rows * item), np.int8)
+        F = np.empty((rows, rows * item), np.int8)
+        y = np.empty(n * item, np.int8)
+        z = np.empty(n * item, np.int8)
+        t = np.empty(rows * item, np.int8)
+        missing = np.empty(rows)
         index = np.empty(n, dtype=np.intc)
         part = np.empty(n, dtype=np.intc)
         row = np.empty(n, dtype=np.intc)
         held = np.empty(rows, dtype=np.intc)
         for i in range(old):
-            memcpy(&L[i, 0], self.L + <Py_ssize_t>i * self.stride, (i + 1) * sizeof(double))
+            memcpy(&L[i, 0], <char*>self.L + i * self.stride * item, (i + 1) * item)
             index[i], part[i], row[i] = self.index[i], self.part[i], self.row[i]
         for i in range(self.n_parts + self.n_held if self.capacity else 0):
-            memcpy(&R[i, 0], self.R + <Py_ssize_t>i * self.stride, old * sizeof(double))
-            memcpy(&M[0, 0] + <Py_ssize_t>i * self.side, self.M + <Py_ssize_t>i * self.side,
-                   (i + 1) * sizeof(double))
+            memcpy(&R[i, 0], <char*>self.R + i * self.stride * item, old * item)
+            memcpy(&M[0, 0] + i * self.side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
             held[i] = self.held[i]
-        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, index.base, part.base,
-                        row.base, held.base)
+        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, missing.base, index.base,
+                        part.base, row.base, held.base)
         self.L, self.R, self.M, self.F = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0]
-        self.y, self.z, self.t = &y[0], &z[0], &t[0]
+        self.y, self.z, self.t, self.missing = &y[0], &z[0], &t[0], &missing[0]
         self.index, self.part, self.row, self.held = &index[0], &part[0], &row[0], &held[0]
-        self.capacity, self.row_capacity, self.stride = n, rows, <int>L.shape[1]
+        self.capacity, self.row_capacity, self.stride = n, rows, stride
         return 0
 
-    cdef void clear(self, int n_parts, double coupling, double shift) noexcept nogil:
-        cdef int i, j
+    cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil:
+        cdef int i, exponent
+        cdef size_t item = sizeof(float) if self.single else sizeof(double)
+        # A power of two brings H into the range of float32 and rounds nothing.
+        frexp(diagonal, &exponent)
+        self.unit = ldexp(1.0, -exponent)
         self.n = self.n_held = 0
         self.n_parts = n_parts
-        self.coupling = coupling
-        self.shift = shift
+        self.coupling = self.unit * diagonal
+        self.shift = shift * self.coupling
         self.side = 0
         self._widen(n_parts)
         for i in range(n_parts):
-            for j in range(i + 1):
-                self.M[<Py_ssize_t>i * self.side + j] = 0.0
+            memset(<char*>self.M + i * self.side * item, 0, (i + 1) * item)
 
     cdef void _widen(self, int rows) noexcept nogil:
         """M gets room for more rows, which lie close: each page of fresh memory costs time."""
         cdef int i, side = min(self.row_capacity, rows // 8 * 16 + 24)
+        cdef size_t item = sizeof(float) if self.single else sizeof(double)
         if rows > self.side:
             for i in range(self.n_parts + self.n_held - 1 if self.side else 0, 0, -1):
-                memmove(self.M + <Py_ssize_t>i * side, self.M + <Py_ssize_t>i * self.side,
-                        (i + 1) * sizeof(double))
+                memmove(<char*>self.M + i * side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
             self.side = side
 
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil:
+        cdef int i = 0, size, info
+        while i < k:
+            size = min(SLAB, k - i)
+            if self.single:
+                info = self._append(<float*>self.L, H, ldh, index + i, part + i, size)
+            else:
+                info = self._append(<double*>self.L, H, ldh, index + i, part + i, size)
+            if info:
+                self.n = self.n_held = 0
+                return info
+            i += size
+        return 0
+
+    cdef int _append(self, real* L, const double* H, Py_ssize_t ldh, const int* index, const int* part,
+                     int k) noexcept nogil:
         cdef int n = self.n, rows = self.n_parts + self.n_held, i, j, info, v, p
         cdef Py_ssize_t ld = self.stride
-        cdef double* out
-        cdef double* corner = self.L + n * ld + n
+        cdef real* R = <real*>self.R
+        cdef real* y = <real*>self.y
+        cdef real* border = L + n * ld
+        cdef real* corner = border + n
+        cdef real* out
+        cdef double coupling
         for i in range(k):
             self.index[n + i] = index[i]
             self.part[n + i] = part[i]
@@ -110,45 +152,57 @@ cdef class Face:
         for i in range(n, n + k):
             v = self.index[i]
             p = self.part[i]
-            out = self.L + i * ld
-            if v >= 0:
-                pb_gather(i + 1, H + v * ldh, self.index, self.part, p,
-                          self.coupling if p < self.n_parts else 0.0, out)
-            else:
+            out = L + i * ld
+            coupling = self.coupling if p < self.n_parts else 0.0
+            if v < 0:
                 for j in range(i + 1):
-                    out[j] = self.coupling if self.part[j] == p else 0.0
-            out[i] += self.shift
+                    out[j] = <real>(coupling if self.part[j] == p else 0.0)
+            elif real is float:
+                pb_gather_float(i + 1, H + v * ldh, self.index, self.part, p, self.unit, coupling, out)
+            else:
+                pb_gather_double(i + 1, H + v * ldh, self.index, self.part, p, self.unit, coupling, out)
+            out[i] += <real>self.shift
+            y[i] = out[i]
         if n:
             # L21 = K21 L11^-T,   L22 = chol(K22 - L21 L21')
-            _blas.trsm(n, k, self.L, self.stride, self.L + n * ld, self.stride, False)
-            _blas.syrk(k, n, -1.0, self.L + n * ld, self.stride, corner, self.stride)
+            _blas.trsm(n, k, L, self.stride, border, self.stride, False)
+            _blas.syrk(k, n, -1.0, border, self.stride, corner, self.stride)
         info = _blas.potrf(k, corner, self.stride)
         if info:
             return info
+        if real is float:
+            for i in range(k):
+                if not corner[i * ld + i] * corner[i * ld + i] >= LEAST_PIVOT * y[n + i]:
+                    return i + 1
         # the new columns of R: (C_2' - R_1 L21') L22^-T
         if n and rows:
-            _blas.gemm_nt(rows, k, n, self.R, self.stride, self.L + n * ld, self.stride,
-                          self.R + n, self.stride)
+            _blas.gemm_nt(rows, k, n, R, self.stride, border, self.stride, R + n, self.stride)
         for i in range(rows):
-            out = self.R + i * ld + n
+            out = R + i * ld + n
             for j in range(k):
                 out[j] = -out[j] if n else 0.0
                 if i < self.n_parts and self.part[n + j] == i:
                     out[j] += 1.0
         if rows:
-            _blas.trsm(k, rows, corner, self.stride, self.R + n, self.stride, False)
-            _blas.syrk(rows, k, 1.0, self.R + n, self.stride, self.M, self.side)
+            _blas.trsm(k, rows, corner, self.stride, R + n, self.stride, False)
+            _blas.syrk(rows, k, 1.0, R + n, self.stride, <real*>self.M, self.side)
         self.n = n + k
         return 0
 
     cdef void hold(self, const int* position, int k) noexcept nogil:
+        self._widen(self.n_parts + self.n_held + k)
+        if self.single:
+            self._hold(<float*>self.L, position, k)
+        else:
+            self._hold(<double*>self.L, position, k)
+
+    cdef void _hold(self, real* L, const int* position, int k) noexcept nogil:
         cdef int first = self.n_parts + self.n_held, i, j, size, start = self.n, n = self.n
         cdef Py_ssize_t ld = self.stride, d
-        cdef double* new = self.R + first * ld
-        self._widen(first + k)
+        cdef real* R = <real*>self.R
+        cdef real* new = R + first * ld
         for i in range(k):
-            for j in range(n):
-                new[i * ld + j] = 0.0
+            memset(new + i * ld, 0, n * sizeof(real))
             new[i * ld + position[i]] = 1.0
             self.held[self.n_held + i] = position[i]
             self.row[position[i]] = self.n_held + i
@@ -161,92 +215,134 @@ cdef class Face:
                 d = min(d, position[i + j])
             start = min(start, d)
             if size == 1:
-                _blas.trsv(n - d, self.L + d * ld + d, self.stride, new + i * ld + d, False)
+                _blas.trsv(n - d, L + d * ld + d, self.stride, new + i * ld + d, False)
             else:
-                _blas.trsm(n - d, size, self.L + d * ld + d, self.stride, new + i * ld + d, self.stride,
-                           False)
+                _blas.trsm(n - d, size, L + d * ld + d, self.stride, new + i * ld + d, self.stride, False)
             i += size
         self.n_held += k
         # M's new rows = new @ R.T
-        _blas.gemm_nt(k, first + k, n - start, new + start, self.stride, self.R + start, self.stride,
-                      self.M + <Py_ssize_t>first * self.side, self.side)
-
-    cdef void release_to(self, int k) noexcept nogil:
-        while self.n_held > k:
-            self.n_held -= 1
-            self.row[self.held[self.n_held]] = -1
+        _blas.gemm_nt(k, first + k, n - start, new + start, self.stride, R + start, self.stride,
+                      <real*>self.M + <Py_ssize_t>first * self.side, self.side)
 
     cdef void release(self, int position) noexcept nogil:
         # The last held row takes the place of the freed one.
-        cdef int gone = self.row[position], last = self.n_held - 1, a = self.n_parts + gone, b, j
-        cdef Py_ssize_t ld = self.stride, ldm = self.side
-        b = self.n_parts + last
+        cdef int gone = self.row[position], last = self.n_held - 1, a = self.n_parts + gone
+        cdef size_t item = sizeof(float) if self.single else sizeof(double), row = self.stride * item
         self.row[position] = -1
         self.n_held = last
         if gone == last:
             return
-        memcpy(self.R + a * ld, self.R + b * ld, self.n * sizeof(double))
+        memcpy(<char*>self.R + a * row, <char*>self.R + (self.n_parts + last) * row, self.n * item)
         self.held[gone] = self.held[last]
         self.row[self.held[gone]] = gone
+        if self.single:
+            self._replace(<float*>self.M, a, self.n_parts + last)
+        else:
+            self._replace(<double*>self.M, a, self.n_parts + last)
+
+    cdef void _replace(self, real* M, int a, int b) noexcept nogil:
+        """Row and column a of M become those of the last row, b."""
+        cdef int j
+        cdef Py_ssize_t ldm = self.side
         for j in range(a):
-            self.M[a * ldm + j] = self.M[b * ldm + j]
-        self.M[a * ldm + a] = self.M[b * ldm + b]
+            M[a * ldm + j] = M[b * ldm + j]
+        M[a * ldm + a] = M[b * ldm + b]
         for j in range(a + 1, b):
-            self.M[j * ldm + a] = self.M[b * ldm + j]
+            M[j * ldm + a] = M[b * ldm + j]
 
     cdef void aim(self, const double* rhs) noexcept nogil:
-        memcpy(self.y, rhs, self.n * sizeof(double))
-        _blas.trsv(self.n, self.L, self.stride, self.y, False)
+        if self.single:
+            self._aim(<float*>self.y, rhs)
+        else:
+            self._aim(<double*>self.y, rhs)
+
+    cdef void _aim(self, real* y, const double* rhs) noexcept nogil:
+        cdef int i
+        for i in range(self.n):
+            y[i] = <real>(self.unit * rhs[i])
+        _blas.trsv(self.n, <real*>self.L, self.stride, y, False)
 
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil:
-        cdef int n = self.n, rows = self.n_parts + self.n_held, i, info
+        if self.single:
+            return self._solve(<float*>self.L, x, lack, step)
+        return self._solve(<double*>self.L, x, lack, step)
+
+    cdef int _solve(self, real* L, const double* x, const double* lack, double* step) noexcept nogil:
+        cdef int n = self.n, rows = self.n_parts + self.n_held, i, info, attempt
         cdef Py_ssize_t ldm = self.side
-        cdef double miss
-        memcpy(step, self.y, n * sizeof(double))
+        cdef real* R = <real*>self.R
+        cdef real* M = <real*>self.M
+        cdef real* F = <real*>self.F
+        cdef real* z = <real*>self.z
+        cdef real* t = <real*>self.t
+        cdef double miss = 0.0, loose = LOOSE, hopeless = HOPELESS, size
         for i in range(rows):
-            memcpy(self.F + i * ldm, self.M + i * ldm, (i + 1) * sizeof(double))
-        info = _blas.potrf(rows, self.F, self.side) if rows else 0
+            memcpy(F + i * ldm, M + i * ldm, (i + 1) * sizeof(real))
+        info = _blas.potrf(rows, F, self.side) if rows else 0
         if info:
             return info
         for i in range(self.n_parts):
-            self.t[i] = -lack[i]
+            t[i] = <real>-lack[i]
         for i in range(self.n_held):
-            self.t[self.n_parts + i] = x[self.held[i]]
-        # t = R @ step - b
-        _blas.gemv(rows, n, 1.0, self.R, self.stride, step, 1.0, self.t)
-        self._correct(rows, step)
-        _blas.trsv(n, self.L, self.stride, step, True)
+            t[self.n_parts + i] = <real>x[self.held[i]]
+        # t = R @ y - b
+        memcpy(z, <real*>self.y, n * sizeof(real))
+        _blas.gemv(rows, n, 1.0, R, self.stride, z, 1.0, t)
+        memset(step, 0, n * sizeof(double))
         # A nearly singular face leaves the constraints inexact: repeat with what is missing.
-        miss = self._violation(x, lack, step)
-        if miss > LOOSE:
-            memcpy(self.z, step, n * sizeof(double))
-            memset(step, 0, n * sizeof(double))
-            self._correct(rows, step)
-            _blas.trsv(n, self.L, self.stride, step, True)
-            _blas.axpy(n, 1.0, self.z, step)
-            if not self._violation(x, lack, step) <= HOPELESS:
-                return n + 1
-        return 0
-
-    cdef void _correct(self, int rows, double* step) noexcept nogil:
-        """step -= R.T @ (R R')^-1 t, which overwrites t."""
-        _blas.trsv(rows, self.F, self.side, self.t, False)
-        _blas.trsv(rows, self.F, self.side, self.t, True)
-        _blas.gemv_t(rows, self.n, -1.0, self.R, self.stride, self.t, 1.0, step)
+        for attempt in range(2):
+            # z -= R.T @ (R R')^-1 t,   step += L^-T z
+            _blas.trsv(rows, F, self.side, t, False)
+            _blas.trsv(rows, F, self.side, t, True)
+            _blas.gemv_t(rows, n, -1.0, R, self.stride, t, 1.0, z)
+            _blas.trsv(n, L, self.stride, z, True)
+            for i in range(n):
+                step[i] += z[i]
+            miss = self._violation(x, lack, step)
+            if real is float:
+                size = 0.0
+                for i in range(n):
+                    size = max(size, fabs(step[i]))
+                loose = LOOSE_SINGLE * size
+                hopeless = HOPELESS_SINGLE * size
+            if miss <= loose:
+                return 0
+            if attempt == 0:
+                memset(z, 0, n * sizeof(real))
+                for i in range(rows):
+                    t[i] = <real>self.missing[i]
+        return 0 if miss <= hopeless else n + 1
 
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:
-        """t = C'step - b; its largest entry."""
+        """missing = C'step - b; its largest entry."""
         cdef int i, p
         cdef double worst = 0.0
         for i in range(self.n_parts):
-            self.t[i] = -lack[i]
+            self.missing[i] = -lack[i]
         for i in range(self.n):
             p = self.part[i]
             if p < self.n_parts:
-                self.t[p] += step[i]
+                self.missing[p] += step[i]
             if self.row[i] >= 0:
-                self.t[self.n_parts + self.row[i]] = step[i] + x[i]
+                self.missing[self.n_parts + self.row[i]] = step[i] + x[i]
         for i in range(self.n_parts + self.n_held):
-            if not fabs(self.t[i]) <= worst:
-                worst = fabs(self.t[i])
+            if not fabs(self.missing[i]) <= worst:
+                worst = fabs(self.missing[i])
         return worst
+
+
+def _face_step(H, const int[::1] parts, int n_parts, const int[::1] held, const double[::1] x,
+               const double[::1] rhs, bint single):
+    """Test twin: the step from x on the base of all variables; None where the factor failed."""
+    cdef Face face = Face()
+    cdef const double[:, ::1] H_view = H
+    cdef int[::1] index = np.arange(len(H), dtype=np.intc)
+    cdef double[::1] lack = 1.0 - np.bincount(parts, x, n_parts), step = np.empty(len(H))
+    face.reserve(<int>len(H), n_parts, single)
+    face.clear(n_parts, np.trace(H) / len(H), 1e-12)
+    if face.append(&H_view[0, 0], len(H), &index[0], &parts[0], <int>len(H)):
+        return None
+    if held.shape[0]:
+        face.hold(&held[0], <int>held.shape[0])
+    face.aim(&rhs[0])
+    return None if face.solve(&x[0], &lack[0], &step[0]) else step.base

@@ -36,14 +36,17 @@ PB_CLONES static void pb_shift(int n, double step, const double *up, const doubl
             g[k] -= step * down[k];
 }
 
-/* out[k] = row[index[k]], 0 where index[k] < 0, plus coupling where part[k] = p */
-PB_CLONES static void pb_gather(int n, const double *row, const int *index, const int *part, int p,
-                                double coupling, double *out)
-{
-    for (int k = 0; k < n; k++) {
-        const double entry = row[index[k] < 0 ? 0 : index[k]];
-        out[k] = (index[k] < 0 ? 0.0 : entry) + (part[k] == p ? coupling : 0.0);
+/* out[k] = unit * row[index[k]], 0 where index[k] < 0, plus coupling where part[k] = p */
+#define PB_GATHER(real)                                                                                        \
+    PB_CLONES static void pb_gather_##real(int n, const double *row, const int *index, const int *part, int p, \
+                                           double unit, double coupling, real *out)                            \
+    {                                                                                                          \
+        for (int k = 0; k < n; k++) {                                                                          \
+            const double entry = row[index[k] < 0 ? 0 : index[k]];                                             \
+            out[k] = (real)((index[k] < 0 ? 0.0 : unit * entry) + (part[k] == p ? coupling : 0.0));            \
+        }                                                                                                      \
     }
-}
+PB_GATHER(float)
+PB_GATHER(double)
 
 #endif

@@ -37,6 +37,8 @@ cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
 # Rounds without clear progress after which the other kind gets its turn, at first; doubled at every return,
 # and so often at most.
 cdef int PATIENCE = 16, DOUBLINGS = 5
+# Rounds without clear progress that speak against float32.
+cdef int DOUBTFUL = 4
 # Steps of a round of pairwise steps beyond their budget.
 cdef int ROUND = 5000
 cdef enum:
@@ -173,6 +175,8 @@ cdef class SimplexQP:
         cdef Py_ssize_t limit, n_steps
         cdef int idle = 0, stalled = 0, patience = PATIENCE, returns = 0, m = self.point.problem.m
         cdef bint faces = goal.method == FACES, pairs_turn = goal.method == SMO
+        cdef bint exact
+        cdef int status
         cdef bint gave_up = False       # whether the kind that had the last turn ended it in rounding
         self.pairs.begin()
         self.faces.begin()
@@ -225,7 +229,15 @@ cdef class SimplexQP:
                 idle = stalled = 0
                 turn_value, turn_gap = self.point.value, self.point.gap
             if faces and not pairs_turn:
-                if self.faces.improve(self.point, floor) == 0:
+                if (idle or stalled >= DOUBTFUL) and self.faces.distrust():
+                    idle = stalled = 0
+                exact = self.faces.exact
+                status = self.faces.improve(self.point, floor)
+                if self.faces.exact != exact:
+                    # Float64 starts with all its turns.
+                    idle = stalled = returns = 0
+                    patience = PATIENCE
+                if status == 0:
                     self.faces.breathe(0.0)
                     continue
             limit = self.pairs.chunk if goal.method == AUTO and not faces else ROUND

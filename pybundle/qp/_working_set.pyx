@@ -8,6 +8,7 @@ from libc.math cimport log
 
 import numpy as np
 
+from pybundle.qp._face cimport MANY
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
@@ -64,7 +65,9 @@ cdef class WorkingSet:
             n = min(n + max(16.0, n / 3.0), <double>(q.m + q.n_parts))
             self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (q.n_parts + 20) / 5.0)
             self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, q.n_parts)
-            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + 2.0 * n, self.budget / self.step_work))
+            # Where faces are fastest, an early look at the progress.
+            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + (0.5 if n >= MANY else 2.0) * n,
+                                                   self.budget / self.step_work))
         else:
             # linear convergence assumed
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0

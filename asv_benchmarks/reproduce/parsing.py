@@ -5,7 +5,8 @@
 UD English EWT and UD Dutch LassySmall (release 1.4, strongly non-projective) with gold parts of speech; every token
 counts, punctuation included. Arc-factored hashed features, wrong-head loss summed over sentences, one root arc, one
 thread. lam is chosen on the development part. On the Dutch test part the best tree is compared with the best
-projective tree under the same weights. Writes results/parsing.md and results/parsing.png.
+projective tree under the same weights. Writes results/parsing.md and a plot
+for each treebank.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def main():
         risks = {part: pb.risks.Structured(model, X, Y) for part, (X, Y) in treebank.items()}
         found = train(risks, treebank, GRIDS[name], limit if name == "English EWT" else limit / 3.0)
         best = curves.best_lam(found, "dev")
-        curves.plot(found, best, "wrong heads, %", name, RESULTS / f"parsing_{stem[3:8].strip('_')}.png")
+        curves.plot(found, best, "wrong heads, %", name, RESULTS / picture(name))
         sections.append(report(name, treebank, model, found, best))
         print(sections[-1], flush=True)
         for method in ("oca", "oca, P = 16", "BMRM", "Prox-BMRM"):
@@ -130,7 +131,12 @@ def report(name, treebank, model, found, best):
         f"Best on the development part: lam = {best:g}; **UAS {100 * (1.0 - found[best][1]['test']):.2f} % on test**.",
         "",
         table(("decoder", "UAS, %", "crossing arcs found, %", "other arcs found, %", "crossing arcs predicted",
-               "of them right, %"), rows)])
+               "of them right, %"), rows), "",
+        f"![error over lam]({picture(name)})"])
+
+
+def picture(name):
+    return f"parsing_{name.split()[0].lower()}.png"
 
 
 def best_projective(scores):

@@ -154,7 +154,7 @@ def test_digit_strings_follow_the_language():
 @pytest.mark.parametrize("make", [digit_strings, glued_digits])
 def test_generators_are_seeded_and_split(make):
     pytest.importorskip("sklearn")
-    first, again, other = make(20, noise=0.1), make(20, noise=0.1), make(20, noise=0.1, seed=1)
+    first, again, other = make(20, noise=0.1), make(20, noise=0.1), make(20, noise=0.1, random_state=1)
     assert first.X.values.tobytes() == again.X.values.tobytes() and first.y.values.tobytes() == again.y.values.tobytes()
     assert first.y.values.tobytes() != other.y.values.tobytes()
     assert (first.language.transition == other.language.transition).all()
@@ -201,8 +201,8 @@ def test_language():
     ("noise must be a finite number >= 0", lambda: digit_strings(1, noise=-1)),
     ("sharpness must be", lambda: markov_language(-1)),
     ("sharpness must be a finite number >= 0 and <= 100", lambda: markov_language(1e6)),
-    ("seed must be an integer >= 0, got -1", lambda: markov_language(random_state=-1)),
-    ("seed must be an integer >= 0, got -1", lambda: contrast_images(1, random_state=-1)),
+    ("random_state must be an integer >= 0, got -1", lambda: markov_language(random_state=-1)),
+    ("random_state must be an integer >= 0, got -1", lambda: contrast_images(1, random_state=-1)),
     (r"shape must be \(height, width\)", lambda: contrast_images(1, shape=(4, 4, 4))),
     ("weights four numbers", lambda: contrast_images(1, weights=[1.0])),
 ])  # fmt: skip

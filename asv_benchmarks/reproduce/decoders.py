@@ -299,7 +299,7 @@ def arborescence(repeats):
         ) + table(("scores", *(name for name in times), "ufal / call", "ufal / batch"), rows)
 
 
-SECTIONS = {"chain": chain, "cut": cut, "arborescence": arborescence}
+SECTIONS = {"chain": chain, "cut": cut, "tree": tree, "arborescence": arborescence}
 
 
 def main():

@@ -80,6 +80,28 @@ def test_equals_enumeration(dtype):
             assert pieces <= oracle.norms[i] <= pieces * (1 + 1e-9)
 
 
+def test_slack_rescaling_equals_enumeration():
+    rng = np.random.default_rng(12)
+    for trial in range(200):
+        plain, X, Y = random_problem(rng)
+        model = pb.models.Segmentation(plain.height, plain.widths, symbols=plain.symbols,
+                                       fillers=np.flatnonzero(plain.fillers), loss=plain.loss_name, rescaling="slack")
+        w = rng.integers(-2, 3, model.dim).astype(float) if trial % 2 else rng.standard_normal(model.dim)
+        oracle, rows = model.oracle(X, Y), rng.permutation(len(X))
+        found = oracle.solve_batch(rows, oracle.prepare(w))
+        for j, i in enumerate(rows):
+            gold = slow_feature(model, X[i], Y[i])
+            best = max(slow_loss(model, Y[i], y) * (1.0 + w @ (slow_feature(model, X[i], y) - gold))
+                       for y in map(np.array, covers(len(X[i]), model.widths)))
+            assert found.values[j] == pytest.approx(best, abs=1e-9)
+            offset, slope = oracle.plane(int(i), found.labellings[j])
+            assert offset + slope @ w == pytest.approx(best, abs=1e-9)
+            np.testing.assert_array_equal(model.loss_augmented_decode(w, X[i], Y[i]), found.labellings[j])
+    report = pb.check_oracle(model, X, Y)
+    assert report, str(report)
+    assert pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, tol=1e-3).success
+
+
 def test_plain_methods_agree_with_batches():
     rng = np.random.default_rng(12)
     for _ in range(60):

@@ -217,7 +217,8 @@ nothing else is said, one thread. Written by `asv_benchmarks/reproduce/ocr.py` w
 ROTATIONS = """\
 Means over {rotations} rotations. lam (python-crfsuite: c2) is chosen in each rotation on a held-out fifth of the
 training fold. "single letters" is the multiclass SVM without structure on the same features; seconds are CPU seconds of
-the training on the whole fold.
+the training on the whole fold. For scale: the linear kernel of the online MKL paper (Martins et al. 2011, Table 1, as
+recalled), trained the same way, has 28.2 +- 3.9 %.
 
 {table}
 

@@ -5,10 +5,13 @@ labels of one width are one matrix product and one run of the decoder.
 
 The loss of a cover is the number of counted columns minus the matched ones, and what a segment matches depends on
 that segment alone: minus the matches is added to its score, and the constant cancels against the gold cover, which
-matches all that counts.
+matches all that counts. Slack rescaling multiplies by the loss, so there the decoder keeps covers of different numbers
+of matches apart.
 """
 
 import numpy as np
+
+from libc.math cimport INFINITY
 
 from ..oracles._segmentation cimport Alphabet, segment
 
@@ -160,6 +163,83 @@ cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Go
                     for c in range(W - templates.place_widths[p] + 1):
                         table[c * n_labels + p] -= prefix[c + templates.place_widths[p]] - prefix[c]
         k += width
+
+
+def solve_slack_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold,
+                      const long long[::1] rows, int[::1] labels, long long[::1] counts, double[::1] values):
+    """As `solve_items` with loss, for the largest `loss (1 + score - score of the gold cover)`.
+
+    f(e, m) is the best score of covers of e columns with m matches: O(W^2 n_labels) time for W columns.
+    """
+    cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
+    for j in range(n_items):
+        widest = max(widest, local[j + 1] - local[j])
+    cdef double[:, ::1] table = np.empty((widest, scores.shape[1])), f = np.empty((widest + 1, widest + 1))
+    cdef int[:, ::1] back = np.empty((widest + 1, widest + 1), dtype=np.int32)
+    cdef int[::1] scratch = np.empty(widest + 1, dtype=np.int32)
+    cdef double right
+    cdef int label
+    with nogil:
+        for j in range(n_items):
+            W = local[j + 1] - local[j]
+            table[:W] = 0.0
+            _subtract_matches(templates, &table[0, 0], W, gold, rows[j], &scratch[0])
+            right = 0.0
+            column = 0
+            for s in range(gold.bounds[rows[j]], gold.bounds[rows[j] + 1]):
+                label = gold.labels[s]
+                right += scores[local[j] + column, templates.places[label]]
+                column += templates.widths[label]
+            counts[j] = _best_slack(templates, &scores[local[j], 0], &table[0, 0], W,
+                                    &gold.symbols[gold.offsets[rows[j]]], right, &f[0, 0], &back[0, 0], widest + 1,
+                                    &labels[local[j]], &values[j])
+
+
+cdef long long _best_slack(Templates templates, const double* scores, const double* matches, Py_ssize_t W,
+                           const int* symbols, double right, double* f, int* back, Py_ssize_t ld, int* labels,
+                           double* value) noexcept nogil:
+    """Number of segments of the best cover, written to `labels`; `matches` are negative counts."""
+    cdef Py_ssize_t n_labels = templates.alphabet.n_labels, e, k, m, n_counted = 0, best_m = 0, count = 0
+    cdef int p, reached
+    cdef double score
+    for k in range(W):
+        n_counted += symbols[k] >= 0
+    for e in range(W + 1):
+        for m in range(n_counted + 1):
+            f[e * ld + m] = -INFINITY
+    f[0] = 0.0
+    for k in range(W):
+        for p in range(n_labels):
+            e = k + templates.place_widths[p]
+            if e > W:
+                break               # places are sorted by width
+            reached = <int>-matches[k * n_labels + p]
+            for m in range(n_counted + 1 - reached):
+                score = f[k * ld + m] + scores[k * n_labels + p]
+                if score > f[e * ld + m + reached]:
+                    f[e * ld + m + reached] = score
+                    back[e * ld + m + reached] = p
+    value[0] = -INFINITY
+    for m in range(n_counted, -1, -1):
+        if f[W * ld + m] > -INFINITY:
+            score = (n_counted - m) * (1.0 + (f[W * ld + m] - right))
+            if score > value[0]:
+                value[0] = score
+                best_m = m
+    if value[0] == -INFINITY:
+        return -1
+    e, m = W, best_m
+    while e > 0:
+        p = back[e * ld + m]
+        labels[count] = p
+        count += 1
+        e -= templates.place_widths[p]
+        m += <int>matches[e * n_labels + p]
+    for k in range(count // 2):
+        labels[k], labels[count - 1 - k] = labels[count - 1 - k], labels[k]
+    for k in range(count):
+        labels[k] = templates.order[labels[k]]
+    return count
 
 
 def losses(Templates templates, Gold gold, const long long[::1] rows, const int[::1] labels,

@@ -18,7 +18,7 @@ from ..core.protocols import Decodings
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_vector
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
-from ._segmentation import Gold, Templates, add_windows, losses, solve_items, unfold
+from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold
 from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 512
@@ -44,6 +44,8 @@ class Segmentation(StructuredModel):
     loss : {"start", "symbol"}
         The loss is the number of counted columns that lie in a segment of the wrong symbol, or, with "start", that
         lie in a segment of the wrong symbol or the wrong first column.
+    rescaling : {"margin", "slack"}
+        "slack" is exact too, at O(W^2 A) for an image of W columns.
     layout : {"columns", "image"}
         Whether an example has shape (W, height) or (height, W).
 
@@ -69,7 +71,8 @@ class Segmentation(StructuredModel):
     [[0, 1], [1, 0]]
     """
 
-    def __init__(self, height, widths, *, symbols=None, fillers=(), loss="start", layout="columns"):
+    def __init__(self, height, widths, *, symbols=None, fillers=(), loss="start", layout="columns",
+                 rescaling="margin"):
         self.height = check_integer("height", height, low=1)
         self.widths = check_widths(widths)
         n_labels = len(self.widths)
@@ -84,6 +87,7 @@ class Segmentation(StructuredModel):
         self.fillers[fillers] = True
         self.loss_name = check_choice("loss", loss, ("start", "symbol"))
         self.layout = check_choice("layout", layout, ("columns", "image"))
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
         self.first = np.concatenate([[0], self.height * np.cumsum(self.widths, dtype=np.int64)])
         self.dim = int(self.first[-1])
         order = np.argsort(self.widths, kind="stable").astype(np.int32)
@@ -176,8 +180,11 @@ class SegmentationOracle(BatchOracle):
                                 for k in range(0, len(values), BLOCK)])
         # every column lies in one window of either cover
         self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
+        if model.rescaling == "slack":
+            self.norms *= self._columns.sizes       # the largest loss
         self.fingerprint = crc32(values, crc32(self._columns.offsets, crc32(gold.values, crc32(repr((
-            type(model).__name__, model.height, model.loss_name, model.widths.tolist(), model.symbols.tolist(),
+            type(model).__name__, model.height, model.loss_name, model.rescaling,
+            model.widths.tolist(), model.symbols.tolist(),
             model.fillers.tolist(), gold.offsets.tolist())).encode()))))
 
     def prepare(self, w):
@@ -190,9 +197,10 @@ class SegmentationOracle(BatchOracle):
     def add_planes(self, rows, labellings, scales, slope):
         rows = np.asarray(rows, dtype=np.int64)
         found = _covers(self._model, labellings, self._columns.sizes[rows], "labellings")
+        scales, costs = np.asarray(scales, dtype=np.float64), _losses(self._model, self._gold, rows, found)
         add_windows(self._model._templates, self._columns.values, self._gold, rows, found.values, found.offsets,
-                    np.ascontiguousarray(scales, dtype=np.float64), slope)
-        return float(scales @ _losses(self._model, self._gold, rows, found))
+                    scales * costs if self._model.rescaling == "slack" else np.ascontiguousarray(scales), slope)
+        return float(scales @ costs)
 
     def losses(self, rows, labellings):
         rows = np.asarray(rows, dtype=np.int64)
@@ -217,8 +225,11 @@ def _solve(model, weights, columns, rows, gold=None, loss=False):
         with np.errstate(over="ignore", invalid="ignore"):
             for a, b, templates in weights:
                 np.matmul(W[:, :len(templates)], templates, out=S[:, a:b])
-        solve_items(model._templates, S, offsets[first:last + 1] - low, gold, items, loss, labels[low:high],
-                    counts[first:last], values[first:last])
+        found = labels[low:high], counts[first:last], values[first:last]
+        if loss and model.rescaling == "slack":
+            solve_slack_items(model._templates, S, offsets[first:last + 1] - low, gold, items, *found)
+        else:
+            solve_items(model._templates, S, offsets[first:last + 1] - low, gold, items, loss, *found)
     failed = np.flatnonzero((counts < 0) | ~np.isfinite(values))
     if len(failed):
         j, known = int(failed[0]), np.unique(model.widths)

@@ -59,4 +59,7 @@ def extensions():
         )
 
 
-setup(ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED))
+setup(
+    ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)

@@ -88,8 +88,8 @@ cdef class ActiveSet:
         cdef int info = 1, n_held, n_free, _attempt
         cdef double shift = SHIFT
         # The tolerance is what `floor` was made from.
-        if self.settled and (log(point.gap / (2.0 * floor * (point.problem.n_parts + 1)))
-                             > REFINEMENTS * log(self.last_gap / point.gap)):
+        if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
+                             > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
             self.distrust()
         self.last_gap = point.gap
         for _attempt in range(5):

@@ -153,6 +153,8 @@ def test_log_loss_has_the_right_value_gradient_and_entropy():
     numeric = [(risk.evaluate(w + h * e)[0][0] - risk.evaluate(w - h * e)[0][0]) / (2 * h) for e in np.eye(12)]
     np.testing.assert_allclose(planes.slopes[0], numeric, atol=1e-6)
     assert pb.minimize(risk, lam=0.1, tol=1e-4).success
+    with pytest.raises(pb.ParameterError, match="loss='logistic' has no loss to rescale"):
+        pb.risks.Structured(pb.models.Multiclass(4, 3, rescaling="slack"), X, Y, loss="logistic")
     with pytest.raises(pb.ParameterError, match="needs marginals, which Pairs has not got"):
         pb.risks.Structured(Pairs(), *pairs(), loss="logistic")
 

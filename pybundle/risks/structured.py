@@ -80,6 +80,9 @@ class Structured(Partitioned):
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
                                  "use loss='hinge'")
+        if loss == "logistic" and getattr(self.model, "rescaling", "margin") == "slack":
+            raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; leave "
+                                 "the argument rescaling out")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
         self.nonneg = getattr(self.model, "nonneg", None)
         self.sample_weight = example_weights(sample_weight, self.n_examples)

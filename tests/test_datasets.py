@@ -214,5 +214,5 @@ def test_generator_complaints(text, call):
 def test_the_package_needs_no_scikit_learn():
     code = ("import sys; sys.modules['sklearn'] = None; import pybundle as pb\n"
             "try:\n    pb.datasets.digit_strings(2)\nexcept ImportError as e:\n    print(e)")
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'pybundle-ml[sklearn]'" in run.stdout

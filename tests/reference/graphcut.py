@@ -31,9 +31,9 @@ def flow_value(unary, edges, weights):
     """Best score for integer unaries (n,) and weights (m,) by scipy's maximum flow."""
     n = len(unary)
     unary, weights, edges = (np.asarray(array, dtype=np.int32) for array in (unary, weights, edges))
-    nodes = np.arange(n)
-    tails = np.concatenate([edges[:, 0], edges[:, 1], np.full(n, n), nodes])
-    heads = np.concatenate([edges[:, 1], edges[:, 0], nodes, np.full(n, n + 1)])
+    nodes = np.arange(n, dtype=np.int32)        # the flow of older SciPy takes no other indices
+    tails = np.concatenate([edges[:, 0], edges[:, 1], np.full(n, n, np.int32), nodes])
+    heads = np.concatenate([edges[:, 1], edges[:, 0], nodes, np.full(n, n + 1, np.int32)])
     capacities = np.concatenate([weights, weights, np.maximum(unary, 0), np.maximum(-unary, 0)])
     graph = sp.csr_array((capacities, (tails, heads)), shape=(n + 2, n + 2), dtype=np.int32)
     return int(np.maximum(unary, 0).sum()) - maximum_flow(graph, n, n + 1).flow_value

@@ -30,7 +30,7 @@ import pybundle as pb
 from pybundle.core.ragged import Ragged
 
 GRID = (30.0, 10.0, 3.0)
-METHODS_GRID = (3000.0, 1000.0, 300.0)
+METHODS_GRID = (3000.0,)
 EPOCHS = 8
 AT_LEAST = 2
 

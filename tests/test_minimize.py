@@ -488,7 +488,7 @@ def test_overflow_is_named(size, lam):
 
 
 def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):
-    import pybundle.solvers.bundle_method as module
+    import pybundle.solvers.run as module
     X, y = blobs(n=300, dtype=np.float32)
     seen, exact = [], module.certify
 

@@ -10,105 +10,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from ..bundle import Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.protocols import planes_of
-from ..runtime.certificate import Certificate, LowerBound, aggregation_errors, certify
-from ..runtime.clock import Clock
-from ..runtime.history import History
-from ..runtime.result import Result, Status, sentence
-from ..runtime.stopping import GapBelow, Progress
-from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
+from ..runtime.certificate import LowerBound, aggregation_errors
+from ..runtime.result import Status
+from .contract import as_arrays, check_planes, refuse_above
 from .master import Master
+from .run import Run, State
 
 STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Everything about a bundle run that is not the problem itself.
-
-    Attributes
-    ----------
-    gap : GapBelow
-    stop : {"certificate", "published"}
-        Best point against best bound, or the rule of the method's paper.
-    theta : float
-        The master is solved to `theta` times the outer gap.
-    max_idle : int or None
-        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
-        planes come back most often, and 8 for more.
-    memory_limit : int or None
-        Bytes for planes and Gram matrix.
-    """
-
-    gap: GapBelow
-    stop: str = "certificate"
-    theta: float = 0.05
-    max_idle: int | None = None
-    memory_limit: int | None = None
-
-
-@dataclass
-class State:
-    """What a run needs to go on: planes do not depend on lam, so neither does this.
-
-    Attributes
-    ----------
-    bundle : Bundle
-    w : ndarray, shape (dim,)
-        Best point.
-    risk_value : float
-        `R(w)`.
-    scores : object or None
-        Scores at w, where the risk has them.
-    fingerprint : object or None
-        Names risk and partition, where the risk can: planes of another risk prove nothing.
-    """
-
-    bundle: Bundle
-    w: np.ndarray
-    risk_value: float
-    scores: object = None
-    fingerprint: object = None
-
-
-@dataclass
-class Trace:
-    """Counters of a run."""
-
-    clock: Clock = field(default_factory=Clock)
-    history: History = field(default_factory=History)
-    n_iter: int = 0
-    n_passes: float = 0.0
-    max_planes: int = 0
-
-
-class BundleMethod:
-    """A run of one method on one risk: `start`, `step` until it gives a status, `finish`.
-
-    Attributes
-    ----------
-    w, risk_value, fun : ndarray, float, float
-        Best point, `R(w)`, `F(w)`.
-    bound : LowerBound or None
-        Best lower bound with its evidence.
-    """
+class BundleMethod(Run):
+    """A run of the loop with one policy on one risk."""
 
     def __init__(self, risk, objective, policy, settings):
-        self.risk, self.objective, self.policy, self.settings = risk, objective, policy, settings
-        self.trace = Trace()
-        self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
-        self.lower_bounds = lower_bounds_of(risk)
+        super().__init__(risk, objective, settings)
+        self.policy = policy
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         none = np.zeros(risk.n_parts)
         self._errors = tuple(np.asarray(getattr(risk, name, none)) for name in ("slope_errors", "offset_errors"))
-        self._certificate, self._margin = None, 1.0
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
@@ -118,9 +43,10 @@ class BundleMethod:
         """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
         risk = self.risk
         if state is not None:
-            self._check_state(state)
-        if state is not None and state.bundle.n_parts == risk.n_parts and state.bundle.dim == risk.dim:
-            self.bundle = state.bundle.copy()
+            self.check_state(state)
+        kept = None if state is None else state.bundle
+        if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
+            self.bundle = kept.copy()
             self.bundle.drop_signs()            # those of another run may be none of this one's
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
@@ -173,57 +99,19 @@ class BundleMethod:
         return (f"{risk.n_examples} examples, dimension {risk.dim}, {risk.n_parts} parts: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
 
-    def confirm(self):
-        """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
-        self._certify()
-        certificate = self._certificate
-        if self.settings.stop == "published" or self._margin < 0.1 or self.settings.gap.holds(
-                certificate.fun + certificate.error, certificate.lower_bound):
-            return True
-        self._margin *= 0.5
-        self.fun = certificate.fun
-        self.risk_value = certificate.fun - self.objective.value(self.w)
-        if getattr(self.risk, "precision", None) == "float32":
-            self.risk = self.risk.derive(precision="float64")
+    def n_planes(self):
+        return self.bundle.n_planes
+
+    def state(self):
+        if self._changing:
+            return None
+        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores)
+
+    def refine(self):
         if self.policy.scores is not None:
             with self.trace.clock.phase("oracle"):
                 self.policy.scores = self.risk.scores(self.w)
             self.trace.n_passes += 1
-        return False
-
-    def _certify(self):
-        with self.trace.clock.phase("oracle"):
-            self._certificate = certify(self.risk, self.objective, self.w, self.bound)
-        self._certified = self.w, self.bound
-        self.trace.n_passes += 1
-
-    def _is_certified(self):
-        return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound
-
-    def finish(self, status, ask_risk=True):
-        """Certificate and result for the best point; a risk that failed is not asked again."""
-        if ask_risk and self.bound is not None and not self._is_certified():
-            try:
-                self._certify()
-            except KeyboardInterrupt:
-                status = Status.INTERRUPTED
-        certificate = self._certificate
-        if not self._is_certified():
-            lower = self._trivial_bound() if self.bound is None else self.bound.value
-            certificate = Certificate(self.fun, lower, certified=False)
-        fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
-        success = certified and self.settings.gap.holds(fun + certificate.error, lower)
-        if self.settings.stop == "published":
-            success = certified and status is Status.CONVERGED
-        elif status is Status.CONVERGED and not success:
-            status = Status.STALLED
-        state = State(self.bundle, self.w, self.risk_value, self.policy.scores, getattr(self.risk, "fingerprint", None))
-        return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
-            message=sentence(status, gap, self.settings.gap.tol), nit=self.trace.n_iter,
-            n_passes=self.trace.n_passes, n_cached_passes=0.0, n_planes=self.bundle.n_planes,
-            max_planes=self.trace.max_planes, seconds=self.trace.clock.seconds(),
-            history=self.trace.history.arrays(), state=None if self._changing else state)
 
     # ------------------------------------------------------------------ what policies use
     def master_tolerance(self):
@@ -274,16 +162,6 @@ class BundleMethod:
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
         refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
 
-    def observe(self, w, risk_value, values=None):
-        """Takes w as best point if it is better; gives `F(w)`."""
-        fun = self.objective.value(w) + risk_value
-        if fun < self.fun and self.objective.contains(w):
-            self.w, self.risk_value, self.fun = w, risk_value, fun
-            self.best_values = values
-        return fun
-
-    best_values = None
-
     def improve_bound(self, solution, settle=True):
         """Lower bound from the multipliers; gives the aggregate slope.
 
@@ -294,16 +172,10 @@ class BundleMethod:
         self._outside = self.objective.pushed_outside(phi)
         norms = np.sqrt(self.bundle.H.diagonal())
         errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
-        bound = LowerBound.from_aggregate(self.objective, offset, phi, *errors)
-        if self.bound is None or bound.value > self.bound.value:
-            self.bound = bound
+        self.offer(LowerBound.from_aggregate(self.objective, offset, phi, *errors))
         if settle:
             self.bundle.settle(beta)
         return phi
-
-    def is_close(self):
-        """Whether best value and best bound are within the tolerance."""
-        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value, self._margin)
 
     def append(self, planes, room=0):
         """Stores planes, under the memory limit, and leaves it room for some more."""
@@ -314,24 +186,7 @@ class BundleMethod:
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
-    def record(self, value):
-        """A row of the history."""
-        bound = -np.inf if self.bound is None else self.bound.value
-        self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
-
-    def progress(self):
-        """Where the run stands, for stopping rules and callbacks."""
-        bound = -np.inf if self.bound is None else self.bound.value
-        return Progress(self.w, self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.bundle.n_planes,
-                        self.trace.clock.seconds())
-
     # ------------------------------------------------------------------ inside
-    def _check_state(self, state):
-        mine, theirs = getattr(self.risk, "fingerprint", None), state.fingerprint
-        if state.w.shape != (self.risk.dim,) or (mine is not None and theirs is not None and mine != theirs):
-            raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
-                                 "one on another; pass w0=result.x to start from its point only")
-
     def _limit_memory(self):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:
@@ -342,6 +197,3 @@ class BundleMethod:
             needed = estimate_bytes(risk.dim, least)
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
-
-    def _trivial_bound(self):
-        return float(self.lower_bounds.sum())

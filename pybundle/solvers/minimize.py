@@ -13,9 +13,10 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
-from .bundle_method import BundleMethod, Settings, State
+from .bundle_method import BundleMethod
 from .objective import L2, Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .run import Settings, State
 from .sgd import StochasticSubgradient
 
 # method -> parts where the caller leaves the choice, options beside those of every bundle method

@@ -1,0 +1,209 @@
+"""What every solver object has: best point, best bound, history, and the certificate at the end.
+
+A solver is driven by `start`, `step` until it gives a status, `finish`; `minimize.drive` calls nothing else but
+`confirm`, `progress` and `describe`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..runtime.certificate import Certificate, certify
+from ..runtime.clock import Clock
+from ..runtime.history import History
+from ..runtime.result import Result, Status, sentence
+from ..runtime.stopping import GapBelow, Progress
+from .contract import lower_bounds_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a run that is not the problem itself.
+
+    Attributes
+    ----------
+    gap : GapBelow
+    stop : {"certificate", "published"}
+        Best point against best bound, or the rule of the method's paper.
+    theta : float
+        The master is solved to `theta` times the outer gap.
+    max_idle : int or None
+        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
+        planes come back most often, and 8 for more.
+    memory_limit : int or None
+        Bytes for planes and Gram matrix.
+    """
+
+    gap: GapBelow
+    stop: str = "certificate"
+    theta: float = 0.05
+    max_idle: int | None = None
+    memory_limit: int | None = None
+
+
+@dataclass
+class State:
+    """What a run needs to go on: planes do not depend on lam, so neither does this.
+
+    Attributes
+    ----------
+    w : ndarray, shape (dim,)
+        Best point.
+    risk_value : float
+        `R(w)`.
+    fingerprint : object or None
+        Names risk and partition, where the risk can: planes of another risk prove nothing.
+    bundle : Bundle or None
+        Planes of parts, of a bundle method.
+    scores : object or None
+        Scores at w, where the risk has them.
+    blocks : object or None
+        Planes or multipliers of single examples, of a block method.
+    """
+
+    w: np.ndarray
+    risk_value: float
+    fingerprint: object = None
+    bundle: Any = None
+    scores: Any = None
+    blocks: Any = None
+
+
+@dataclass
+class Trace:
+    """Counters of a run."""
+
+    clock: Clock = field(default_factory=Clock)
+    history: History = field(default_factory=History)
+    n_iter: int = 0
+    n_passes: float = 0.0
+    n_cached_passes: float = 0.0
+    max_planes: int = 0
+
+
+class Run:
+    """A run of one method on one risk; subclasses add `start`, `step`, `describe` and what they keep.
+
+    Attributes
+    ----------
+    w, risk_value, fun : ndarray, float, float
+        Best point, `R(w)`, `F(w)`.
+    best_values : ndarray, shape (P,), or None
+        Values of the parts at w.
+    bound : LowerBound or None
+        Best lower bound with its evidence.
+    """
+
+    best_values = None
+
+    def __init__(self, risk, objective, settings):
+        self.risk, self.objective, self.settings = risk, objective, settings
+        self.trace = Trace()
+        self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
+        self.lower_bounds = lower_bounds_of(risk)
+        self._certificate, self._margin = None, 1.0
+
+    # ------------------------------------------------------------------ what subclasses answer
+    def n_planes(self):
+        """Planes kept at the moment."""
+        return 0
+
+    def state(self):
+        """What another run could start from, or None."""
+        return State(self.w, self.risk_value, self.fingerprint())
+
+    def refine(self):
+        """float32 was not enough for the certificate: `risk` now works in float64."""
+
+    # ------------------------------------------------------------------ best point and best bound
+    def observe(self, w, risk_value, values=None):
+        """Takes w as best point if it is better; gives `F(w)`."""
+        fun = self.objective.value(w) + risk_value
+        if fun < self.fun and self.objective.contains(w):
+            self.w, self.risk_value, self.fun = w, risk_value, fun
+            self.best_values = values
+        return fun
+
+    def offer(self, bound):
+        """Takes a lower bound if it is better."""
+        if self.bound is None or bound.value > self.bound.value:
+            self.bound = bound
+
+    def is_close(self):
+        """Whether best value and best bound are within the tolerance."""
+        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value, self._margin)
+
+    def record(self, value):
+        """A row of the history."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
+
+    def progress(self):
+        """Where the run stands, for stopping rules and callbacks."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        return Progress(self.w, self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
+                        self.trace.clock.seconds())
+
+    def fingerprint(self):
+        """What names the risk, or None."""
+        return getattr(self.risk, "fingerprint", None)
+
+    def check_state(self, state):
+        """Refuses the state of a run on another risk."""
+        mine, theirs = self.fingerprint(), state.fingerprint
+        if state.w.shape != (self.risk.dim,) or (mine is not None and theirs is not None and mine != theirs):
+            raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
+                                 "one on another; pass w0=result.x to start from its point only")
+
+    # ------------------------------------------------------------------ certificate
+    def confirm(self):
+        """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
+        self._certify()
+        certificate = self._certificate
+        if self.settings.stop == "published" or self._margin < 0.1 or self.settings.gap.holds(
+                certificate.fun + certificate.error, certificate.lower_bound):
+            return True
+        self._margin *= 0.5
+        self.fun = certificate.fun
+        self.risk_value = certificate.fun - self.objective.value(self.w)
+        if getattr(self.risk, "precision", None) == "float32":
+            self.risk = self.risk.derive(precision="float64")
+        self.refine()
+        return False
+
+    def finish(self, status, ask_risk=True):
+        """Certificate and result for the best point; a risk that failed is not asked again."""
+        if ask_risk and self.bound is not None and not self._is_certified():
+            try:
+                self._certify()
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+        certificate = self._certificate
+        if not self._is_certified():
+            lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
+            certificate = Certificate(self.fun, lower, certified=False)
+        fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
+        success = certified and self.settings.gap.holds(fun + certificate.error, lower)
+        if self.settings.stop == "published":
+            success = certified and status is Status.CONVERGED
+        elif status is Status.CONVERGED and not success:
+            status = Status.STALLED
+        trace = self.trace
+        return Result(
+            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
+            message=sentence(status, gap, self.settings.gap.tol), nit=trace.n_iter, n_passes=trace.n_passes,
+            n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(), max_planes=trace.max_planes,
+            seconds=trace.clock.seconds(), history=trace.history.arrays(), state=self.state())
+
+    def _certify(self):
+        with self.trace.clock.phase("oracle"):
+            self._certificate = certify(self.risk, self.objective, self.w, self.bound)
+        self._certified = self.w, self.bound
+        self.trace.n_passes += 1
+
+    def _is_certified(self):
+        return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound

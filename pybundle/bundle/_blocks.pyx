@@ -330,7 +330,7 @@ cdef class Blocks:
         """Forgets plane q, whose multiplier is 0; the last one takes its place."""
         cdef int last = b.n - 1, r
         cdef Plane* a = &b.planes[q]
-        self.bytes -= a.slope.n * ((4 if a.slope.is_single else 8) + (4 if a.slope.index != NULL else 0))
+        self.bytes -= slope_bytes(&a.slope)
         free(<void*>a.slope.value)
         if q < last:
             b.planes[q] = b.planes[last]
@@ -429,6 +429,40 @@ cdef class Blocks:
                 while self.step == TOWARDS and b.n < n:
                     n = b.n
                     self._merge(b, before)
+
+    def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100):
+        """The same planes and multipliers in an object of its own, with other settings; at w = 0 until placed."""
+        cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap)
+        cdef Py_ssize_t i
+        cdef int q, r
+        cdef Block* b
+        cdef Block* new
+        cdef Plane* a
+        cdef size_t size
+        cdef char* memory
+        for i in range(self.n_blocks):
+            b, new = &self.blocks[i], &other.blocks[i]
+            other._reserve(new, b.n)
+            for q in range(b.n):
+                a = &new.planes[q]
+                a[0] = b.planes[q]
+                new.alpha[q] = b.alpha[q]
+                for r in range(b.n):
+                    new.gram[q * new.room + r] = b.gram[q * b.room + r]
+                if q:
+                    size = slope_bytes(&a.slope)
+                    memory = <char*>malloc(size + 1)
+                    if memory == NULL:
+                        raise MemoryError
+                    memcpy(memory, a.slope.value, size)
+                    if a.slope.index != NULL:
+                        a.slope.index = <int32_t*>(memory + a.slope.n * (4 if a.slope.is_single else 8))
+                    a.slope.value = memory
+                    other.bytes += size
+                    new.n = q + 1
+            new.gap = b.gap
+        other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
+        return other
 
     # ------------------------------------------------------------------ steps
 
@@ -696,6 +730,10 @@ cdef class Blocks:
             pb_slope_axpy(&b.planes[q].slope, 1.0, &view[q, 0])
         return (np.array([b.planes[q].offset for q in range(b.n)]), slopes,
                 np.array([b.alpha[q] for q in range(b.n)]))
+
+
+cdef size_t slope_bytes(const pb_slope* a) noexcept nogil:
+    return a.n * ((4 if a.is_single else 8) + (4 if a.index != NULL else 0))
 
 
 cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:

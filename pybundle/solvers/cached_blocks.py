@@ -11,7 +11,9 @@ import numpy as np
 from ..bundle._blocks import Blocks
 from ..runtime.certificate import UNIT
 
-REFRESH = 10        # passes after which running sums are made afresh
+REFRESH = 10        # iterations after which running sums are made afresh
+IDLE = 10           # iterations without activity after which a plane is forgotten
+FULL = 5            # cached passes of which one visits every block
 
 
 class CachedBlocks:
@@ -39,10 +41,12 @@ class CachedBlocks:
         self.risk, self.objective = risk, objective
         self.oracle = risk.oracle()
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self.blocks = Blocks(risk.n_examples, risk.dim, objective.nonneg, step, max_steps, cap)
+        self._settings = objective.nonneg, step, max_steps, cap
+        self.blocks = Blocks(risk.n_examples, risk.dim, *self._settings)
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.kappa, self.centre = 0.0, None
+        self._turn = self._age = 0
 
     @property
     def w(self):
@@ -70,6 +74,11 @@ class CachedBlocks:
         self.kappa, self.centre = kappa, centre
         self.blocks.place(x, lam + kappa)
 
+    def restore(self, other, lam):
+        """Planes and multipliers of another run, at the point they have for this lam without a centre."""
+        self.blocks = other.blocks.copy(*self._settings)
+        self.place(lam, 0.0, None, self.blocks.aggregate()[1])
+
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
@@ -82,14 +91,34 @@ class CachedBlocks:
         self.visits += len(order)
         return total
 
-    def cached_pass(self, order):
-        """A step on the blocks of `order` that know more than the truth."""
-        self.cached_visits += len(order)
-        return self.blocks.sweep(order)
+    def cached_pass(self, rng, target):
+        """A step on blocks that know more than the truth; an estimate of the sum of all gaps.
 
-    def known(self):
-        """Examples with planes beside the truth."""
-        return np.flatnonzero(self.blocks.sizes() > 1)
+        Blocks whose last gap was below a tenth of their share of `target` rest, but for every fifth pass.
+        """
+        rows, resting = np.flatnonzero(self.blocks.sizes() > 1), 0.0
+        self._turn += 1
+        if target > 0.0 and self._turn % FULL:
+            gaps = self.blocks.gaps()[rows]
+            active = gaps > 0.1 * target / self.n_examples
+            rows, resting = rows[active], float(gaps[~active].sum())
+        rng.shuffle(rows)
+        self.cached_visits += len(rows)
+        return self.blocks.sweep(rows) + resting
+
+    def gaps(self):
+        """The last gap known of every block."""
+        return self.blocks.gaps()
+
+    def forget(self):
+        """After an iteration: planes idle for some time go, now and then running sums are made afresh."""
+        self._age += 1
+        self.blocks.forget(IDLE)
+        if self._age % REFRESH == 0:
+            self.place(self.blocks.scale - self.kappa, self.kappa, self.centre, self.blocks.aggregate()[1])
+
+    def n_planes(self):
+        return self.blocks.n_planes
 
     def evaluate(self, run):
         """The risk at w; the planes found there are stored."""

@@ -101,7 +101,7 @@ def prox_bcfw(problem):
     kappa = problem.options.get("kappa")
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
-    return cached(problem, "prox-bcfw", Accelerated(), kappa, batch=_batch(problem, 64))
+    return cached(problem, "prox-bcfw", Accelerated(), kappa, batch=_batch(problem, min(max(problem.risk.n_examples // 32, 1), 256)))
 
 
 def bcfw(problem):

@@ -13,7 +13,8 @@ from ..runtime.certificate import UNIT
 
 REFRESH = 10        # iterations after which running sums are made afresh
 IDLE = 10           # iterations without activity after which a plane is forgotten
-FULL = 5            # cached passes of which one visits every block
+FULL = 10           # cached passes of which one visits every block
+USED = 0.3          # share of the target to which gaps between planes in use are closed
 
 
 class CachedBlocks:
@@ -46,7 +47,7 @@ class CachedBlocks:
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.kappa, self.centre = 0.0, None
-        self._turn = self._age = 0
+        self._turn, self._age, self._gap, self._used_gap = -1, 0, np.inf, np.inf
 
     @property
     def w(self):
@@ -88,23 +89,29 @@ class CachedBlocks:
             found = self.oracle.solve_batch(rows, self.oracle.prepare(self.w))
             losses, slopes = self.oracle.planes(rows, found.labellings)
             total += self.blocks.visit(rows, losses, slopes, self.towards)
+        self._turn = -1
         self.visits += len(order)
         return total
 
     def cached_pass(self, rng, target):
-        """A step on blocks that know more than the truth; an estimate of the sum of all gaps.
+        """A step on many blocks over stored planes; an estimate of the sum of all gaps.
 
-        Blocks whose last gap was below a tenth of their share of `target` rest, but for every fifth pass.
+        A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
+        several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
         """
-        rows, resting = np.flatnonzero(self.blocks.sizes() > 1), 0.0
         self._turn += 1
-        if target > 0.0 and self._turn % FULL:
-            gaps = self.blocks.gaps()[rows]
-            active = gaps > 0.1 * target / self.n_examples
-            rows, resting = rows[active], float(gaps[~active].sum())
-        rng.shuffle(rows)
+        if self._turn % FULL and self._used_gap > USED * target:
+            rows = np.flatnonzero(self.blocks.used() > 1)
+            rng.shuffle(rows)
+            self._used_gap = self.blocks.sweep(rows, True)
+        else:
+            self._turn = 0
+            rows = np.flatnonzero(self.blocks.sizes() > 1)
+            rng.shuffle(rows)
+            self._gap = self.blocks.sweep(rows)
+            self._used_gap = np.inf
         self.cached_visits += len(rows)
-        return self.blocks.sweep(rows) + resting
+        return self._gap
 
     def gaps(self):
         """The last gap known of every block."""
@@ -128,6 +135,7 @@ class CachedBlocks:
             found = self.oracle.solve_batch(rows, weights)
             values[rows] = np.maximum(found.uppers, 0.0)
             self.blocks.learn(rows, *self.oracle.planes(rows, found.labellings))
+        self._turn = -1
         self.visits += self.n_examples
         return run.observe(w, float(values.sum()))
 

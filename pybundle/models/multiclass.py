@@ -11,8 +11,8 @@ from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix
 from ..core.protocols import Decodings
 from ..core.validation import check_choice, check_integer
-from ..features import Examples
-from .base import BatchOracle, StructuredModel
+from ..features import Examples, RowSums, sum_rows
+from .base import BatchOracle, StructuredModel, check_batch
 
 
 class Multiclass(StructuredModel):
@@ -99,6 +99,21 @@ class MulticlassOracle(BatchOracle):
         self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
                        np.concatenate([coefs, -coefs]), slope)
         return float(scales @ losses)
+
+    def planes(self, rows, labellings):
+        rows = check_batch(rows, labellings)
+        labels, truth = np.asarray(labellings, dtype=np.int32), self._y[rows]
+        if ((labels < 0) | (labels >= len(self._costs))).any():
+            raise ParameterError(f"labellings must be classes 0..{len(self._costs) - 1}")
+        losses = self._costs[truth, labels]
+        coefs = np.where(labels == truth, 0.0, losses if self._rescaling == "slack" else 1.0)
+        sums = RowSums(self._rows, np.repeat(rows, 2), np.stack([labels, truth], axis=1).ravel(),
+                       np.stack([coefs, -coefs], axis=1).ravel(), np.arange(0, 2 * len(rows) + 1, 2))
+        return losses, sum_rows(self.dim, sums)
+
+    def update(self, weights, w, indices):
+        self._rows.repack(weights, w, np.asarray(indices, dtype=np.int32))
+        return weights
 
     def losses(self, rows, labellings):
         return self._costs[self._y[rows], np.asarray(labellings)]

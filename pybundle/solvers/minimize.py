@@ -13,23 +13,11 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
-from .bundle_method import BundleMethod
+from .methods import METHODS, Problem, check_options
 from .objective import L2, Ball
-from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .run import Settings, State
-from .sgd import StochasticSubgradient
 
-# method -> parts where the caller leaves the choice, options beside those of every bundle method
-METHODS = {
-    "cutting-plane": (1, ()),
-    "bmrm": (1, ()),
-    "prox-bmrm": (1, ("K", "T")),
-    "oca": (16, ("mu", "line_search")),
-    "sgd": (1, ("t0",)),
-    "auto": (16, ()),
-}
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
-BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
@@ -123,18 +111,14 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     if callback is not None and not callable(callback):
         raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
-    default_parts, own_options = METHODS[method]
     risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
-    unknown = set(options) - set(BUNDLE_OPTIONS) - set(own_options)
-    if unknown:
-        known = ", ".join(sorted((*BUNDLE_OPTIONS, *own_options)))
-        raise ParameterError(f"unknown option {sorted(unknown)[0]!r} for method {method!r}; it takes {known}")
+    check_options(method, options)
     pool = make_executor(n_jobs) if executor is None else executor
     if not hasattr(pool, "map"):
         raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
-    risk = _grouped(risk, n_parts, default_parts, pool, settings.gap)
+    risk = _grouped(risk, n_parts, METHODS[method].n_parts, pool, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     rules = _rules(max_iter, time_limit, callback, method, factor)
     report = Report(factor) if verbose else None
@@ -143,7 +127,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
         raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
-    run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
+    if random_state is not None:
+        random_state = check_integer("random_state", random_state, low=0)
+    run = METHODS[method].make(Problem(risk, objective, settings, options, random_state, deterministic))
     try:
         with single_threaded_blas():
             result = drive(run, w0, state, rules, report, factor)
@@ -289,27 +275,3 @@ def _rules(max_iter, time_limit, callback, method, factor):
     if callback is not None:
         rules.append(Callback(callback, factor))
     return rules
-
-
-def _policy(method, risk, objective, options, random_state):
-    if method == "sgd":
-        if not hasattr(risk, "sgd_epoch"):
-            raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(risk).__name__} has "
-                                 "none; use method 'oca'")
-        t0 = options.get("t0")
-        if random_state is not None:
-            random_state = check_integer("random_state", random_state, low=0)
-        return StochasticSubgradient(t0 if t0 is None else check_number("t0", t0, low=1.0), random_state)
-    if method == "prox-bmrm":
-        K = options.get("K", "auto")
-        K = K if isinstance(K, str) and K == "auto" else check_number("K", K, low=0.0, strict=True)
-        return PublishedProximity(K, check_integer("T", options.get("T", 100), low=1))
-    if isinstance(objective, Ball) or method == "bmrm":
-        return LastIterate()
-    mu = check_number("mu", options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
-    can_search = hasattr(risk, "line_search")
-    wants = options.get("line_search", can_search)
-    if wants and not can_search:
-        raise ParameterError(f"line_search=True needs a risk with affine scores; {type(risk).__name__} has none; "
-                             "leave the option out")
-    return LineSearch(mu) if wants else BestPoint()

@@ -110,7 +110,7 @@ cdef class CodeTemplates:
 
     def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] gold,
                const double[:, ::1] rest):
-        """csr_array, row i: indicators seen from positions[i] less those seen from gold[i], then the entries rest[i]."""
+        """csr_array, row i: indicators seen from positions[i] less those seen from gold[i], then rest[i]."""
         cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right
         cdef const unsigned char* image
         if positions.shape[0] != rows.shape[0] or gold.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings, ExamplePlane
-from ..core.validation import real_array
+from ..core.validation import check_rows, real_array
 from ..oracles._grid_marginals import grid_marginals
 from ..oracles._tree import GridTree
-from .base import BatchOracle, check_batch
+from .base import BatchOracle
 
 SPARSE_DIM = 16384
 """Planes of single examples are CSR rows from this dimension on."""
@@ -102,7 +102,7 @@ class LandmarksOracle(BatchOracle):
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
 
     def planes(self, rows, labellings):
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         if len(rows) == 0:
             return super().planes(rows, labellings)
         model, gold = self.model, self._gold[rows]

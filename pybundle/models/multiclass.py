@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix
 from ..core.protocols import Decodings
-from ..core.validation import check_choice, check_integer
-from ..features import Examples, RowSums, sum_rows
-from .base import BatchOracle, StructuredModel, check_batch
+from ..core.validation import check_choice, check_integer, check_rows
+from ..features import Examples, LazyWeights, RowSums, sum_rows
+from .base import BatchOracle, StructuredModel
 
 
 class Multiclass(StructuredModel):
@@ -84,7 +84,7 @@ class MulticlassOracle(BatchOracle):
         self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
     def prepare(self, w):
-        return self._rows.pack(w)
+        return LazyWeights(self._rows, w)
 
     def solve_batch(self, rows, weights, loss=True):
         margins = self._margins(rows, weights)
@@ -101,7 +101,7 @@ class MulticlassOracle(BatchOracle):
         return float(scales @ losses)
 
     def planes(self, rows, labellings):
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         labels, truth = np.asarray(labellings, dtype=np.int32), self._y[rows]
         if ((labels < 0) | (labels >= len(self._costs))).any():
             raise ParameterError(f"labellings must be classes 0..{len(self._costs) - 1}")
@@ -112,7 +112,7 @@ class MulticlassOracle(BatchOracle):
         return losses, sum_rows(self.dim, sums)
 
     def update(self, weights, w, indices):
-        self._rows.repack(weights, w, np.asarray(indices, dtype=np.int32))
+        weights.update(w, indices)
         return weights
 
     def losses(self, rows, labellings):
@@ -137,8 +137,7 @@ class MulticlassOracle(BatchOracle):
         return int(labelling)
 
     def _margins(self, rows, weights):
-        scores = np.empty((len(rows), self._costs.shape[0]))
-        self._rows.scores(weights, rows, scores)
+        scores = weights.scores(rows)
         return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
 from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
-from .base import BatchOracle, StructuredModel, check_batch, check_lengths
+from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 512
 """Columns whose windows are multiplied at once: windows and scores stay in the cache."""
@@ -203,7 +203,7 @@ class SegmentationOracle(BatchOracle):
         return float(scales @ costs)
 
     def planes(self, rows, labellings):
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         if len(rows) == 0:
             return super().planes(rows, labellings)
         found = _covers(self._model, labellings, self._columns.sizes[rows], "labellings")

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, OracleError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
-from ..core.validation import check_choice, check_integer, check_vector, real_array
-from ..features._plane_rows import merge_rows
+from ..core.validation import check_choice, check_integer, check_rows, check_vector, real_array
+from ..features import merge_rows
 
 
 class StructuredModel(ABC):
@@ -143,7 +143,7 @@ class BatchOracle(ABC):
         slopes : csr_array, shape (n, dim)
             float64 with int32 indices, each row sorted, entries of the same index summed, zeros left out.
         """
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         losses, scale, slope = np.empty(len(rows)), np.ones(1), np.zeros(self.dim)
 
         def made():
@@ -236,7 +236,7 @@ class ModelOracle(BatchOracle):
         return total
 
     def planes(self, rows, labellings):
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         losses = np.empty(len(rows))
 
         def made():
@@ -360,15 +360,6 @@ def check_lengths(X, Y):
     if n != m or n == 0:
         raise ParameterError(f"X and Y must hold the same number of examples, at least one, got {n} and {m}")
     return n
-
-
-def check_batch(rows, labellings):
-    """`rows` as intp; there must be as many labellings."""
-    rows = np.asarray(rows, dtype=np.intp)
-    if rows.ndim != 1 or len(labellings) != len(rows):
-        raise ParameterError(f"labellings must hold one labelling for each of the rows, shape {rows.shape}, got "
-                             f"{len(labellings)}")
-    return rows
 
 
 def _dot(psi, w):

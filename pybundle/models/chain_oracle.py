@@ -9,62 +9,37 @@ import scipy.sparse as sp
 
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
-from ..features import Examples
+from ..core.validation import check_rows
+from ..features import Examples, LazyWeights
 from ..oracles._chain import ChainTables
 from ._chain import ChainData, augment, count, losses
 from ._chain_slack import slack_items
-from .base import BatchOracle, check_batch, check_lengths
+from .base import BatchOracle, check_lengths
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
-NARROW = 2
-"""A batch whose non-zeros are this many times fewer than the features reads W as it stands."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
 
 
 class ChainWeights:
-    """w for the kernels: transition, start and end (K,), the tables of the decoder, and W, packed when first wanted.
+    """w for the kernels: weights of tokens, transition, start and end (K,), and the tables of the decoder."""
 
-    A batch that reads few of many sparse features does without packing; which one does depends on the batch alone.
-    """
-
-    def __init__(self, model, examples, rows, w):
-        self._model, self._examples, self._rows = model, examples, rows
+    def __init__(self, model, rows, w):
+        self._model, self.tokens = model, LazyWeights(rows, w)
         self._place(w)
-        self._packed = None if examples.is_sparse else rows.pack(self.W)
 
     def _place(self, w):
-        W, transition, start, end = self._model.split(w)
-        self.W, self.transition = np.ascontiguousarray(W), np.ascontiguousarray(transition)
+        _, transition, start, end = self._model.split(w)
         nothing = np.zeros(self._model.n_labels)
+        self.transition = np.ascontiguousarray(transition)
         self.start = np.ascontiguousarray(start) if self._model.start else nothing
         self.end = np.ascontiguousarray(end) if self._model.end else nothing
         self.tables = ChainTables(self.transition, self.start, self.end)
 
     def update(self, w, indices):
-        """Follows w, which changed at `indices` only."""
+        self.tokens.update(w, indices)
         self._place(w)
-        if self._packed is not None:
-            self._rows.repack(self._packed, w, np.asarray(indices, dtype=np.int32))
-
-    def packed(self, n_tokens):
-        """W for the kernels, None for a batch of so few sparse tokens that it reads W as it stands."""
-        X = self._examples
-        if self._packed is None and n_tokens * X.X.nnz * NARROW >= X.n_examples * X.n_features:
-            self._packed = self._rows.pack(self.W)      # two threads may both do it: they get the same
-        return self._packed
-
-    def unary(self, tokens, blocks):
-        """Scores (last - first, K) of the tokens first..last, for each such pair in `blocks`."""
-        packed = self.packed(len(tokens))
-        for first, last in blocks:
-            out = np.empty((last - first, len(self.W)))
-            if packed is None:
-                self._rows.scores_unpacked(self.W, tokens[first:last], out)
-            else:
-                self._rows.scores(packed, tokens[first:last], out)
-            yield out
 
 
 class ChainOracle(BatchOracle):
@@ -93,7 +68,7 @@ class ChainOracle(BatchOracle):
             model.costs.tobytes() + repr(settings).encode())))
 
     def prepare(self, w):
-        return ChainWeights(self._model, self._examples, self._rows, w)
+        return ChainWeights(self._model, self._rows, w)
 
     def update(self, weights, w, indices):
         weights.update(w, indices)
@@ -103,8 +78,8 @@ class ChainOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         if loss and self._model.rescaling == "slack":
             return self._solve_slack(rows, weights)
-        packed = weights.packed(int(self.sizes[rows].sum()))
-        labels, offsets, values = self._data.solve(rows, packed, weights.W, weights.tables, weights.transition,
+        packed = weights.tokens.packed(int(self.sizes[rows].sum()))
+        labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, weights.transition,
                                                    weights.start, weights.end, loss)
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
@@ -135,7 +110,7 @@ class ChainOracle(BatchOracle):
         return total
 
     def planes(self, rows, labellings):
-        rows = check_batch(rows, labellings)
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         if len(rows) == 0:
             return super().planes(rows, labellings)
         found = self._found(rows, labellings)
@@ -191,10 +166,9 @@ class ChainOracle(BatchOracle):
     def _scores(self, rows, offsets, weights):
         """Blocks of examples: first, last, scores of their tokens, scores of the truths."""
         tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
-        blocks = list(_blocks(offsets))
-        ranges = [(offsets[low], offsets[high]) for low, high in blocks]
-        for (low, high), unary in zip(blocks, weights.unary(tokens, ranges), strict=True):
+        for low, high in _blocks(offsets):
             first, last = offsets[low], offsets[high]
+            unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
             augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
                     self._factors[rows[low:high]], weights.transition, weights.start, weights.end, False, truths)

@@ -9,9 +9,10 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
-from ..core.protocols import Decoded, ExamplePlane
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
 from ..models.base import as_model
+from .oracle import check_size
 from .partition import Partitioned
 from .reduction import reduce_planes
 
@@ -224,7 +225,7 @@ class Structured(Partitioned):
         return self._oracle.add_planes(rows, [labellings[i] for i in rows], self.sample_weight[rows], slope)
 
     def oracle(self):
-        """Access to single examples, weights included: `solve`, `plane`, `key` (loss "hinge")."""
+        """Access to examples, weights included, one at a time or in batches, see `Oracle` (loss "hinge")."""
         if self.loss != "hinge":
             raise ParameterError("single labellings exist for loss='hinge' only, got 'logistic'")
         return WeightedOracle(self._oracle, self.sample_weight)
@@ -237,7 +238,8 @@ class WeightedOracle:
     """An oracle whose values, offsets and slopes are multiplied by the weights of the examples."""
 
     def __init__(self, oracle, weights):
-        self.n_examples, self.dim, self._oracle, self._weights = oracle.n_examples, oracle.dim, oracle, weights
+        self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
+        self._oracle, self._weights = oracle, weights
 
     def solve(self, i, w):
         i = self._row(i)
@@ -251,6 +253,32 @@ class WeightedOracle:
 
     def key(self, labelling):
         return self._oracle.key(labelling)
+
+    def prepare(self, w):
+        """w for `solve_batch`, which finds it as it is until `update`."""
+        return self._oracle.prepare(check_size("w", w, self.dim))
+
+    def update(self, weights, w, indices):
+        """`prepare(w)` where w differs from that of `weights` at `indices` only; see `BatchOracle.update`."""
+        return self._oracle.update(weights, check_size("w", w, self.dim), indices)
+
+    def solve_batch(self, rows, weights):
+        """Most violating labellings of the examples `rows` at prepared weights, as `Decodings`."""
+        rows = check_rows("rows", rows, self.n_examples)
+        found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
+        return Decodings(found.labellings, c * found.values, c * found.uppers)
+
+    def planes(self, rows, labellings):
+        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses, slopes = self._oracle.planes(rows, labellings)
+        c = self._weights[rows]
+        if (c != 1.0).any():
+            losses = c * losses
+            slopes.data *= np.repeat(c, np.diff(slopes.indptr))
+            if not c.all():
+                slopes.eliminate_zeros()
+        return losses, slopes
 
     def _row(self, i):
         i = check_integer("i", i, low=0)

@@ -11,6 +11,7 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..features import Examples
 from ._engine import Engine
 from ._line_search import line_search
+from ._sdm import Blocks
 from ._sgd import sgd_epoch
 from .oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
@@ -110,6 +111,20 @@ class LinearRisk(Partitioned):
     def sample_weight(self):
         """Weights c_i, shape (n,)."""
         return self._engine.weight_array
+
+    @property
+    def has_exact_blocks(self):
+        """Whether `blocks` is on offer: the dual of one example can be maximised exactly."""
+        return self._piecewise_linear
+
+    def blocks(self, multipliers=None):
+        """Multipliers of all examples and exact dual steps over them, in the working precision; see `_sdm.Blocks`."""
+        if not self.has_exact_blocks:
+            raise ParameterError(f"{type(self).__name__} has no exact blocks: its dual is not that of a hinge loss")
+        blocks = Blocks(self._engine, self.precision)
+        if multipliers is not None:
+            blocks.restore(multipliers)
+        return blocks
 
     def oracle(self):
         """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""

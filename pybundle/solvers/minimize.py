@@ -13,7 +13,9 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
+from .block_method import BlockMethod, Schedule
 from .bundle_method import BundleMethod
+from .exact_blocks import ExactBlocks
 from .objective import L2, Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .run import Settings, State
@@ -26,10 +28,12 @@ METHODS = {
     "prox-bmrm": (1, ("K", "T")),
     "oca": (16, ("mu", "line_search")),
     "sgd": (1, ("t0",)),
+    "prox-bcfw": (1, ("kappa",)),
     "auto": (16, ()),
 }
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
+BLOCK_METHODS, BLOCK_OPTIONS = ("prox-bcfw",), ("warm_start",)
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
@@ -47,7 +51,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     lam, radius : float
         Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
         R(w) over `|w| <= radius`.
-    method : {"auto", "bmrm", "prox-bmrm", "oca", "cutting-plane", "sgd"}
+    method : {"auto", "bmrm", "prox-bmrm", "oca", "prox-bcfw", "cutting-plane", "sgd"}
         See the table in the README. "auto" is "oca" with 16 parts.
     tol, atol : float
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
@@ -71,7 +75,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     deterministic : bool
         True forbids decisions by the clock. No method here makes any.
     random_state : int or None
-        Order of examples in "sgd".
+        Order of examples in "sgd" and "prox-bcfw" (there None is 0).
     verbose : {0, 1}
         1 prints a line a few times a second.
     scale : {"sum", "mean"}
@@ -90,6 +94,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
+        kappa : "prox-bcfw" only
+            Weight of the proximal term `kappa/2 |w - c|^2`, in the sum scale; default `sqrt(lam mean |psi_i|^2)`.
         t0 : "sgd" only
             Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
 
@@ -127,9 +133,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
-    unknown = set(options) - set(BUNDLE_OPTIONS) - set(own_options)
+    common = BLOCK_OPTIONS if method in BLOCK_METHODS else BUNDLE_OPTIONS
+    unknown = set(options) - set(common) - set(own_options)
     if unknown:
-        known = ", ".join(sorted((*BUNDLE_OPTIONS, *own_options)))
+        known = ", ".join(sorted((*common, *own_options)))
         raise ParameterError(f"unknown option {sorted(unknown)[0]!r} for method {method!r}; it takes {known}")
     pool = make_executor(n_jobs) if executor is None else executor
     if not hasattr(pool, "map"):
@@ -143,7 +150,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
         raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
-    run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
+    if method in BLOCK_METHODS:
+        run = _block_method(method, risk, objective, options, random_state, settings)
+    else:
+        run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
     try:
         with single_threaded_blas():
             result = drive(run, w0, state, rules, report, factor)
@@ -289,6 +299,18 @@ def _rules(max_iter, time_limit, callback, method, factor):
     if callback is not None:
         rules.append(Callback(callback, factor))
     return rules
+
+
+def _block_method(method, risk, objective, options, random_state, settings):
+    if not getattr(risk, "has_exact_blocks", False):
+        raise ParameterError(f"method {method!r} needs a risk whose labels can be enumerated, MulticlassHinge or "
+                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
+    if objective.nonneg is not None:
+        raise ParameterError(f"nonneg must be None for method {method!r} on {type(risk).__name__}; use method 'oca'")
+    kappa = options.get("kappa")
+    kappa = kappa if kappa is None else check_number("kappa", kappa, low=0.0)
+    random_state = 0 if random_state is None else check_integer("random_state", random_state, low=0)
+    return BlockMethod(risk, objective, ExactBlocks, Schedule(), settings, kappa, random_state)
 
 
 def _policy(method, risk, objective, options, random_state):

@@ -80,10 +80,12 @@ cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssiz
     if p.cost != NULL:
         return False
     first = last = -INFINITY
-    for k in range(p.K):
-        if k != y:
-            first = s0[k] if s0[k] > first else first
-            last = s1[k] if s1[k] > last else last
+    for k in range(y):
+        first = s0[k] if s0[k] > first else first
+        last = s1[k] if s1[k] > last else last
+    for k in range(y + 1, p.K):
+        first = s0[k] if s0[k] > first else first
+        last = s1[k] if s1[k] > last else last
     return <double>first - <double>s0[y] < -1.0 and <double>last - <double>s1[y] < -1.0
 
 

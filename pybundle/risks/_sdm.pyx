@@ -15,7 +15,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t
 
-from ..features._rows cimport BLOCK, PB_CSR32, STEP, real
+from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
 from ._engine cimport LOGISTIC, MULTICLASS, Engine
 
 from ..features._rows import aligned
@@ -23,7 +23,7 @@ from ..features._rows import aligned
 cdef extern from *:
     """
     #if defined(__GNUC__)
-    #define PB_FETCH(p) __builtin_prefetch((p), 1)
+    #define PB_FETCH(p) __builtin_prefetch((p), 0, 2)
     #else
     #define PB_FETCH(p) ((void)0)
     #endif
@@ -31,6 +31,15 @@ cdef extern from *:
     void prefetch "PB_FETCH"(const void*) noexcept nogil
 
 cdef double UNIT = 2.0 ** -53
+
+
+cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
+    # a dense row on its way into the cache: rows that are far apart come slowly one by one
+    cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
+    cdef const char* row = <const char*>e.X.data + i * size
+    while at < size:
+        prefetch(row + at)
+        at += 64
 
 
 cdef double onto_simplex(const double* v, int K, double c, double* out) noexcept nogil:
@@ -205,6 +214,9 @@ cdef class Blocks:
         """
         if order.shape[0] == 0:
             return 0.0
+        lowest, highest_row = np.min(order), np.max(order)
+        if lowest < 0 or highest_row >= self.e.n_examples:
+            raise ValueError(f"order must hold rows 0..{self.e.n_examples - 1}, got {lowest}..{highest_row}")
         if self.is_single:
             return self._visit(order, np.zeros(self.e.n_scores * BLOCK, dtype=np.float32),
                                np.zeros(STEP * self.ldc, dtype=np.float32), np.zeros(2 * self.e.n_scores))
@@ -403,6 +415,8 @@ cdef class Blocks:
                 size = 0
                 while i < n and size < BLOCK:
                     y, c = e.y[i], e.c[i]
+                    if self.dense and self.rows[i].vertex != (0 if single else y):
+                        fetch_row(e, i)
                     if single:
                         b = min(max(<double>betas[i, 0], 0.0), c)
                         if b > 0.0:

@@ -183,11 +183,16 @@ class LinearRisk(Partitioned):
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + 2.0**-53 * np.array(terms) * values
 
-    def scores(self, w):
-        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision."""
+    def scores(self, w, out=None):
+        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision.
+
+        `out`, an array that an earlier call returned, is filled again instead of a new one.
+        """
         w = check_vector("w", w, self.dim)
         packed = self._engine.pack(w, self.precision)
-        S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
+        S = out
+        if S is None or S.dtype != packed.precision or S.shape != (self.n_examples, self.n_scores):
+            S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
         starts = range(0, self.n_examples, SHARD_ROWS)
 
         def shard(start):

@@ -25,7 +25,7 @@ from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .run import Run, State
 
-STALLED_AFTER = 50      # steps that moved neither value nor bound
+STALLED_AFTER = 300     # steps that moved neither value nor bound; a far centre may need a hundred to come back
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class ExactBlocks:
         self._evaluated = 0.0
         self._phi = None            # aggregate slope, until the next step changes it
         self._scores = None         # at the best point of the run
+        self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
 
     @property
@@ -84,7 +85,8 @@ class ExactBlocks:
 
     def evaluate(self, run, w):
         """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""
-        scores = self._exact.scores(w)
+        scores = self._exact.scores(w, self._spare)
+        self._spare = None
         self._evaluated += self.n_examples
         risk_value = self._blocks.look(scores, NEAR * self._blocks.largest_loss)
         reach = self._reach_of(w)
@@ -101,7 +103,10 @@ class ExactBlocks:
         if t > 0.0:
             self._reach = (1.0 - t) * self._reach + t * reach + 16.0 * UNIT * (self._largest(w) + self._largest(best))
             run.observe(best + t * step, risk_value)
-            self._scores = self._exact.combine(self._scores, scores, t)
+            scores -= self._scores              # S0 + t (S1 - S0), in place
+            scores *= t
+            self._scores += scores
+        self._spare = scores
         return fun
 
     # ------------------------------------------------------------------ evidence

@@ -206,7 +206,8 @@ class Run:
     def _certify(self):
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
-            self._certificate = certify(self.risk, self.objective, self.w, self.bound, known)
+            evidence = () if known is None else (known,)
+            self._certificate = certify(self.risk, self.objective, self.w, self.bound, *evidence)
         self._certified = self.w, self.bound
         self.trace.n_passes += known is None
 

@@ -165,11 +165,7 @@ class Structured(Partitioned):
                 found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
-            error = 0.0
-            if oracle.norms is not None:
-                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
-                error = float(c @ (terms * UNIT * (oracle.norms[rows] * norm + found)))
-            return float(c @ found), error
+            return float(c @ found), _rounding(oracle, rows, c, norm, found)
 
         for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
             values[p] += value
@@ -268,6 +264,13 @@ class WeightedOracle:
         found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
         return Decodings(found.labellings, c * found.values, c * found.uppers)
 
+    def total(self, rows, uppers, norm):
+        """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
+        found, c = np.maximum(uppers, 0.0), self._weights[rows]
+        value, losses = float(found.sum()), np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
+        error = _rounding(self._oracle, rows, c, norm, losses)
+        return value, 1.01 * error + UNIT * (len(found) + 2.0) * value
+
     def planes(self, rows, labellings):
         """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
@@ -285,6 +288,14 @@ class WeightedOracle:
         if i >= self.n_examples:
             raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
         return i
+
+
+def _rounding(oracle, rows, c, norm, losses):
+    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 where the oracle knows no norms."""
+    if oracle.norms is None:
+        return 0.0
+    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
+    return float(c @ (terms * UNIT * (oracle.norms[rows] * norm + losses)))
 
 
 def _cut(sizes):

@@ -12,6 +12,7 @@ from ..core.validation import check_choice, check_integer, check_number
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
+from .exact_blocks import ExactBlocks
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .schedules import Accelerated, MultiPlane, Plain
@@ -90,18 +91,28 @@ def sgd(problem):
 def cached(problem, method, schedule, kappa=None, **settings):
     """A block method on cached planes."""
     risk = problem.risk
-    if not callable(getattr(risk, "oracle", None)) or getattr(risk, "loss", None) == "logistic":
+    if not hasattr(risk, "oracle") or getattr(risk, "loss", None) == "logistic":
         raise ParameterError(f"method {method!r} needs a risk with labellings of single examples; "
                              f"{type(risk).__name__} offers none here; use method 'oca'")
-    core = CachedBlocks(risk, problem.objective, **settings)
-    return BlockMethod(risk, problem.objective, problem.settings, core, schedule, kappa, problem.random_state or 0)
+
+    def make_core(risk, known):
+        return CachedBlocks(risk, problem.objective, known, **settings)
+    return blocks(problem, make_core, schedule, kappa)
+
+
+def blocks(problem, make_core, schedule, kappa):
+    return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
+                       problem.random_state or 0)
 
 
 def prox_bcfw(problem):
-    kappa = problem.options.get("kappa")
+    kappa, risk = problem.options.get("kappa"), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
-    return cached(problem, "prox-bcfw", Accelerated(), kappa, batch=_batch(problem, min(max(problem.risk.n_examples // 32, 1), 256)))
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        return blocks(problem, ExactBlocks, Accelerated(), kappa)
+    schedule = Accelerated(opening=8, share=0.02, most_passes=200)
+    return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
 
 
 def bcfw(problem):

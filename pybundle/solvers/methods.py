@@ -18,7 +18,9 @@ from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .schedules import Accelerated, MultiPlane, Plain
 from .sgd import StochasticSubgradient
 
-COMMON = ("stop", "theta", "max_idle", "warm_start")
+BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
+BLOCKS = ("kappa", "batch", "warm_start")
+FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
 
 
 class Problem(NamedTuple):
@@ -33,7 +35,7 @@ class Problem(NamedTuple):
 
 
 class Method(NamedTuple):
-    """`n_parts` where the caller leaves the choice, options beside `COMMON`, and the maker of a run."""
+    """`n_parts` where the caller leaves the choice, names of options, and the maker of a run."""
 
     n_parts: int
     options: tuple
@@ -42,8 +44,8 @@ class Method(NamedTuple):
 
 def check_options(method, options):
     """Refuses options that the method does not know."""
-    known = {*COMMON, *METHODS[method].options}
-    unknown = sorted(set(options) - known)
+    known = METHODS[method].options
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; it takes "
                              f"{', '.join(sorted(known))}")
@@ -91,9 +93,11 @@ def sgd(problem):
 def cached(problem, method, schedule, kappa=None, **settings):
     """A block method on cached planes."""
     risk = problem.risk
-    if not hasattr(risk, "oracle") or getattr(risk, "loss", None) == "logistic":
-        raise ParameterError(f"method {method!r} needs a risk with labellings of single examples; "
-                             f"{type(risk).__name__} offers none here; use method 'oca'")
+    if not hasattr(risk, "oracle") or getattr(risk, "smooth", False):
+        raise ParameterError(f"method {method!r} needs a risk whose single examples have labellings; "
+                             f"{type(risk).__name__} has none here; use method 'oca'")
+    if isinstance(problem.objective, Ball):
+        raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
 
     def make_core(risk, known):
         return CachedBlocks(risk, problem.objective, known, **settings)
@@ -139,15 +143,14 @@ def _sampling(problem, gap_check):
     return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
 
 
-BLOCK_OPTIONS = ("average", "gap_sampling", "step", "gap_check", "batch")
 METHODS = {
-    "cutting-plane": Method(1, (), last_iterate),
-    "bmrm": Method(1, (), last_iterate),
-    "prox-bmrm": Method(1, ("K", "T"), prox_bmrm),
-    "oca": Method(16, ("mu", "line_search"), oca),
-    "sgd": Method(1, ("t0",), sgd),
-    "bcfw": Method(1, BLOCK_OPTIONS, bcfw),
-    "mp-bcfw": Method(1, BLOCK_OPTIONS, mp_bcfw),
-    "prox-bcfw": Method(1, ("kappa", "batch"), prox_bcfw),
-    "auto": Method(16, (), oca),
+    "cutting-plane": Method(1, BUNDLE, last_iterate),
+    "bmrm": Method(1, BUNDLE, last_iterate),
+    "prox-bmrm": Method(1, (*BUNDLE, "K", "T"), prox_bmrm),
+    "oca": Method(16, (*BUNDLE, "mu", "line_search"), oca),
+    "sgd": Method(1, (*BUNDLE, "t0"), sgd),
+    "bcfw": Method(1, FRANK_WOLFE, bcfw),
+    "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
+    "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
+    "auto": Method(16, BUNDLE, oca),
 }

@@ -364,7 +364,7 @@ def test_refusals():
     risk = pb.risks.MulticlassHinge(X, y)
     with pytest.raises(pb.ParameterError, match="labels can be enumerated"):
         pb.minimize(pb.risks.Logistic(X, y % 2), lam=1.0, method="prox-bcfw")
-    with pytest.raises(pb.ParameterError, match="unknown option 'theta'.*kappa, warm_start"):
+    with pytest.raises(pb.ParameterError, match=r"unknown option 'theta'.*kappa, warm_start"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", theta=0.1)
     with pytest.raises(pb.ParameterError, match="kappa must be"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)

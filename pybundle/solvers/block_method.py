@@ -8,8 +8,8 @@
         5  stop if best value and best bound are close enough
         6  x = w, then the centre goes beyond it: c = x + m (x - x_before), m = (1 - sqrt q) / (1 + sqrt q)
 
-with `q = lam / (lam + kappa)` and the point `w = (kappa c - phi) / (lam + kappa)` of multipliers of aggregate slope phi.
-The extrapolation is that of accelerated proximal point methods [Lin, Mairal, Harchaoui 2015]; it is left out once
+with `q = lam / (lam + kappa)`, and `w = (kappa c - phi) / (lam + kappa)` the point of multipliers of aggregate slope
+phi. The extrapolation is that of accelerated proximal point methods [Lin, Mairal, Harchaoui 2015]; it is left out once
 where the last centre pulled w back, or where F rose twice [O'Donoghue & Candes 2015].
 """
 
@@ -50,7 +50,7 @@ class Schedule:
     alternate: bool = False
     share: float = 0.1
     share_before: float = 0.03
-    most_passes: int = 20
+    most_passes: int = 12
 
     def is_sequential(self, t):
         """Whether step t begins with exact steps at all examples."""

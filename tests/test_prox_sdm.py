@@ -10,6 +10,7 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
+from pybundle.solvers.block_method import Schedule
 
 
 def blobs(n=70, d=6, n_classes=4, seed=0, dtype=np.float64):
@@ -361,13 +362,25 @@ def test_a_problem_without_loss():
 def test_refusals():
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
-    with pytest.raises(pb.ParameterError, match="single examples have labellings"):
+    with pytest.raises(pb.ParameterError, match="labels can be enumerated"):
         pb.minimize(pb.risks.Logistic(X, y % 2), lam=1.0, method="prox-bcfw")
-    with pytest.raises(pb.ParameterError, match="unknown option 'theta'.*batch, kappa, warm_start"):
+    with pytest.raises(pb.ParameterError, match=r"unknown option 'theta'.*kappa, warm_start"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", theta=0.1)
     with pytest.raises(pb.ParameterError, match="kappa must be"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)
+    with pytest.raises(pb.ParameterError, match="nonneg"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", nonneg=np.ones(risk.dim, bool))
     with pytest.raises(pb.ParameterError, match="random_state"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", random_state=-1)
     with pytest.raises(ValueError, match="order must"):
         risk.blocks().visit(np.array([0, 70]))
+
+
+def test_schedule():
+    """The two kinds: a batch pass ends every step, or every other one together with a sequential pass."""
+    exact = Schedule()
+    assert [exact.is_sequential(t) for t in range(4)] == [True, False, False, False]
+    assert all(exact.is_batch(t) for t in range(4))
+    cached = Schedule(opening=4, alternate=True)
+    assert [cached.is_sequential(t) for t in range(8)] == [True] * 4 + [False, True, False, True]
+    assert [cached.is_batch(t) for t in range(8)] == [False] * 3 + [True, False, True, False, True]

@@ -12,7 +12,7 @@ from ..bundle._blocks import Blocks
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 
-IDLE = 10           # iterations without activity after which a plane is forgotten
+IDLE = 4            # iterations without activity after which a plane is forgotten
 FULL = 10           # cached passes of which one visits every block
 USED = 0.3          # share of the target to which gaps between planes in use are closed
 

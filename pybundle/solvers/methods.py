@@ -115,7 +115,7 @@ def prox_bcfw(problem):
         kappa = check_number("kappa", kappa, low=0.0)
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         return blocks(problem, ExactBlocks, Accelerated(), kappa)
-    schedule = Accelerated(opening=8, share=0.02, most_passes=200)
+    schedule = Accelerated(opening=5, share=0.2, share_before=0.2, most_passes=100)
     return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
 
 
@@ -126,6 +126,24 @@ def bcfw(problem):
 def mp_bcfw(problem):
     schedule = MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None)
     return cached(problem, "mp-bcfw", schedule, batch=_batch(problem, 1), step=_step(problem))
+
+
+def auto(problem):
+    """The method that the capabilities of the risk speak for, and the reason in words."""
+    risk = problem.risk
+    if isinstance(problem.objective, Ball):
+        return _because(last_iterate(problem), "cutting-plane", "a radius is given")
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
+    if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):
+        return _because(prox_bcfw(problem), "prox-bcfw", "examples can be decoded one at a time")
+    return _because(oca(problem), "oca", "the risk is smooth" if getattr(risk, "smooth", False) else
+                    "the risk gives planes of parts only")
+
+
+def _because(run, method, reason):
+    run.choice = f"auto chose {method!r}: {reason}"
+    return run
 
 
 def _batch(problem, default):
@@ -152,5 +170,5 @@ METHODS = {
     "bcfw": Method(1, FRANK_WOLFE, bcfw),
     "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
     "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
-    "auto": Method(16, BUNDLE, oca),
+    "auto": Method(16, (*BUNDLE, *BLOCKS), auto),
 }

@@ -150,7 +150,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
     try:
         run.start(w0, state)
         if report is not None:
-            report.say(run.describe())
+            report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
         while status is None:
             status = run.step()
             if status is Status.CONVERGED and not run.confirm():

@@ -13,7 +13,7 @@ cdef class Face:
     All pointers stay valid until `reserve`.
     """
 
-    cdef object _arrays             # owner of the memory below
+    cdef char* memory               # the block that all pointers below point into
     cdef int capacity, row_capacity
     cdef bint single                # whether L, R, M, F, y, z and t are float32, else float64
     cdef void* L                    # (capacity, stride): lower factor of unit H_BB + c E E' + shift I

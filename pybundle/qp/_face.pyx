@@ -22,6 +22,7 @@ in float64 to rounding. One source serves both: public methods choose, private o
 """
 
 from libc.math cimport fabs, frexp, ldexp
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
@@ -49,50 +50,62 @@ cdef int SLAB = 192
 cdef class Face:
 
     def __cinit__(self):
+        self.memory = NULL
         self.capacity = self.row_capacity = self.side = self.n = self.n_parts = self.n_held = 0
         self.single = False
 
+    def __dealloc__(self):
+        free(self.memory)
+
     cdef int reserve(self, int n, int n_parts, bint single) except -1:
-        cdef int rows = n_parts + n, old, i, stride
-        cdef size_t item = sizeof(float) if single else sizeof(double), line = 128 // item
-        cdef char[:, ::1] L, R, M, F
-        cdef char[::1] y, z, t
-        cdef double[::1] missing
-        cdef int[::1] index, part, row, held
+        cdef int rows, i, stride, held
+        cdef size_t item = sizeof(float) if single else sizeof(double), line = 128 // item, total = 0
+        cdef size_t size[7]
+        cdef void* part[7]
+        cdef char* memory
+        cdef char* old = self.memory
         if single != self.single:
             self.n = self.n_held = self.capacity = self.row_capacity = 0
             self.single = single
-        if n <= self.capacity and rows <= self.row_capacity:
+        if n <= self.capacity and n_parts + n <= self.row_capacity:
             return 0
-        old = self.n
         # Rows an odd number of cache lines apart: a power of two would put a column into one cache set.
         n = max(n, self.capacity)
         rows = max(n_parts + n, self.row_capacity)
         stride = <int>(n // line * line + line + line // 2)
-        L = np.empty((n, stride * item), np.int8)
-        R = np.empty((rows, stride * item), np.int8)
-        M = np.empty((rows, rows * item), np.int8)
-        F = np.empty((rows, rows * item), np.int8)
-        y = np.empty(n * item, np.int8)
-        z = np.empty(n * item, np.int8)
-        t = np.empty(rows * item, np.int8)
-        missing = np.empty(rows)
-        index = np.empty(n, dtype=np.intc)
-        part = np.empty(n, dtype=np.intc)
-        row = np.empty(n, dtype=np.intc)
-        held = np.empty(rows, dtype=np.intc)
-        for i in range(old):
-            memcpy(&L[i, 0], <char*>self.L + i * self.stride * item, (i + 1) * item)
-            index[i], part[i], row[i] = self.index[i], self.part[i], self.row[i]
-        for i in range(self.n_parts + self.n_held if self.capacity else 0):
-            memcpy(&R[i, 0], <char*>self.R + i * self.stride * item, old * item)
-            memcpy(&M[0, 0] + i * self.side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
-            held[i] = self.held[i]
-        self._arrays = (L.base, R.base, M.base, F.base, y.base, z.base, t.base, missing.base, index.base,
-                        part.base, row.base, held.base)
-        self.L, self.R, self.M, self.F = &L[0, 0], &R[0, 0], &M[0, 0], &F[0, 0]
-        self.y, self.z, self.t, self.missing = &y[0], &z[0], &t[0], &missing[0]
-        self.index, self.part, self.row, self.held = &index[0], &part[0], &row[0], &held[0]
+        size[0], size[1] = n * stride * item, rows * stride * item                      # L, R
+        size[2] = size[3] = <size_t>rows * rows * item                                  # M, F
+        size[4], size[5] = 2 * n * item + rows * item, rows * sizeof(double)            # y, z, t; missing
+        size[6] = (3 * n + rows) * sizeof(int)                                          # index, part, row, held
+        for i in range(7):
+            size[i] = (size[i] + 127) // 128 * 128
+            total += size[i]
+        # One block: malloc keeps what it freed for the next solver, where several smaller ones would go back to
+        # the system, and each page of fresh memory costs time.
+        memory = <char*>malloc(total + 128)
+        if memory == NULL:
+            raise MemoryError(f"no memory for a factor of {n} variables")
+        total = 128 - <size_t>memory % 128
+        for i in range(7):
+            part[i] = memory + total
+            total += size[i]
+        held = self.n_parts + self.n_held if self.capacity else 0
+        for i in range(self.n):
+            memcpy(<char*>part[0] + i * stride * item, <char*>self.L + i * self.stride * item, (i + 1) * item)
+        for i in range(held):
+            memcpy(<char*>part[1] + i * stride * item, <char*>self.R + i * self.stride * item, self.n * item)
+            memcpy(<char*>part[2] + i * self.side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
+        memcpy(part[6], self.index, self.n * sizeof(int))
+        memcpy(<int*>part[6] + n, self.part, self.n * sizeof(int))
+        memcpy(<int*>part[6] + 2 * n, self.row, self.n * sizeof(int))
+        memcpy(<int*>part[6] + 3 * n, self.held, self.n_held * sizeof(int))
+        self.L, self.R, self.M, self.F = part[0], part[1], part[2], part[3]
+        self.y, self.z, self.t = part[4], <char*>part[4] + n * item, <char*>part[4] + 2 * n * item
+        self.missing = <double*>part[5]
+        self.index = <int*>part[6]
+        self.part, self.row, self.held = self.index + n, self.index + 2 * n, self.index + 3 * n
+        self.memory = memory
+        free(old)
         self.capacity, self.row_capacity, self.stride = n, rows, stride
         return 0
 

@@ -49,9 +49,8 @@ class ExactBlocks:
     def visits(self):
         return self._blocks.visits + self._evaluated
 
-    @property
-    def multipliers(self):
-        """`c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
+    def known(self):
+        """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
         return self._blocks.beta
 
     def radius2(self):
@@ -79,9 +78,16 @@ class ExactBlocks:
         self._phi = None
         return self._blocks.visit(order)
 
-    def cached_pass(self, rng):
+    def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""
         return self.exact_pass(rng.permutation(self._blocks.active()))
+
+    def forget(self):
+        """Nothing is stored."""
+
+    def n_planes(self):
+        """None is stored."""
+        return 0
 
     def evaluate(self, run, w):
         """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""
@@ -117,7 +123,7 @@ class ExactBlocks:
         self._phi = self.risk.examples.unscale(slope, self.risk.n_scores)
         return offset, self._phi, error, offset_error
 
-    def known_value(self):
+    def known_value(self, w):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""
         if self._scores is None:
             return None

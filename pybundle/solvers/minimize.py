@@ -13,27 +13,11 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
-from .block_method import BlockMethod, Schedule
-from .bundle_method import BundleMethod
-from .exact_blocks import ExactBlocks
+from .methods import METHODS, Problem, check_options
 from .objective import L2, Ball
-from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .run import Settings, State
-from .sgd import StochasticSubgradient
 
-# method -> parts where the caller leaves the choice, options beside those of every bundle method
-METHODS = {
-    "cutting-plane": (1, ()),
-    "bmrm": (1, ()),
-    "prox-bmrm": (1, ("K", "T")),
-    "oca": (16, ("mu", "line_search")),
-    "sgd": (1, ("t0",)),
-    "prox-bcfw": (1, ("kappa",)),
-    "auto": (16, ()),
-}
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
-BUNDLE_OPTIONS = ("stop", "theta", "max_idle", "warm_start")
-BLOCK_METHODS, BLOCK_OPTIONS = ("prox-bcfw",), ("warm_start",)
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
@@ -51,7 +35,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     lam, radius : float
         Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
         R(w) over `|w| <= radius`.
-    method : {"auto", "bmrm", "prox-bmrm", "oca", "prox-bcfw", "cutting-plane", "sgd"}
+    method : {"auto", "bmrm", "prox-bmrm", "oca", "cutting-plane", "sgd"}
         See the table in the README. "auto" is "oca" with 16 parts.
     tol, atol : float
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
@@ -75,7 +59,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     deterministic : bool
         True forbids decisions by the clock. No method here makes any.
     random_state : int or None
-        Order of examples in "sgd" and "prox-bcfw" (there None is 0).
+        Order of examples in "sgd".
     verbose : {0, 1}
         1 prints a line a few times a second.
     scale : {"sum", "mean"}
@@ -94,8 +78,6 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
-        kappa : "prox-bcfw" only
-            Weight of the proximal term `kappa/2 |w - c|^2`, in the sum scale; default `sqrt(lam mean |psi_i|^2)`.
         t0 : "sgd" only
             Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
 
@@ -129,19 +111,14 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     if callback is not None and not callable(callback):
         raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
-    default_parts, own_options = METHODS[method]
     risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
-    common = BLOCK_OPTIONS if method in BLOCK_METHODS else BUNDLE_OPTIONS
-    unknown = set(options) - set(common) - set(own_options)
-    if unknown:
-        known = ", ".join(sorted((*common, *own_options)))
-        raise ParameterError(f"unknown option {sorted(unknown)[0]!r} for method {method!r}; it takes {known}")
+    check_options(method, options)
     pool = make_executor(n_jobs) if executor is None else executor
     if not hasattr(pool, "map"):
         raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
-    risk = _grouped(risk, n_parts, default_parts, pool, settings.gap)
+    risk = _grouped(risk, n_parts, METHODS[method].n_parts, pool, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     rules = _rules(max_iter, time_limit, callback, method, factor)
     report = Report(factor) if verbose else None
@@ -150,10 +127,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
         raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
-    if method in BLOCK_METHODS:
-        run = _block_method(method, risk, objective, options, random_state, settings)
-    else:
-        run = BundleMethod(risk, objective, _policy(method, risk, objective, options, random_state), settings)
+    if random_state is not None:
+        random_state = check_integer("random_state", random_state, low=0)
+    run = METHODS[method].make(Problem(risk, objective, settings, options, random_state, deterministic))
     try:
         with single_threaded_blas():
             result = drive(run, w0, state, rules, report, factor)
@@ -299,39 +275,3 @@ def _rules(max_iter, time_limit, callback, method, factor):
     if callback is not None:
         rules.append(Callback(callback, factor))
     return rules
-
-
-def _block_method(method, risk, objective, options, random_state, settings):
-    if not getattr(risk, "has_exact_blocks", False):
-        raise ParameterError(f"method {method!r} needs a risk whose labels can be enumerated, MulticlassHinge or "
-                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
-    if objective.nonneg is not None:
-        raise ParameterError(f"nonneg must be None for method {method!r} on {type(risk).__name__}; use method 'oca'")
-    kappa = options.get("kappa")
-    kappa = kappa if kappa is None else check_number("kappa", kappa, low=0.0)
-    random_state = 0 if random_state is None else check_integer("random_state", random_state, low=0)
-    return BlockMethod(risk, objective, ExactBlocks, Schedule(), settings, kappa, random_state)
-
-
-def _policy(method, risk, objective, options, random_state):
-    if method == "sgd":
-        if not hasattr(risk, "sgd_epoch"):
-            raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(risk).__name__} has "
-                                 "none; use method 'oca'")
-        t0 = options.get("t0")
-        if random_state is not None:
-            random_state = check_integer("random_state", random_state, low=0)
-        return StochasticSubgradient(t0 if t0 is None else check_number("t0", t0, low=1.0), random_state)
-    if method == "prox-bmrm":
-        K = options.get("K", "auto")
-        K = K if isinstance(K, str) and K == "auto" else check_number("K", K, low=0.0, strict=True)
-        return PublishedProximity(K, check_integer("T", options.get("T", 100), low=1))
-    if isinstance(objective, Ball) or method == "bmrm":
-        return LastIterate()
-    mu = check_number("mu", options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
-    can_search = hasattr(risk, "line_search")
-    wants = options.get("line_search", can_search)
-    if wants and not can_search:
-        raise ParameterError(f"line_search=True needs a risk with affine scores; {type(risk).__name__} has none; "
-                             "leave the option out")
-    return LineSearch(mu) if wants else BestPoint()

@@ -139,7 +139,8 @@ class Run:
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
-        return self.bound is not None and self.settings.gap.holds(self.fun, self.bound.value, self._margin)
+        return self.bound is not None and np.isfinite(self.fun) and self.settings.gap.holds(
+            self.fun, self.bound.value, self._margin)
 
     def record(self, value):
         """A row of the history."""

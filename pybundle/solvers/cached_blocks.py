@@ -1,0 +1,163 @@
+"""Blocks of cached planes, one block for each example, fed by an oracle with access to single examples.
+
+The core of the block methods for structured risks: `BlockMethod` says when the oracle is asked, when stored planes
+are enough, and where the centre lies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bundle._blocks import Blocks
+from ..risks.oracle import with_batches
+from ..runtime.certificate import UNIT
+
+IDLE = 10           # iterations without activity after which a plane is forgotten
+FULL = 10           # cached passes of which one visits every block
+USED = 0.3          # share of the target to which gaps between planes in use are closed
+
+
+class CachedBlocks:
+    """Planes met so far and their multipliers, for all examples of a risk.
+
+    Parameters
+    ----------
+    risk : Structured or LinearRisk
+        Its `oracle()` is asked in batches.
+    objective : L2
+    batch : int
+        Examples decoded at one point in an exact pass; 1 is fully sequential.
+    step, max_steps, cap
+        As in `Blocks`.
+
+    Attributes
+    ----------
+    w, offset
+        Point and B of the multipliers.
+    visits, cached_visits : float
+        Examples visited by the oracle, and blocks visited over stored planes alone.
+    """
+
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100):
+        self.risk, self.objective = risk, objective
+        self.oracle = with_batches(risk.oracle())
+        self.n_examples, self.dim = risk.n_examples, risk.dim
+        settings = objective.nonneg, step, max_steps, cap
+        self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
+        self.batch, self.towards = batch, step == "frank-wolfe"
+        self.visits = self.cached_visits = 0.0
+        self.lam, self.kappa, self.centre = objective.lam, 0.0, None
+        self._phi = None if known is None else self.blocks.aggregate()[1]
+        self._value = None              # (point, R there, bound on its rounding error) of the best point
+        self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
+
+    @property
+    def w(self):
+        return self.blocks.w
+
+    @property
+    def offset(self):
+        return self.blocks.offset
+
+    # ------------------------------------------------------------------ the point
+    def phi(self):
+        """phi of the multipliers, from the running point."""
+        x = self.blocks.unclipped()
+        x *= -self.blocks.scale
+        if self.kappa:
+            x += self.kappa * self.centre
+        return x
+
+    def place(self, lam, kappa, centre):
+        """w = (kappa c - phi) / (lam + kappa); multipliers stay."""
+        self._place(lam, kappa, centre, self._phi if self._phi is not None else self.phi())
+
+    def _place(self, lam, kappa, centre, phi):
+        x = -phi
+        if kappa:
+            x += kappa * centre
+        x /= lam + kappa
+        self.lam, self.kappa, self.centre = lam, kappa, centre
+        self.blocks.place(x, lam + kappa)
+
+    # ------------------------------------------------------------------ passes
+    def exact_pass(self, order):
+        """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
+        total, self._phi = 0.0, None
+        for first in range(0, len(order), self.batch):
+            rows = order[first:first + self.batch]
+            found = self.oracle.solve_batch(rows, self.oracle.prepare(self.w))
+            losses, slopes = self.oracle.planes(rows, found.labellings)
+            total += self.blocks.visit(rows, losses, slopes, self.towards)
+        self._turn = -1
+        self.visits += len(order)
+        return total
+
+    def cached_pass(self, rng, target):
+        """A step on many blocks over stored planes; an estimate of the sum of all gaps.
+
+        A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
+        several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
+        """
+        self._turn, self._phi = self._turn + 1, None
+        if self._turn % FULL and self._used_gap > USED * target:
+            rows = np.flatnonzero(self.blocks.used() > 1)
+            rng.shuffle(rows)
+            self._used_gap = self.blocks.sweep(rows, True)
+        else:
+            self._turn = 0
+            rows = np.flatnonzero(self.blocks.sizes() > 1)
+            rng.shuffle(rows)
+            self._gap = self.blocks.sweep(rows)
+            self._used_gap = np.inf
+        self.cached_visits += len(rows)
+        return self._gap
+
+    def gaps(self):
+        """The last gap known of every block."""
+        return self.blocks.gaps()
+
+    def forget(self):
+        """After an iteration: planes idle for some time go."""
+        self.blocks.forget(IDLE)
+
+    def known(self):
+        """What another run can go on from: the blocks."""
+        return self.blocks
+
+    def n_planes(self):
+        return self.blocks.n_planes
+
+    def evaluate(self, run, w):
+        """`F(w)`; the planes found there are stored."""
+        weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
+        total = getattr(self.oracle, "total", lambda rows, uppers, norm: (float(np.maximum(uppers, 0.0).sum()), np.inf))
+        value, error = 0.0, 0.0
+        for rows in np.array_split(np.arange(self.n_examples), max(1, self.n_examples // 2048)):
+            found = self.oracle.solve_batch(rows, weights)
+            part, part_error = total(rows, found.uppers, norm)
+            value, error = value + part, error + part_error
+            self.blocks.learn(rows, *self.oracle.planes(rows, found.labellings))
+        self._turn = -1
+        self.visits += self.n_examples
+        fun = run.observe(w, value)
+        if run.w is w and np.isfinite(error):
+            self._value = w, value, error
+        return fun
+
+    def known_value(self, w):
+        """R at the best point and a bound on its rounding error, from the pass that found it; None without."""
+        return None if self._value is None or self._value[0] is not w else self._value[1:]
+
+    def aggregate(self):
+        """B, phi and bounds on their rounding errors, summed afresh; the point follows, its drift ends here."""
+        offset, phi, size = self.blocks.aggregate()
+        if self._phi is None:
+            self._place(self.lam, self.kappa, self.centre, phi)
+        self._phi = phi
+        terms = self.n_examples + self.blocks.n_planes + 4.0
+        return offset, phi, terms * UNIT * size, terms * UNIT * abs(offset)
+
+    def radius2(self):
+        """Mean |psi|^2 of the stored planes."""
+        return self.blocks.mean_squared_norm()

@@ -1,0 +1,153 @@
+"""The methods by name: which options each takes, and how its run is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_choice, check_integer, check_number
+from .block_method import BlockMethod
+from .bundle_method import BundleMethod
+from .cached_blocks import CachedBlocks
+from .exact_blocks import ExactBlocks
+from .objective import Ball
+from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .schedules import Accelerated, MultiPlane, Plain
+from .sgd import StochasticSubgradient
+
+COMMON = ("stop", "theta", "max_idle", "warm_start")
+
+
+class Problem(NamedTuple):
+    """What a run is made from: arguments of `minimize`, checked, and the options still as they came."""
+
+    risk: Any
+    objective: Any
+    settings: Any
+    options: dict
+    random_state: int | None
+    deterministic: bool
+
+
+class Method(NamedTuple):
+    """`n_parts` where the caller leaves the choice, options beside `COMMON`, and the maker of a run."""
+
+    n_parts: int
+    options: tuple
+    make: Callable
+
+
+def check_options(method, options):
+    """Refuses options that the method does not know."""
+    known = {*COMMON, *METHODS[method].options}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; it takes "
+                             f"{', '.join(sorted(known))}")
+
+
+# ---------------------------------------------------------------------- bundle methods
+
+def bundle(problem, policy):
+    return BundleMethod(problem.risk, problem.objective, policy, problem.settings)
+
+
+def last_iterate(problem):
+    return bundle(problem, LastIterate())
+
+
+def prox_bmrm(problem):
+    K = problem.options.get("K", "auto")
+    K = K if isinstance(K, str) and K == "auto" else check_number("K", K, low=0.0, strict=True)
+    return bundle(problem, PublishedProximity(K, check_integer("T", problem.options.get("T", 100), low=1)))
+
+
+def oca(problem):
+    if isinstance(problem.objective, Ball):
+        return last_iterate(problem)
+    mu = check_number("mu", problem.options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
+    can_search = hasattr(problem.risk, "line_search")
+    wants = problem.options.get("line_search", can_search)
+    if wants and not can_search:
+        raise ParameterError(f"line_search=True needs a risk with affine scores; {type(problem.risk).__name__} has "
+                             "none; leave the option out")
+    return bundle(problem, LineSearch(mu) if wants else BestPoint())
+
+
+def sgd(problem):
+    if not hasattr(problem.risk, "sgd_epoch"):
+        raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(problem.risk).__name__} "
+                             "has none; use method 'oca'")
+    t0 = problem.options.get("t0")
+    return bundle(problem, StochasticSubgradient(
+        t0 if t0 is None else check_number("t0", t0, low=1.0), problem.random_state))
+
+
+# ---------------------------------------------------------------------- block methods
+
+def cached(problem, method, schedule, kappa=None, **settings):
+    """A block method on cached planes."""
+    risk = problem.risk
+    if not hasattr(risk, "oracle") or getattr(risk, "loss", None) == "logistic":
+        raise ParameterError(f"method {method!r} needs a risk with labellings of single examples; "
+                             f"{type(risk).__name__} offers none here; use method 'oca'")
+
+    def make_core(risk, known):
+        return CachedBlocks(risk, problem.objective, known, **settings)
+    return blocks(problem, make_core, schedule, kappa)
+
+
+def blocks(problem, make_core, schedule, kappa):
+    return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
+                       problem.random_state or 0)
+
+
+def prox_bcfw(problem):
+    kappa, risk = problem.options.get("kappa"), problem.risk
+    if kappa is not None:
+        kappa = check_number("kappa", kappa, low=0.0)
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        return blocks(problem, ExactBlocks, Accelerated(most_passes=12), kappa)
+    schedule = Accelerated(opening=8, share=0.02, most_passes=200)
+    return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
+
+
+def bcfw(problem):
+    return cached(problem, "bcfw", Plain(*_sampling(problem, 10)), batch=_batch(problem, 1), step=_step(problem))
+
+
+def mp_bcfw(problem):
+    schedule = MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None)
+    return cached(problem, "mp-bcfw", schedule, batch=_batch(problem, 1), step=_step(problem))
+
+
+def _batch(problem, default):
+    return check_integer("batch", problem.options.get("batch", default), low=1)
+
+
+def _step(problem):
+    return check_choice("step", problem.options.get("step", "frank-wolfe"), ("frank-wolfe", "pairwise", "exact"))
+
+
+def _sampling(problem, gap_check):
+    gap_sampling = problem.options.get("gap_sampling", False)
+    if not isinstance(gap_sampling, (bool, np.bool_)):
+        raise InputTypeError(f"gap_sampling must be True or False, got {gap_sampling!r}")
+    return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
+
+
+BLOCK_OPTIONS = ("average", "gap_sampling", "step", "gap_check", "batch")
+METHODS = {
+    "cutting-plane": Method(1, (), last_iterate),
+    "bmrm": Method(1, (), last_iterate),
+    "prox-bmrm": Method(1, ("K", "T"), prox_bmrm),
+    "oca": Method(16, ("mu", "line_search"), oca),
+    "sgd": Method(1, ("t0",), sgd),
+    "bcfw": Method(1, BLOCK_OPTIONS, bcfw),
+    "mp-bcfw": Method(1, BLOCK_OPTIONS, mp_bcfw),
+    "prox-bcfw": Method(1, ("kappa", "batch"), prox_bcfw),
+    "auto": Method(16, (), oca),
+}

@@ -1,0 +1,133 @@
+"""What a block method does when: passes of the oracle, certificates, passes over known planes.
+
+A schedule has five members; `BlockMethod` asks nothing else.
+
+``is_proximal``         whether the centre moves
+``actions(run)``        "visit", "value" and "refine" in the order of this iteration
+``order(run)``          the examples to visit
+``refine(run)``         passes over known planes
+``describe()``          a few words for the user
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+
+class Schedule:
+    """Permutations, no proximity, no passes over known planes."""
+
+    is_proximal = False
+
+    def order(self, run):
+        return run.rng.permutation(run.risk.n_examples)
+
+    def refine(self, run):
+        pass
+
+
+class Accelerated(Schedule):
+    """Few sequential passes, then values alone, with cheap passes in between to a share of the gap [APB, prox-SDM].
+
+    A pass over the examples one after another makes more progress than one at a single point, most of all in the
+    beginning, but gives no value of F; from `opening` passes on the value is worth more.
+
+    Parameters
+    ----------
+    opening : int
+        Iterations that begin with a sequential pass; the first value comes after the last of them.
+    share, share_before : float
+        Cheap passes end when their block gaps sum to `share` times the gap; before the first value to `share_before`
+        times the gaps that the sequential pass met.
+    most_passes : int
+        The most cheap passes of an iteration.
+    """
+
+    is_proximal = True
+
+    def __init__(self, opening=1, share=0.1, share_before=0.03, most_passes=20):
+        self.opening, self.share, self.share_before, self.most_passes = opening, share, share_before, most_passes
+
+    def actions(self, run):
+        k = run.trace.n_iter
+        if k < self.opening:
+            return "visit", "refine"
+        return ("visit", "refine", "value") if k == self.opening else ("refine", "value")
+
+    def refine(self, run):
+        gap = run.gap()
+        enough = self.share * gap if np.isfinite(gap) else self.share_before * run.met
+        for _ in range(self.most_passes):
+            if run.core.cached_pass(run.rng, enough) <= enough:
+                break
+
+    def describe(self):
+        return "accelerated proximal blocks"
+
+
+class Plain(Schedule):
+    """BCFW: passes of the oracle, a certificate now and then [Lacoste-Julien et al. 2013; Osokin et al. 2016].
+
+    Parameters
+    ----------
+    gap_check : int
+        Passes between two certificates.
+    gap_sampling : bool
+        Examples in proportion to the last gap known of their blocks, instead of permutations.
+    """
+
+    def __init__(self, gap_check=10, gap_sampling=False):
+        self.gap_check, self.gap_sampling = gap_check, gap_sampling
+
+    def actions(self, run):
+        return ("value",) if run.trace.n_iter % (self.gap_check + 1) == 0 else ("visit",)
+
+    def order(self, run):
+        n = run.risk.n_examples
+        gaps = run.core.gaps() if self.gap_sampling and run.trace.n_iter > 1 else np.zeros(n)
+        total = gaps.sum()
+        if not total > 0.0:
+            return super().order(run)
+        return run.rng.choice(n, n, p=gaps / total)
+
+    def describe(self):
+        return "block-coordinate Frank-Wolfe"
+
+
+class MultiPlane(Plain):
+    """MP-BCFW: passes over known planes as long as they pay [Shah, Kolmogorov, Lampert 2015].
+
+    They stop when the last one gained less of the dual per unit of time than the iteration so far. Time is the clock's,
+    or, where a run has to repeat bit by bit, the number of blocks visited, a visit of the oracle counting as `cost`.
+    """
+
+    def __init__(self, gap_check=5, gap_sampling=False, cost=None, max_cached=1000):
+        super().__init__(gap_check, gap_sampling)
+        self.cost, self.max_cached = cost, max_cached
+
+    def actions(self, run):
+        first = super().actions(run)
+        return first if first == ("value",) else ("visit", "refine")
+
+    def order(self, run):
+        self._start = self._time(run), run.dual()
+        return super().order(run)
+
+    def _time(self, run):
+        if self.cost is None:
+            return time.perf_counter()
+        return self.cost * run.core.visits + run.core.cached_visits
+
+    def refine(self, run):
+        (t0, d0), t1, d1 = self._start, self._time(run), run.dual()
+        for _ in range(self.max_cached):
+            run.core.cached_pass(run.rng, 0.0)
+            t, d = self._time(run), run.dual()
+            if (d - d1) * (t1 - t0) < (d1 - d0) * (t - t1):
+                break
+            t1, d1 = t, d
+
+    def describe(self):
+        return "multi-plane block-coordinate Frank-Wolfe"

@@ -1,0 +1,178 @@
+"""Blocks of cached planes: the point follows the multipliers, steps ascend the dual, averages are averages."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.bundle._blocks import Blocks
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def random_planes(rng, n, dim, per_row, whole=False):
+    """A plane for each of n rows: offsets (n,), slopes CSR."""
+    slopes = sp.random(n, dim, density=per_row / dim, random_state=rng, format="csr")
+    slopes.data = rng.integers(-3, 4, slopes.nnz).astype(float) if whole else rng.normal(size=slopes.nnz)
+    slopes.sort_indices()
+    slopes.eliminate_zeros()
+    slopes.indices, slopes.indptr = slopes.indices.astype(np.int32), slopes.indptr.astype(np.int32)
+    return rng.random(n), slopes
+
+
+def filled(rng, n=12, dim=9, rounds=4, per_row=4, step="exact", nonneg=None, whole=False, lam=0.7, kappa=0.0, cap=100):
+    blocks = Blocks(n, dim, nonneg, step, 10, cap)
+    centre = rng.normal(size=dim)
+    blocks.place(kappa * centre / (lam + kappa), lam + kappa)
+    for _ in range(rounds):
+        rows = rng.permutation(n)
+        blocks.visit(rows, *random_planes(rng, n, dim, per_row, whole), step == "frank-wolfe")
+    return blocks, centre
+
+
+def dual(blocks, lam, kappa=0.0, centre=None, nonneg=None):
+    """min_w of lam/2 |w|^2 + kappa/2 |w - c|^2 + B + <phi, w>, over w_N >= 0, from the data of every block."""
+    offset, phi = 0.0, np.zeros(blocks.dim)
+    for i in range(blocks.n_blocks):
+        offsets, slopes, alpha = blocks.block(i)
+        assert alpha.min() >= 0.0 and alpha.sum() == pytest.approx(1.0, abs=1e-12)
+        offset += alpha @ offsets
+        phi += alpha @ slopes
+    c = np.zeros(blocks.dim) if centre is None else centre
+    w = (kappa * c - phi) / (lam + kappa)
+    if nonneg is not None:
+        w = np.where(nonneg, np.maximum(w, 0.0), w)
+    value = 0.5 * lam * w @ w + 0.5 * kappa * (w - c) @ (w - c) + offset + phi @ w
+    return value, w, offset, phi
+
+
+@pytest.mark.parametrize("step", ["exact", "pairwise", "frank-wolfe"])
+@pytest.mark.parametrize("kappa", [0.0, 2.0])
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("per_row", [2, 9])
+def test_point_follows_the_multipliers_and_every_sweep_ascends(step, kappa, signs, per_row, rng):
+    nonneg = rng.random(9) < 0.5 if signs else None
+    blocks, centre = filled(rng, step=step, kappa=kappa, nonneg=nonneg, per_row=per_row)
+    before = -np.inf
+    for _ in range(20):
+        value, w, offset, phi = dual(blocks, 0.7, kappa, centre, nonneg)
+        assert value >= before - 1e-12
+        before = value
+        np.testing.assert_allclose(blocks.w, w, atol=1e-12)
+        assert blocks.offset == pytest.approx(offset, abs=1e-12)
+        np.testing.assert_allclose((0.7 + kappa) * blocks.unclipped(), kappa * centre - phi, atol=1e-11)
+        gap = blocks.sweep(rng.permutation(12))
+        assert gap >= 0.0
+    offset, again, _ = blocks.aggregate()
+    np.testing.assert_allclose(again, dual(blocks, 0.7, kappa, centre, nonneg)[3], atol=1e-12)
+
+
+def test_sweeps_reach_the_optimum_of_the_master(rng):
+    lam = 0.7
+    blocks, _ = filled(rng, lam=lam)
+    for _ in range(300):
+        blocks.sweep(np.arange(12))
+    data = [blocks.block(i) for i in range(12)]
+    A, b = np.vstack([d[1] for d in data]), np.concatenate([d[0] for d in data])
+    parts = np.repeat(np.arange(12), [len(d[0]) for d in data])
+    best = pb.qp.solve_simplex_qp(A @ A.T / lam, b, parts, tol=1e-10)
+    assert dual(blocks, lam)[0] == pytest.approx(-best.value, rel=1e-8)
+    assert blocks.sweep(np.arange(12)) <= 1e-5
+
+
+def test_gaps_add_up_to_the_gap_of_the_cached_problem(rng):
+    blocks, _ = filled(rng)
+    value, w, *_ = dual(blocks, 0.7)
+    model = sum(np.max(offsets + slopes @ w) for offsets, slopes, _ in map(blocks.block, range(12)))
+    gaps = [np.max(offsets + slopes @ w) - alpha @ (offsets + slopes @ w)
+            for offsets, slopes, alpha in map(blocks.block, range(12))]
+    assert 0.35 * w @ w + model - value == pytest.approx(sum(gaps), abs=1e-12)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("per_row", [3, 9])
+def test_equal_planes_are_stored_once_whatever_their_storage(whole, per_row, rng):
+    blocks = Blocks(5, 9)
+    blocks.place(np.zeros(9), 1.0)
+    offsets, slopes = random_planes(rng, 5, 9, per_row, whole)
+    for _ in range(3):
+        blocks.learn(np.arange(5), offsets, slopes)
+    assert blocks.n_planes == 5
+    blocks.learn(np.arange(5), offsets + 1.0, slopes)
+    assert blocks.n_planes == 10
+    for i in range(5):
+        np.testing.assert_array_equal(blocks.block(i)[1][1], slopes[[i]].toarray()[0])
+    empty = sp.csr_array((5, 9))
+    empty.indices, empty.indptr = empty.indices.astype(np.int32), empty.indptr.astype(np.int32)
+    blocks.learn(np.arange(5), np.zeros(5), empty)          # the truth itself
+    assert blocks.n_planes == 10
+
+
+@pytest.mark.parametrize("step", ["exact", "frank-wolfe"])
+def test_a_full_block_keeps_its_point(step, rng):
+    blocks, _ = filled(rng, n=3, rounds=40, cap=6, step=step)
+    assert blocks.sizes().max() <= 6
+    _, w, offset, _ = dual(blocks, 0.7)
+    np.testing.assert_allclose(blocks.w, w, atol=1e-11)
+    assert blocks.offset == pytest.approx(offset, abs=1e-11)
+
+
+def test_idle_planes_are_forgotten_and_planes_in_use_are_kept(rng):
+    blocks, _ = filled(rng, rounds=6)
+    used = sum(int((blocks.block(i)[2][1:] > 0.0).sum()) for i in range(12))
+    for _ in range(5):
+        for _ in range(50):
+            blocks.sweep(np.arange(12))
+        blocks.forget(2)
+    value = dual(blocks, 0.7)[0]
+    kept = sum(int((blocks.block(i)[2][1:] > 0.0).sum()) for i in range(12))
+    assert kept <= blocks.n_planes < 72 and used
+    assert dual(blocks, 0.7)[0] == value
+    np.testing.assert_allclose(blocks.w, dual(blocks, 0.7)[1], atol=1e-11)
+
+
+def test_averages_are_those_of_the_points(rng):
+    blocks = Blocks(4, 6, None, "frank-wolfe")
+    blocks.place(np.zeros(6), 0.5)
+    blocks.start_averages()
+    points = [[], []]
+    for turn in range(5):
+        for i in rng.permutation(4):
+            offsets, slopes = random_planes(rng, 1, 6, 3)
+            blocks.visit(np.array([i]), offsets, slopes, True)
+            points[0].append((blocks.w.copy(), blocks.offset))
+        for i in rng.permutation(4) if turn % 2 else []:
+            blocks.sweep(np.array([i]))
+            points[1].append((blocks.w.copy(), blocks.offset))
+    for k in range(2):
+        w, offset, total = np.zeros(6), 0.0, 0
+        for j, (point, b) in enumerate(points[k], 1):
+            w, offset, total = w + 2 * j * point, offset + 2 * j * b, total + 2 * j
+        mean, mean_offset = blocks.average(k)
+        np.testing.assert_allclose(mean, w / total, atol=1e-12)
+        assert mean_offset == pytest.approx(offset / total, abs=1e-12)
+
+
+def test_bits_repeat():
+    runs = []
+    for _ in range(2):
+        rng = np.random.default_rng(3)
+        blocks, _ = filled(rng, rounds=6, kappa=1.0)
+        for _ in range(5):
+            blocks.sweep(rng.permutation(12))
+        runs.append((blocks.w.tobytes(), blocks.offset))
+    assert runs[0] == runs[1]
+
+
+def test_rows_outside_are_refused(rng):
+    blocks = Blocks(3, 4)
+    blocks.place(np.zeros(4), 1.0)
+    with pytest.raises(IndexError, match="0..2"):
+        blocks.sweep(np.array([3]))
+    with pytest.raises(IndexError, match="0..2"):
+        blocks.learn(np.array([-1]), *random_planes(rng, 1, 4, 2))
+    with pytest.raises(ValueError, match="one length"):
+        blocks.learn(np.array([0, 1]), *random_planes(rng, 1, 4, 2))

@@ -125,6 +125,10 @@ class CachedBlocks:
         """What another run can go on from: the blocks."""
         return self.blocks
 
+    def nbytes(self):
+        """Memory of planes, multipliers and Gram matrices."""
+        return self.blocks.bytes
+
     def n_planes(self):
         return self.blocks.n_planes
 

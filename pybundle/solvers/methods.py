@@ -105,6 +105,9 @@ def cached(problem, method, schedule, kappa=None, **settings):
 
 
 def blocks(problem, make_core, schedule, kappa):
+    if problem.settings.memory_limit is not None:
+        raise ParameterError("memory_limit must be None for block methods, which keep a state of every example; use "
+                             "method 'oca'")
     return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
                        problem.random_state or 0)
 
@@ -133,6 +136,8 @@ def auto(problem):
     risk = problem.risk
     if isinstance(problem.objective, Ball):
         return _because(last_iterate(problem), "cutting-plane", "a radius is given")
+    if problem.settings.memory_limit is not None:
+        return _because(oca(problem), "oca", "planes of parts can be kept under a memory limit")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
     if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):

@@ -12,6 +12,7 @@ from ..core.validation import check_choice, check_integer, check_number
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
+from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .schedules import Accelerated, MultiPlane, Plain
@@ -85,6 +86,20 @@ def sgd(problem):
         t0 if t0 is None else check_number("t0", t0, low=1.0), problem.random_state))
 
 
+# ---------------------------------------------------------------------- smooth risks
+
+def lbfgs(problem):
+    risk, memory = problem.risk, problem.options.get("memory")
+    if not getattr(risk, "smooth", False):
+        raise ParameterError(f"method 'lbfgs' needs a risk that says it is smooth, and {type(risk).__name__} here does "
+                             "not; use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
+    if problem.settings.stop == "published":
+        raise ParameterError("stop='published' is unknown to method 'lbfgs', whose papers have no rule for a gap; use "
+                             "stop='certificate'")
+    memory = memory if memory is None else check_integer("memory", memory, low=1)
+    return QuasiNewton(risk, problem.objective, problem.settings, memory)
+
+
 # ---------------------------------------------------------------------- block methods
 
 def cached(problem, method, schedule, kappa=None, **settings):
@@ -138,5 +153,6 @@ METHODS = {
     "bcfw": Method(1, BLOCK_OPTIONS, bcfw),
     "mp-bcfw": Method(1, BLOCK_OPTIONS, mp_bcfw),
     "prox-bcfw": Method(1, ("kappa", "batch"), prox_bcfw),
+    "lbfgs": Method(1, ("memory",), lbfgs),
     "auto": Method(16, (), oca),
 }

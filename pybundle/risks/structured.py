@@ -246,7 +246,9 @@ class Structured(Partitioned):
         return WeightedOracle(self._oracle, self.sample_weight)
 
     def _reduce(self, work) -> Planes:
-        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, sparse=True)
+        # marginals are never 0: the log-loss of all examples has a dense gradient
+        is_sparse = self.loss == "hinge" or self.n_parts > 1
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse)
 
 
 class WeightedOracle:

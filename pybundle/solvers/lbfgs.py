@@ -21,9 +21,9 @@ from .recent_planes import RecentPlanes
 from .run import Run, State
 from .wolfe import WolfeSearch
 
-PAIRS, PLANES, FEWEST = 40, 20, 5
-"""Pairs and planes kept. At small lam forty pairs need two thirds of the passes of ten, and about twenty planes have a
-multiplier; the products with them cost little beside a pass."""
+PAIRS, PLANES, FEWEST = 100, 20, 5
+"""Pairs and planes kept. At small lam a hundred pairs need half the passes of ten, and about twenty planes have a
+multiplier, of which five give nearly all; the products with them cost little beside a pass."""
 FLOATS = 1 << 26
 """Numbers in pairs and planes, at most, where `memory_limit` does not say otherwise (512 MB): fewer are kept then."""
 SINGLE, DOUBLE = 1e-6, 1e-12
@@ -50,8 +50,10 @@ class QuasiNewton(Run):
         if limit is not None and rows < 3 * FEWEST:
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
-        pairs, planes = (max(FEWEST, min(most, rows // 3)) for most in (PAIRS, PLANES))
-        self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
+        planes = min(PLANES, max(FEWEST, rows // 8))
+        if memory is None:
+            memory = min(PAIRS, max(FEWEST, (rows - planes) // 2))
+        self.pairs = Pairs(memory, objective.lam)
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
         self._slope_error, self._offset_error = 0.0, 0.0
         self._search, self._idle = None, 0
@@ -231,13 +233,13 @@ class Pairs:
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]
             pairs = [(s, y, product) for s, y in pairs if (product := float(s @ y)) > 0.0]
             d *= moves
-        weights = []
+        weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
         for s, y, product in reversed(pairs):
             weights.append(float(s @ d) / product)
-            d -= weights[-1] * y
+            d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
             d *= product / float(y @ y)
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
-            d += (weight - float(y @ d) / product) * s
+            d += np.multiply(s, weight - float(y @ d) / product, out=scratch)
         return d

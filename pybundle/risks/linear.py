@@ -36,6 +36,8 @@ class LinearRisk(Partitioned):
         True when `n_parts` was given explicitly; a solver that would like other parts respects it.
     precision : {"float32", "float64"}
         Working precision of scores.
+    smooth : bool
+        Whether the loss is differentiable.
     examples : Examples
         The data, for solvers that visit single examples.
     """
@@ -292,6 +294,7 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
+    smooth = False
 
     def _check_scores(self, name, S):
         S = np.asarray(S)

@@ -52,6 +52,8 @@ class Structured(Partitioned):
     Attributes
     ----------
     dim, n_examples, n_parts, n_parts_given : int, int, int, bool
+    smooth : bool
+        True for the log-loss.
     lower_bounds : ndarray, shape (P,)
         Zeros: the truth alone has value 0.
     nonneg : bool array, shape (dim,), or None
@@ -77,6 +79,7 @@ class Structured(Partitioned):
                  random_state=0):
         self.model = as_model(model, X, Y)
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
+        self.smooth = loss == "logistic"
         self._oracle = oracle = self.model.oracle(X, Y)
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
@@ -172,6 +175,19 @@ class Structured(Partitioned):
             errors[p] += error
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
+    def value_errors(self, w, values):
+        """Bound (P,) on the rounding errors of values that `evaluate` gave at w, coarser than that of `values`.
+
+        Both decode alike; here the largest example stands for all where values of single examples would be needed.
+        """
+        oracle, norm, errors = self._oracle, float(np.linalg.norm(w)), np.zeros(self.n_parts)
+        if oracle.norms is not None:
+            for p, rows in enumerate(self._parts):
+                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
+                scores = float((self.sample_weight[rows] * terms) @ oracle.norms[rows]) * norm
+                errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
+        return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
+
     def _log_losses(self, rows, weights):
         return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
 
@@ -227,7 +243,9 @@ class Structured(Partitioned):
         return WeightedOracle(self._oracle, self.sample_weight)
 
     def _reduce(self, work) -> Planes:
-        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, sparse=True)
+        # marginals are never 0: the log-loss of all examples has a dense gradient
+        is_sparse = self.loss == "hinge" or self.n_parts > 1
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse)
 
 
 class WeightedOracle:

@@ -13,6 +13,7 @@ from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
 from .exact_blocks import ExactBlocks
+from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .schedules import Accelerated, MultiPlane, Plain
@@ -88,6 +89,20 @@ def sgd(problem):
         t0 if t0 is None else check_number("t0", t0, low=1.0), problem.random_state))
 
 
+# ---------------------------------------------------------------------- smooth risks
+
+def lbfgs(problem):
+    risk, memory = problem.risk, problem.options.get("memory")
+    if not getattr(risk, "smooth", False):
+        raise ParameterError(f"method 'lbfgs' needs a risk that says it is smooth, and {type(risk).__name__} here does "
+                             "not; use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
+    if problem.settings.stop == "published":
+        raise ParameterError("stop='published' is unknown to method 'lbfgs', whose papers have no rule for a gap; use "
+                             "stop='certificate'")
+    memory = memory if memory is None else check_integer("memory", memory, low=1)
+    return QuasiNewton(risk, problem.objective, problem.settings, memory)
+
+
 # ---------------------------------------------------------------------- block methods
 
 def cached(problem, method, schedule, kappa=None, **settings):
@@ -142,8 +157,9 @@ def auto(problem):
         return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
     if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):
         return _because(prox_bcfw(problem), "prox-bcfw", "examples can be decoded one at a time")
-    return _because(oca(problem), "oca", "the risk is smooth" if getattr(risk, "smooth", False) else
-                    "the risk gives planes of parts only")
+    if getattr(risk, "smooth", False) and problem.objective.nonneg is None:
+        return _because(lbfgs(problem), "lbfgs", "the risk is smooth")
+    return _because(oca(problem), "oca", "the risk gives planes of parts only")
 
 
 def _because(run, method, reason):
@@ -176,4 +192,5 @@ METHODS = {
     "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
     "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
     "auto": Method(16, (*BUNDLE, *BLOCKS), auto),
+    "lbfgs": Method(1, ("memory", "warm_start"), lbfgs),
 }

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import NumericalError, ParameterError
+from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
-from .contract import lower_bounds_of
+from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class State:
         Scores at w, where the risk has them.
     blocks : object or None
         Planes or multipliers of single examples, of a block method.
+    pairs : Pairs or None
+        Steps and changes of the gradient, of a quasi-Newton method.
     """
 
     w: np.ndarray
@@ -71,6 +74,7 @@ class State:
     bundle: Any = None
     scores: Any = None
     blocks: Any = None
+    pairs: Any = None
 
 
 @dataclass
@@ -123,6 +127,28 @@ class Run:
     def known_value(self):
         """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
         return None
+    # ------------------------------------------------------------------ passes
+    def evaluate(self, w):
+        """Planes at w: one pass."""
+        if not np.isfinite(w).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+        with self.trace.clock.phase("oracle"):
+            planes = as_arrays(planes_of(self.risk, w))
+        self.trace.n_passes += 1
+        self.check(planes, w)
+        return planes
+
+    def check(self, planes, w):
+        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
+        check_planes(planes, self.risk)
+        if self.w is None or self.best_values is None:
+            return
+        products = planes.dot(self.w)
+        above = planes.offsets + products - self.best_values
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
+        refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
+
+    rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):

@@ -11,6 +11,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_integer, check_number
 from .linear import LinearRisk
+from .multipliers import Multipliers
 
 
 class _Binary(LinearRisk):
@@ -44,6 +45,10 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
+
+    def multipliers(self):
+        """Access to multipliers of labels, for dual methods."""
+        return Multipliers(self)
 
     def _decode(self, y, scores):
         margin = y * float(scores[0])

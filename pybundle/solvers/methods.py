@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
+from .alm import AugmentedLagrangian
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
@@ -128,6 +129,22 @@ def _sampling(problem, gap_check):
     return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
 
 
+# ---------------------------------------------------------------------- methods on the multipliers of all labels
+
+def alm(problem):
+    risk, objective = problem.risk, problem.objective
+    if not callable(getattr(risk, "multipliers", None)):
+        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or BinaryHinge; "
+                             f"{type(risk).__name__} is none; use method 'oca'")
+    if objective.nonneg is not None:
+        raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
+    sigma = problem.options.get("sigma")
+    if sigma is not None:
+        sigma = check_number("sigma", sigma, low=0.0, strict=True)
+    growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
+    return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
+
+
 BLOCK_OPTIONS = ("average", "gap_sampling", "step", "gap_check", "batch")
 METHODS = {
     "cutting-plane": Method(1, (), last_iterate),
@@ -138,5 +155,6 @@ METHODS = {
     "bcfw": Method(1, BLOCK_OPTIONS, bcfw),
     "mp-bcfw": Method(1, BLOCK_OPTIONS, mp_bcfw),
     "prox-bcfw": Method(1, ("kappa", "batch"), prox_bcfw),
+    "alm": Method(1, ("sigma", "growth"), alm),
     "auto": Method(16, (), oca),
 }

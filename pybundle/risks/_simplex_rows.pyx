@@ -1,9 +1,9 @@
 """Rows of multipliers: projection onto scaled simplices, and the proximal step of the dual of a hinge risk.
 
-Row i of the multipliers holds `alpha_i >= 0` with sum `c_i` (multiclass), or one number in `[0, c_i]` (binary hinge). The
-proximal step at scores S is
+Row i of the multipliers holds `alpha_i >= 0` with sum `c_i` (multiclass), or one number in `[0, c_i]` (binary hinge).
+The proximal step at scores S is
 
-    a_i = argmax_a <a, u_i> - |a - alpha_i|^2 / (2 sigma) = P(alpha_i + sigma u_i),   u_ik = L(y_i, k) + s_ik - s_{i y_i}
+    a_i = argmax_a <a, u_i> - |a - alpha_i|^2 / (2 sigma) = P(alpha_i + sigma u_i),  u_ik = L(y_i, k) + s_ik - s_{i y_i}
 
 Everything is in float64; a row costs O(K) for each label set that the search for its threshold goes through, two or
 three of them as a rule.
@@ -146,13 +146,13 @@ def hinge_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t
                double sigma, Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support):
     """As `multiclass_step` for the binary hinge: `u = 1 - y s`, a in [0, c]; support 2 strictly between, 1 at c."""
     cdef Py_ssize_t i
-    cdef double smooth = 0.0, offset = 0.0, risk = 0.0, u, a
+    cdef double smooth = 0.0, offset = 0.0, risk = 0.0, u, a, step = 0.5 / sigma
     with nogil:
         for i in range(start, stop):
             u = 1.0 - y[i] * S[i, 0]
             a = min(max(alpha[i, 0] + sigma * u, 0.0), c[i])
             support[i] = 0 if a <= 0.0 else 1 if a >= c[i] else 2
-            smooth += a * u - (a - alpha[i, 0]) * (a - alpha[i, 0]) * 0.5 / sigma
+            smooth += a * u - (a - alpha[i, 0]) * (a - alpha[i, 0]) * step
             offset += a
             risk += c[i] * max(u, 0.0)
             out[i, 0] = a

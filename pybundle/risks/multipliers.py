@@ -149,15 +149,16 @@ class Faces:
     def __init__(self, multipliers, alpha, support, largest=None):
         self._multipliers, self._alpha = multipliers, alpha
         rows = np.flatnonzero(support >= 2)
-        kept = rows if largest is None or len(rows) <= largest else rows[::-(-len(rows) // largest)]
+        stride = 1 if largest is None else max(1, -(-len(rows) // largest))
+        kept = np.ascontiguousarray(rows[::stride])
         self.rows, self._support = kept, support[kept]
         self.n_rows, self.share = len(kept), len(rows) / max(len(kept), 1)
         self.rank = int(self._support.sum()) - self.n_rows
 
     def product(self, v):
-        """The operator at v (dim,), from scores in float32 where the data are: a direction needs no more."""
+        """The operator at v (dim,), from scores in float32 where the data have them: a direction needs no more."""
         risk, m = self._multipliers.risk, self._multipliers
-        packed = m.rows.pack(v, "float32" if risk._single else "float64")
+        packed = m.rows.pack(v, "float32")
         out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
                                                         out), self.n_rows)
         return risk.examples.unscale(out, risk.n_scores) * self.share
@@ -182,8 +183,8 @@ class Faces:
     def directions(self, kind):
         """Orthonormal directions of all faces: `(X, Q)`, the e-th being `Q[e] X[e]'` in the shape of the weights.
 
-        Rows of X (rank, width) come as often as their face has dimensions; Q (rank, K). Directions of a face of s labels
-        are Helmert's: the first j of its labels together against the next one, j = 1..s-1.
+        Rows of X (rank, width) come as often as their face has dimensions; Q (rank, K). Directions of a face of s
+        labels are Helmert's: the first j of its labels together against the next one, j = 1..s-1.
         """
         examples = self._multipliers.risk.examples
         if self._multipliers.is_binary:

@@ -2,7 +2,7 @@
 
 The proximal point method on the dual: with multipliers alpha and a step sigma
 
-    Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),    alpha <- a(w*),  w* = argmin Phi
+    Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
 
 Phi is once differentiable, and quadratic as long as no a_i changes its face: damped Newton steps minimise it, in which
 only the examples count that lie on a face of two labels or more [Li, Sun, Toh 2018]. Every step gives feasible
@@ -10,8 +10,6 @@ multipliers, hence a lower bound, and scores, hence an upper bound by exact line
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,15 +22,10 @@ from .run import Run, State
 SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
 DECREASE = 1e-4         # Armijo's constant
 SHORTEST = 1e-6         # a shorter step means that rounding has taken over
+SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, where all examples lie on some
+FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of where a run starts
 LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
 STALLED_AFTER = 50      # Newton steps that moved neither bound
-
-
-@dataclass
-class MultiplierBlocks:
-    """Multipliers alpha (n, K) of single examples, as `State.blocks`."""
-
-    alpha: np.ndarray
 
 
 class AugmentedLagrangian(Run):
@@ -44,7 +37,8 @@ class AugmentedLagrangian(Run):
     objective : L2
         Without constraints on signs.
     sigma : float or None
-        First step of the proximal point method; None is `lam / Rbar^2`, Rbar^2 = 2 mean |x_i|^2.
+        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = 2 mean |x_i|^2 and the
+        relative gap that of the start, at most 1: sigma grows about like that in a run from the truths.
     growth : float
         Its factor after each proximal step.
     """
@@ -55,14 +49,14 @@ class AugmentedLagrangian(Run):
         self._multipliers = risk.multipliers()
         examples = risk.examples
         self._unit = self.lam / max(2.0 * float(np.mean(examples.norms**2)), 1e-300)
-        self.sigma = self._unit if sigma is None else sigma
+        self.sigma, self._given_sigma = sigma or self._unit, sigma
         row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width
         largest = LARGEST_RANK
         if settings.memory_limit is not None:
             largest = min(largest, int(np.sqrt(settings.memory_limit / 8.0)))
-        self.sample = None
         self._newton = NewtonDirection(self.lam, row_size, largest)
-        self._idle = 0
+        self._point = self._scores = self._best_scores = self._step = self._gradient = None
+        self._first_norm, self._idle = 0.0, 0
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -70,19 +64,23 @@ class AugmentedLagrangian(Run):
         alpha = None
         if state is not None:
             self.check_state(state)
-            w0, alpha = state.w, getattr(state.blocks, "alpha", None)
+            w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
         self.alpha = self._multipliers.truth() if alpha is None else self._multipliers.check(alpha)
         self._point, self._scores = w0, self._score(w0)
-        self._best_scores = self._scores
+        self._take(self._multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
+        value = self._observe()
+        if self._given_sigma is None:
+            gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
+            self.sigma = self._unit / np.sqrt(gap)
         self._advance()
-        self.record(self._observe())
+        self.record(value)
 
     def step(self):
         """A Newton step, and a proximal step where Phi is minimal enough; a Status when the run is over, else None."""
         before = self.fun, self.bound.value
         self.trace.n_iter += 1
         with self.trace.clock.phase("qp"):
-            faces = self._multipliers.faces(self._step, self.sample)
+            faces = self._multipliers.faces(self._step, SAMPLE)
             norm = float(np.linalg.norm(self._gradient))
             tol = min(0.1, 0.3 * np.sqrt(norm / max(self._first_norm, 1e-300)))
             direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
@@ -104,7 +102,7 @@ class AugmentedLagrangian(Run):
                 f"sigma = {self.sigma:.3g}")
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=MultiplierBlocks(self._step.alpha))
+        return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha)
 
     def refine(self):
         """Scores in float64 from now on."""
@@ -124,6 +122,7 @@ class AugmentedLagrangian(Run):
     def _advance(self):
         # a proximal step: Phi has a new centre
         self._propose()
+        self._newton.restart()
         self._first_norm = float(np.linalg.norm(self._gradient))
 
     def _propose(self):

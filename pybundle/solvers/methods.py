@@ -134,8 +134,8 @@ def _sampling(problem, gap_check):
 def alm(problem):
     risk, objective = problem.risk, problem.objective
     if not callable(getattr(risk, "multipliers", None)):
-        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or BinaryHinge; "
-                             f"{type(risk).__name__} is none; use method 'oca'")
+        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or "
+                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
     if objective.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
     sigma = problem.options.get("sigma")

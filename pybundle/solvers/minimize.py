@@ -35,7 +35,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     lam, radius : float
         Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
         R(w) over `|w| <= radius`.
-    method : {"auto", "bmrm", "prox-bmrm", "oca", "cutting-plane", "sgd"}
+    method : {"auto", "bmrm", "prox-bmrm", "oca", "cutting-plane", "alm", "sgd"}
         See the table in the README. "auto" is "oca" with 16 parts.
     tol, atol : float
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
@@ -78,6 +78,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
+        sigma, growth : "alm" only
+            First step of the proximal point method on the dual (default: by the gap of the start, `lam / Rbar^2` for a
+            start from nothing) and its factor from one proximal step to the next (1.5). `warm_start` also
+            takes the multipliers over, whatever their lam was.
         t0 : "sgd" only
             Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
 

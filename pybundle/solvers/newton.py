@@ -3,7 +3,7 @@
     (lam I + sigma A'A) d = -g,      A: one row for every direction of every face
 
 Many faces, far from the solution: Jacobi. Few faces, where sigma is large and conjugate gradients crawl: a Cholesky
-factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and rounding alone is left to them.
+factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and only rounding is left to them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ class NewtonDirection:
     def __init__(self, lam, row_size, largest_rank=LARGEST_RANK, max_iter=60):
         self.lam, self.largest_rank, self.max_iter = lam, largest_rank, max_iter
         self._row_size = row_size
-        self._n_products, self._factored = 0, False
+        self._spent, self._factored = 0, False
         self._kind = np.float32
+
+    def restart(self):
+        """A new subproblem begins."""
+        self._spent = 0
 
     def __call__(self, faces, gradient, sigma, tol):
         """Direction d with `|H d + g| <= tol |g|` where `max_iter` products allow, and their number."""
@@ -44,17 +48,19 @@ class NewtonDirection:
         if precondition is None:
             diagonal = self.lam + sigma * faces.diagonal()
             precondition = lambda r: r / diagonal                                                   # noqa: E731
-        direction, self._n_products = conjugate_gradients(
+        direction, n_products = conjugate_gradients(
             lambda v: self.lam * v + sigma * faces.product(v), gradient, precondition, tol, self.max_iter)
-        if self._factored and self._n_products > TOO_ROUGH:
+        self._spent += n_products
+        if self._factored and n_products > TOO_ROUGH:
             self._kind = np.float64
-        return direction, self._n_products
+        return direction, n_products
 
     def _pays(self, faces):
-        # once factored, always factored while it fits: without a factor many more products would be needed again
+        # A factor is bought as soon as the products spent on this subproblem have cost as much, and from then on
+        # always: later subproblems have fewer faces and a larger sigma.
         rank, size = float(faces.rank), self._row_size
         factor = rank * rank * (size + rank / 3.0)
-        return self._factored or factor <= PAYS_OFF * self._n_products * 4.0 * (rank + faces.n_rows) * size
+        return self._factored or factor <= PAYS_OFF * self._spent * 4.0 * (rank + faces.n_rows) * size
 
     def _factor(self, faces, sigma):
         for kind in (self._kind, np.float64):
@@ -69,7 +75,7 @@ class NewtonDirection:
             except LinAlgError:
                 self._kind = np.float64
                 continue
-            return lambda r: self._woodbury(X, Q, factor, r)        # noqa: B023
+            return lambda r: self._woodbury(X, Q, factor, r)
         return None
 
     def _woodbury(self, X, Q, factor, r):

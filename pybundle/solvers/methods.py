@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
+from .alm import AugmentedLagrangian
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
@@ -157,7 +158,7 @@ def auto(problem):
         return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
     if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):
         return _because(prox_bcfw(problem), "prox-bcfw", "examples can be decoded one at a time")
-    if getattr(risk, "smooth", False) and problem.objective.nonneg is None:
+    if getattr(risk, "smooth", False):
         return _because(lbfgs(problem), "lbfgs", "the risk is smooth")
     return _because(oca(problem), "oca", "the risk gives planes of parts only")
 
@@ -182,6 +183,22 @@ def _sampling(problem, gap_check):
     return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
 
 
+# ---------------------------------------------------------------------- methods on the multipliers of all labels
+
+def alm(problem):
+    risk, objective = problem.risk, problem.objective
+    if not callable(getattr(risk, "multipliers", None)):
+        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or "
+                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
+    if objective.nonneg is not None:
+        raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
+    sigma = problem.options.get("sigma")
+    if sigma is not None:
+        sigma = check_number("sigma", sigma, low=0.0, strict=True)
+    growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
+    return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
+
+
 METHODS = {
     "cutting-plane": Method(1, BUNDLE, last_iterate),
     "bmrm": Method(1, BUNDLE, last_iterate),
@@ -193,4 +210,5 @@ METHODS = {
     "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
     "auto": Method(16, (*BUNDLE, *BLOCKS), auto),
     "lbfgs": Method(1, ("memory", "warm_start"), lbfgs),
+    "alm": Method(1, ("sigma", "growth", "warm_start"), alm),
 }

@@ -779,8 +779,16 @@ cdef class Blocks:
         self.offset = offset
         return offset, phi, size
 
+    def measure(self):
+        """Sets the gap of every block to that over all its planes at the present point."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.n_blocks):
+                self.blocks[i].gap = self._score(&self.blocks[i], False)
+                self._breathe()
+
     def gaps(self):
-        """Gap of every block before its last step, shape (n_blocks,)."""
+        """Gap of every block before its last step, or as measured since, shape (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks)
         cdef double[::1] view = out

@@ -29,6 +29,8 @@ class CachedBlocks:
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap
         As in `Blocks`.
+    average : bool
+        Values are taken at averages of the points instead of the points.
 
     Attributes
     ----------
@@ -38,7 +40,8 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100):
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100,
+                 average=False):
         self.risk, self.objective = risk, objective
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -49,6 +52,8 @@ class CachedBlocks:
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
         self._value = None              # (point, R there, bound on its rounding error) of the best point
+        if average:
+            self.blocks.start_averages()
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
 
     @property
@@ -113,6 +118,10 @@ class CachedBlocks:
         self.cached_visits += len(rows)
         return self._gap
 
+    def measure(self):
+        """Makes the gaps those of all stored planes at the present point."""
+        self.blocks.measure()
+
     def gaps(self):
         """The last gap known of every block."""
         return self.blocks.gaps()
@@ -132,8 +141,22 @@ class CachedBlocks:
     def n_planes(self):
         return self.blocks.n_planes
 
+    def average(self):
+        """The combination of the averages over oracle steps and over cached steps of largest D; None before any.
+
+        With d the difference of the two, D is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`.
+        """
+        first, second = self.blocks.average(0), self.blocks.average(1)
+        if second is None or first is None:
+            return None if first is None else first[0]
+        step, lam = second[0] - first[0], self.lam
+        slope, curve = second[1] - first[1] - lam * float(first[0] @ step), lam * float(step @ step)
+        return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
+
     def evaluate(self, run, w):
-        """`F(w)`; the planes found there are stored."""
+        """`F(w)`, or F at the average where averages are kept; the planes found there are stored."""
+        averaged = self.average()
+        w = w if averaged is None else averaged
         weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
         total = getattr(self.oracle, "total", lambda rows, uppers, norm: (float(np.maximum(uppers, 0.0).sum()), np.inf))
         value, error = 0.0, 0.0

@@ -14,6 +14,7 @@ from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
 from .exact_blocks import ExactBlocks
+from .frank_wolfe import FrankWolfe
 from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
@@ -138,13 +139,31 @@ def prox_bcfw(problem):
     return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
 
 
+def frank_wolfe(problem):
+    if isinstance(problem.objective, Ball):
+        raise ParameterError("radius belongs to method 'cutting-plane', got method='frank-wolfe'; pass lam")
+    if not (np.asarray(problem.risk.lower_bounds) >= 0.0).all():
+        raise ParameterError(f"method 'frank-wolfe' starts from the bound R >= 0, which {type(problem.risk).__name__} does "
+                             "not declare (lower_bounds); use method 'oca'")
+    return FrankWolfe(problem.risk, problem.objective, problem.settings)
+
+
 def bcfw(problem):
-    return cached(problem, "bcfw", Plain(*_sampling(problem, 10)), batch=_batch(problem, 1), step=_step(problem))
+    return _averaged(problem, "bcfw", Plain(*_sampling(problem, 10)))
 
 
 def mp_bcfw(problem):
-    schedule = MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None)
-    return cached(problem, "mp-bcfw", schedule, batch=_batch(problem, 1), step=_step(problem))
+    return _averaged(problem, "mp-bcfw", MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None))
+
+
+def _averaged(problem, method, schedule):
+    average = problem.options.get("average", False)
+    if not isinstance(average, (bool, np.bool_)):
+        raise InputTypeError(f"average must be True or False, got {average!r}")
+    if average and problem.objective.nonneg is not None:
+        raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
+    step = check_choice("step", problem.options.get("step", "frank-wolfe"), ("frank-wolfe", "pairwise", "exact"))
+    return cached(problem, method, schedule, batch=_batch(problem, 1), step=step, average=bool(average))
 
 
 def auto(problem):
@@ -170,10 +189,6 @@ def _because(run, method, reason):
 
 def _batch(problem, default):
     return check_integer("batch", problem.options.get("batch", default), low=1)
-
-
-def _step(problem):
-    return check_choice("step", problem.options.get("step", "frank-wolfe"), ("frank-wolfe", "pairwise", "exact"))
 
 
 def _sampling(problem, gap_check):
@@ -208,6 +223,7 @@ METHODS = {
     "bcfw": Method(1, FRANK_WOLFE, bcfw),
     "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
     "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
+    "frank-wolfe": Method(1, ("warm_start",), frank_wolfe),
     "auto": Method(16, (*BUNDLE, *BLOCKS), auto),
     "lbfgs": Method(1, ("memory", "warm_start"), lbfgs),
     "alm": Method(1, ("sigma", "growth", "warm_start"), alm),

@@ -85,8 +85,12 @@ class Plain(Schedule):
         return ("value",) if run.trace.n_iter % (self.gap_check + 1) == 0 else ("visit",)
 
     def order(self, run):
-        n = run.risk.n_examples
-        gaps = run.core.gaps() if self.gap_sampling and run.trace.n_iter > 1 else np.zeros(n)
+        n, k = run.risk.n_examples, run.trace.n_iter
+        if not self.gap_sampling or k == 1:
+            return super().order(run)
+        if k % (self.gap_check + 1) == 1:       # after a certificate: a gap of 0 may have gone stale
+            run.core.measure()
+        gaps = run.core.gaps()
         total = gaps.sum()
         if not total > 0.0:
             return super().order(run)

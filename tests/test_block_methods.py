@@ -1,0 +1,222 @@
+"""Block methods on cached planes: certificates, agreement with the bundle method, averages, warm starts, refusals."""
+
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+from pybundle.solvers.schedules import MultiPlane
+
+METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
+
+
+def chains(n=25, seed=0, **options):
+    X, Y = _sentences(n, seed)
+    return pb.risks.Structured(pb.models.Chain(4, 5), X, Y, **options)
+
+
+def _sentences(n, seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, n)
+    centres = rng.normal(size=(4, 5))
+    Y = [rng.integers(0, 4, size).astype(np.int32) for size in sizes]
+    return [centres[y] + rng.normal(size=(len(y), 5)) for y in Y], Y
+
+
+def best(risk, lam, **options):
+    return pb.minimize(risk, lam=lam, method="oca", tol=1e-9, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("lam", [20.0, 1.0])
+def test_bounds_hold_and_values_agree_with_the_bundle_method(method, lam):
+    risk = chains()
+    reference = best(risk, lam)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=1500)
+    history = result.history
+    assert result.certified
+    assert result.lower_bound <= reference.fun * (1 + 1e-9) and result.fun >= reference.lower_bound * (1 - 1e-9)
+    values = history["best_primal"][np.isfinite(history["best_primal"])]
+    assert (np.diff(history["lower_bound"]) >= 0.0).all() and (np.diff(values) <= 0.0).all() and len(values) > 0
+    assert (history["lower_bound"] <= reference.fun * (1 + 1e-9)).all()
+    assert (np.diff(history["n_passes"]) >= 0.0).all()
+    if method in ("prox-bcfw", "mp-bcfw"):
+        assert result.success and result.gap <= 1e-3
+
+
+def test_high_accuracy_and_few_passes():
+    risk = chains(60)
+    result = pb.minimize(risk, lam=1.0, tol=1e-8, method="prox-bcfw")
+    assert result.success and result.fun == pytest.approx(best(risk, 1.0).fun, rel=1e-7)
+    fast = pb.minimize(risk, lam=1.0, tol=1e-2, method="prox-bcfw")
+    assert fast.n_passes < pb.minimize(risk, lam=1.0, tol=1e-2, method="oca").n_passes
+    assert fast.n_passes < pb.minimize(risk, lam=1.0, tol=1e-2, method="bcfw", max_iter=2000).n_passes
+
+
+@pytest.mark.parametrize("step", ["frank-wolfe", "pairwise", "exact"])
+@pytest.mark.parametrize("gap_sampling", [False, True])
+@pytest.mark.parametrize("method", ["bcfw", "mp-bcfw"])
+def test_steps_and_sampling(method, gap_sampling, step):
+    risk = chains()
+    result = pb.minimize(risk, lam=5.0, method=method, step=step, gap_sampling=gap_sampling, tol=1e-3, max_iter=3000)
+    assert result.success and result.fun <= best(risk, 5.0).fun * 1.0011
+
+
+@pytest.mark.parametrize("method", ["bcfw", "mp-bcfw"])
+def test_averages_certify_too(method):
+    risk = chains()
+    result = pb.minimize(risk, lam=5.0, method=method, average=True, tol=1e-2, max_iter=3000)
+    assert result.success and result.fun <= best(risk, 5.0).fun * 1.011
+
+
+@pytest.mark.parametrize("batch", [1, 3, 25])
+def test_size_of_batches_moves_the_way_not_the_end(batch):
+    risk = chains()
+    result = pb.minimize(risk, lam=2.0, tol=1e-6, batch=batch, method="prox-bcfw")
+    assert result.success and result.fun == pytest.approx(best(risk, 2.0).fun, rel=2e-6)
+
+
+@pytest.mark.parametrize("method", ["prox-bcfw", "bcfw", "mp-bcfw"])
+def test_bits_repeat_for_any_number_of_threads(method):
+    runs = [pb.minimize(chains(), lam=2.0, method=method, tol=1e-3, n_jobs=jobs, random_state=4, max_iter=400)
+            for jobs in (1, 2, 1)]
+    assert len({run.x.tobytes() for run in runs}) == 1
+    assert len({run.lower_bound for run in runs}) == 1
+    assert len({run.n_passes for run in runs}) == 1
+
+
+def test_weights_of_examples_and_models_in_plain_python():
+    X, Y = _sentences(15, 3)
+    weights = np.random.default_rng(1).random(15) * (np.arange(15) % 4 > 0)
+    risk = pb.risks.Structured(pb.models.Chain(4, 5), X, Y, sample_weight=weights)
+    result = pb.minimize(risk, lam=1.0, tol=1e-6, method="prox-bcfw")
+    assert result.success and result.fun == pytest.approx(best(risk, 1.0).fun, rel=2e-6)
+
+    class Plain(pb.models.StructuredModel):
+        dim, chain = risk.dim, pb.models.Chain(4, 5)
+
+        def joint_feature(self, x, y):
+            return self.chain.joint_feature(x, y)
+
+        def loss(self, y, y_hat):
+            return self.chain.loss(y, y_hat)
+
+        def decode(self, w, x):
+            return self.chain.decode(w, x)
+
+        def loss_augmented_decode(self, w, x, y):
+            return self.chain.loss_augmented_decode(w, x, y)
+
+    plain = pb.risks.Structured(Plain(), X, Y, sample_weight=weights)
+    again = pb.minimize(plain, lam=1.0, tol=1e-6, method="prox-bcfw")
+    assert again.success and again.fun == pytest.approx(result.fun, rel=2e-6)
+
+
+def test_flat_risks_have_cached_blocks_too():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 6)), rng.integers(0, 3, 40)
+    risk = pb.risks.MulticlassHinge(X, y)
+    for method in ("bcfw", "mp-bcfw"):
+        result = pb.minimize(risk, lam=3.0, method=method, tol=1e-3, max_iter=4000)
+        assert result.success and result.fun <= best(risk, 3.0).fun * 1.0011
+    mask = rng.random(risk.dim) < 0.5
+    result = pb.minimize(risk, lam=3.0, method="prox-bcfw", nonneg=mask, tol=1e-5)
+    assert result.success and (result.x[mask] >= 0.0).all()
+    assert result.fun == pytest.approx(best(risk, 3.0, nonneg=mask).fun, rel=2e-5)
+
+
+def test_warm_starts_keep_blocks_whatever_their_lam():
+    risk = chains(40)
+    first = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-4)
+    kept = first.state.blocks.aggregate()[1].tobytes()
+    same = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-3, warm_start=first)
+    assert same.success and same.n_passes <= 1.0
+    cold = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4)
+    warm = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=first)
+    assert warm.success and warm.n_passes < cold.n_passes
+    assert first.state.blocks.aggregate()[1].tobytes() == kept
+    travelled = pickle.loads(pickle.dumps(first))
+    again = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=travelled)
+    assert again.success and again.fun == pytest.approx(warm.fun, rel=2e-4)
+    results = pb.path(risk, [5.0, 2.0, 1.0], tol=1e-4)
+    assert all(result.success for result in results)
+    bundle = pb.minimize(risk, lam=2.0, method="oca", tol=1e-3, warm_start=first)
+    assert bundle.success
+
+
+def test_a_start_is_used_and_an_end_without_value_is_certified():
+    risk = chains()
+    x = best(risk, 2.0).x
+    result = pb.minimize(risk, x, lam=2.0, method="prox-bcfw", tol=1e-4)
+    assert result.success
+    assert result.history["best_primal"][0] <= best(risk, 2.0).fun * 1.0001 or result.n_passes > 0
+    with pytest.warns(pb.ConvergenceWarning):
+        early = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-9, max_iter=2)
+    assert early.certified and np.isfinite(early.fun) and early.lower_bound <= early.fun
+    stopped = pb.minimize(risk, lam=2.0, method="bcfw", tol=1e-9, callback=lambda progress: progress.n_iter >= 3)
+    assert stopped.status == pb.Status.CALLBACK and stopped.certified
+
+
+def test_passes_over_known_planes_stop_where_they_no_longer_pay():
+    class Core:
+        visits, cached_visits, gain = 100.0, 0.0, 1.0
+
+        def cached_pass(self, rng, target):
+            self.cached_visits += 100.0
+            self.dual += self.gain
+            self.gain *= 0.5
+
+    class Run:
+        core, rng = Core(), None
+        risk, trace = SimpleNamespace(n_examples=1), SimpleNamespace(n_iter=1)
+
+        def dual(self):
+            return self.core.dual
+
+    run = Run()
+    run.core.dual, run.core.visits = 0.0, 0.0
+    schedule = MultiPlane(cost=2.0)
+    run.rng = np.random.default_rng(0)
+    schedule.order(run)
+    run.core.dual, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
+    schedule.refine(run)
+    assert 200.0 <= run.core.cached_visits <= 400.0
+
+
+def test_refusals():
+    risk = chains()
+    with pytest.raises(pb.ParameterError, match="average=True takes no constraints"):
+        pb.minimize(risk, lam=1.0, method="bcfw", average=True, nonneg=np.ones(risk.dim, bool))
+    with pytest.raises(pb.InputTypeError, match="average must be True or False"):
+        pb.minimize(risk, lam=1.0, method="bcfw", average=3)
+    with pytest.raises(pb.InputTypeError, match="gap_sampling must be True or False"):
+        pb.minimize(risk, lam=1.0, method="bcfw", gap_sampling="yes")
+    with pytest.raises(pb.ParameterError, match="memory_limit must be None for block methods"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", memory_limit=10**9)
+    with pytest.raises(pb.ParameterError, match="single examples have labellings"):
+        pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method="bcfw")
+    with pytest.raises(pb.ParameterError, match="starts from the bound R >= 0"):
+        pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method="frank-wolfe")
+    for method in METHODS:
+        with pytest.raises(pb.ParameterError, match="radius belongs to method 'cutting-plane'"):
+            pb.minimize(risk, radius=1.0, method=method)
+
+
+def test_auto_says_what_it_chose():
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    chosen = {
+        "'prox-bcfw': the labels": (pb.risks.MulticlassHinge(X, y), {}),
+        "'prox-bcfw': examples can be decoded": (chains(), {}),
+        "'lbfgs': the risk is smooth": (pb.risks.Logistic(X, 2 * y - 1), {}),
+        "'oca': planes of parts can be kept": (chains(), {"memory_limit": 10**8}),
+        "'oca': the risk gives planes": (pb.risks.Function(lambda w: (float(abs(w).sum()), np.sign(w)), 3), {}),
+    }
+    for words, (risk, options) in chosen.items():
+        result = pb.minimize(risk, lam=1.0, tol=1e-2, **options)
+        assert result.success and f"auto chose {words}" in result.message
+    assert "auto" not in pb.minimize(chains(), lam=1.0, method="prox-bcfw").message

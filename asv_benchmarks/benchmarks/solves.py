@@ -39,6 +39,38 @@ class Digits:
     track_max_planes.unit = "planes"
 
 
+class Smooth:
+    """Log-losses of digits, alone and in strings, to 1e-2 and to 1e-6."""
+
+    params = [["lbfgs", "oca"], ["logistic", "chain"], [1e-2, 1e-6]]
+    param_names = ["method", "risk", "tol"]
+
+    def setup(self, method, risk, tol):
+        if risk == "chain":
+            X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 200)
+            self.risk = pb.risks.Structured(pb.models.Chain(10, 64), X, y, loss="logistic")
+        else:
+            data = load_digits()
+            self.risk = pb.risks.Logistic(data.X, data.y == 0)
+
+    def solve(self, method, risk, tol):
+        return pb.minimize(self.risk, lam=1e-3, scale="mean", method=method, tol=tol)
+
+    def time_solve(self, method, risk, tol):
+        self.solve(method, risk, tol)
+
+    def peakmem_solve(self, method, risk, tol):
+        self.solve(method, risk, tol)
+
+    def track_gap(self, method, risk, tol):
+        return self.solve(method, risk, tol).gap
+
+    def track_passes(self, method, risk, tol):
+        return self.solve(method, risk, tol).n_passes
+
+    track_passes.unit = "passes"
+
+
 class Path:
     """A grid of lam with planes kept, with the point kept, and cold."""
 

@@ -84,6 +84,11 @@ class Risk(Protocol):
         taken at its word.
     ``slope_errors, offset_errors : ndarray, shape (P,)``
         bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
+    ``value_errors(w, values) -> errors (P,)``
+        bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
+        keeps them needs no pass then.
+    ``smooth : bool``
+        True: R is differentiable everywhere; taken as False without the attribute.
     ``derive(n_parts=None, precision=None, executor=None) -> Risk``
         the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
     ``n_parts_given : bool``

@@ -63,6 +63,11 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
         if (r + 1 < n + ahead) {
             PB_PREFETCH((const PB_X *)X->data + X->indptr[rows[r + 1]]);
             PB_PREFETCH(X->indices + X->indptr[rows[r + 1]]);
+            /* where one row is scored at a time, its own weights come next: all that can be fetched at once */
+            if (n == 1)
+                for (int64_t e = X->indptr[rows[1]]; e < X->indptr[rows[1] + 1]; e++)
+                    for (ptrdiff_t k = 0; k < ldw; k += 64 / (ptrdiff_t)sizeof(PB_S))
+                        PB_PREFETCH(W + X->indices[e] * ldw + k);
         }
         if (ldw == 1) {
             S[r] = FN(single)(x, index, nnz, W);
@@ -79,6 +84,28 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
             for (int c = 0; c < left; c++)
                 S[(k + c) * PB_BLOCK + r] = out[c];
         }
+    }
+}
+
+PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coefs, int ldc, int K,
+                                 void *weights, ptrdiff_t ldw)
+{
+    PB_S *W = (PB_S *)weights;
+    for (int e = 0; e < n; e++) {
+        const int64_t start = X->indptr[rows[e]];
+        const ptrdiff_t nnz = (ptrdiff_t)(X->indptr[rows[e] + 1] - start);
+        const PB_X *x = (const PB_X *)X->data + start;
+        const int32_t *index = X->indices + start;
+        const PB_S *coef = (const PB_S *)coefs + e * ldc;
+        if (ldw == 1)
+            for (ptrdiff_t q = 0; q < nnz; q++)
+                W[index[q]] += coef[0] * (PB_S)x[q];
+        else
+            for (ptrdiff_t q = 0; q < nnz; q++) {
+                PB_S *w = W + index[q] * ldw;
+                for (int k = 0; k < K; k += LANES)
+                    *(FN(vec) *)(w + k) += (PB_S)x[q] * *(const FN(vec) *)(coef + k);
+            }
     }
 }
 

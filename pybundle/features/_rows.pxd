@@ -15,6 +15,9 @@ cdef extern from "_matrix.h" nogil:
     ctypedef void (*pb_accumulate_fn)(const pb_matrix*, const Py_ssize_t*, const double*, int,
                                       double*) noexcept nogil
     ctypedef void (*pb_top2_fn)(const void*, int, void*, void*, int32_t*) noexcept nogil
+    ctypedef void (*pb_dots_fn)(const pb_matrix*, Py_ssize_t, const Py_ssize_t*, int, void*) noexcept nogil
+    ctypedef void (*pb_update_fn)(const pb_matrix*, const Py_ssize_t*, int, const void*, int, int, void*,
+                                  Py_ssize_t) noexcept nogil
     ctypedef struct pb_kernels:
         const char* name
         int lanes32
@@ -23,10 +26,15 @@ cdef extern from "_matrix.h" nogil:
         pb_accumulate_fn* accumulate
         pb_top2_fn top2_32
         pb_top2_fn top2_64
+        pb_dots_fn* dots32
+        pb_dots_fn* dots64
+        pb_update_fn* update32
+        pb_update_fn* update64
     int PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64
 
 cdef enum:
     BLOCK = 64    # rows of a block: PB_BLOCK of the kernels, as a constant that Cython knows
+    STEP = 4      # rows scored together by a sequential method: PB_STEP
 
 ctypedef fused real:
     float

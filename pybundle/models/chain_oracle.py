@@ -13,6 +13,7 @@ from ..core.validation import check_rows
 from ..features import Examples, LazyWeights
 from ..oracles._chain import ChainTables
 from ._chain import ChainData, augment, count, losses
+from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
 from .base import BatchOracle, check_lengths
 
@@ -128,28 +129,27 @@ class ChainOracle(BatchOracle):
         W, transition, start, end = self._model.split(slope)
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
         gold, tokens = self._gold.take(rows).values, self._tokens.rows(rows)
+        nothing, examples, columns = np.empty(0), self._examples, None
+        if examples.is_sparse and scales.any():
+            columns = ColumnSums(examples.storage, examples.n_features, len(W), tokens)
         for low, high, unary, truths in self._scores(rows, offsets, weights):
             first, last = offsets[low], offsets[high]
-            items, y = offsets[low:high + 1] - first, gold[first:last]
+            items = offsets[low:high + 1] - first
             p, pairs = np.empty_like(unary), np.zeros((1, *transition.shape))
             tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
                                   entropies[low:high], pairs)
             values[low:high] -= truths
-            p[np.arange(last - first), y] -= 1.0
-            p *= np.repeat(scales[low:high], np.diff(items))[:, None]
-            inside = np.delete(np.arange(last - first), items[:-1])
-            np.subtract.at(pairs[0], (y[inside - 1], y[inside]), np.repeat(scales[low:high], np.diff(items) - 1))
+            if not scales[low:high].any():          # values alone are wanted
+                continue
+            subtract_truths(p, gold[first:last], items, scales[low:high], pairs[0],
+                            start if self._model.start else nothing, end if self._model.end else nothing)
             transition += pairs[0]
-            if self._model.start:
-                start += p[items[:-1]].sum(axis=0)
-            if self._model.end:
-                end += p[items[1:] - 1].sum(axis=0)
-            x = self._examples.X[tokens[first:last]]
-            if sp.issparse(x):
-                columns, x = _narrow(x)
-                W[:, columns] += (x.T @ p).T
+            if columns is not None:
+                columns.add(tokens[first:last], p)
             else:
-                W += p.T @ x.astype(np.float64, copy=False)
+                W += p.T @ _taken(examples.X, tokens[first:last]).astype(np.float64, copy=False)
+        if columns is not None:
+            columns.add_to(W)
         return values, entropies
 
     def plane(self, i, labelling):
@@ -181,6 +181,11 @@ class ChainOracle(BatchOracle):
         out = np.empty(len(rows))
         losses(found.values, gold.values, gold.offsets, self._model.costs, self._factors[rows], out)
         return out
+
+
+def _taken(X, rows):
+    """Rows of X; not copied where they follow one another."""
+    return X[rows[0]:rows[-1] + 1] if (np.diff(rows) == 1).all() else X[rows]
 
 
 def _blocks(offsets):

@@ -9,6 +9,8 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
+from .partition import SHARD_ROWS
+from .multipliers import Multipliers
 
 
 class _Binary(LinearRisk):
@@ -42,6 +44,10 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
+
+    def multipliers(self):
+        """Access to multipliers of labels, for dual methods."""
+        return Multipliers(self)
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]
@@ -81,6 +87,18 @@ class Logistic(_Binary):
 
     _loss = 2
     _piecewise_linear = False
+    smooth = True
+
+    def value_errors(self, w, values):
+        """Bound (P,) on the rounding errors of values that `evaluate` gave at w in float64.
+
+        As for `values`: a loss moves by no more than its score, and is itself computed to a few roundings.
+        """
+        weighted, norm = self.examples.norms * self.sample_weight, float(np.linalg.norm(w))
+        reach = 1.02 * self._engine.score_terms * 2.0**-53 * norm
+        terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
+        scores = np.array([weighted[rows].sum() for rows in self._parts])
+        return 1.01 * reach * scores + 2.0**-53 * np.array(terms) * values
 
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])

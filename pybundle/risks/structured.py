@@ -52,6 +52,8 @@ class Structured(Partitioned):
     Attributes
     ----------
     dim, n_examples, n_parts, n_parts_given : int, int, int, bool
+    smooth : bool
+        True for the log-loss.
     lower_bounds : ndarray, shape (P,)
         Zeros: the truth alone has value 0.
     nonneg : bool array, shape (dim,), or None
@@ -77,6 +79,7 @@ class Structured(Partitioned):
                  random_state=0):
         self.model = as_model(model, X, Y)
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
+        self.smooth = loss == "logistic"
         self._oracle = oracle = self.model.oracle(X, Y)
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
@@ -165,16 +168,25 @@ class Structured(Partitioned):
                 found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
-            error = 0.0
-            if oracle.norms is not None:
-                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
-                error = float(c @ (terms * UNIT * (oracle.norms[rows] * norm + found)))
-            return float(c @ found), error
+            return float(c @ found), _rounding(oracle, rows, c, norm, found)
 
         for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
             values[p] += value
             errors[p] += error
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
+
+    def value_errors(self, w, values):
+        """Bound (P,) on the rounding errors of values that `evaluate` gave at w, coarser than that of `values`.
+
+        Both decode alike; here the largest example stands for all where values of single examples would be needed.
+        """
+        oracle, norm, errors = self._oracle, float(np.linalg.norm(w)), np.zeros(self.n_parts)
+        if oracle.norms is not None:
+            for p, rows in enumerate(self._parts):
+                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
+                scores = float((self.sample_weight[rows] * terms) @ oracle.norms[rows]) * norm
+                errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
+        return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
     def _log_losses(self, rows, weights):
         return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
@@ -231,7 +243,9 @@ class Structured(Partitioned):
         return WeightedOracle(self._oracle, self.sample_weight)
 
     def _reduce(self, work) -> Planes:
-        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, sparse=True)
+        # marginals are never 0: the log-loss of all examples has a dense gradient
+        is_sparse = self.loss == "hinge" or self.n_parts > 1
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse)
 
 
 class WeightedOracle:
@@ -268,6 +282,13 @@ class WeightedOracle:
         found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
         return Decodings(found.labellings, c * found.values, c * found.uppers)
 
+    def total(self, rows, uppers, norm):
+        """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
+        found, c = np.maximum(uppers, 0.0), self._weights[rows]
+        value, losses = float(found.sum()), np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
+        error = _rounding(self._oracle, rows, c, norm, losses)
+        return value, 1.01 * error + UNIT * (len(found) + 2.0) * value
+
     def planes(self, rows, labellings):
         """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
@@ -285,6 +306,14 @@ class WeightedOracle:
         if i >= self.n_examples:
             raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
         return i
+
+
+def _rounding(oracle, rows, c, norm, losses):
+    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 where the oracle knows no norms."""
+    if oracle.norms is None:
+        return 0.0
+    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
+    return float(c @ (terms * UNIT * (oracle.norms[rows] * norm + losses)))
 
 
 def _cut(sizes):

@@ -14,10 +14,9 @@ import numpy as np
 
 from ..bundle import Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, ParameterError
-from ..core.protocols import planes_of
 from ..runtime.certificate import LowerBound, aggregation_errors
 from ..runtime.result import Status
-from .contract import as_arrays, check_planes, refuse_above
+from .contract import refuse_above
 from .master import Master
 from .run import Run, State
 
@@ -124,28 +123,6 @@ class BundleMethod(Run):
         scale = max(abs(self.fun), 1e-300)
         gap = self.fun - self.bound.value if self.bound is not None else np.inf
         return float(np.clip(theta * gap, 1e-12 * scale, 1e-3 * scale))
-
-    def evaluate(self, w):
-        """Planes at w: one pass."""
-        if not np.isfinite(w).all():
-            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
-        with self.trace.clock.phase("oracle"):
-            planes = as_arrays(planes_of(self.risk, w))
-        self.trace.n_passes += 1
-        self.check(planes, w)
-        return planes
-
-    def check(self, planes, w):
-        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
-        check_planes(planes, self.risk)
-        if self.w is None or self.best_values is None:
-            return
-        products = planes.dot(self.w)
-        above = planes.offsets + products - self.best_values
-        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
-        refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
-
-    rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
     def check_model(self, solution, w, values, centre_products=None):
         """Refuses a risk whose value at the candidate w lies below planes that it gave before."""

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import NumericalError, ParameterError
+from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
-from .contract import lower_bounds_of
+from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class State:
         Scores at w, where the risk has them.
     blocks : object or None
         Planes or multipliers of single examples, of a block method.
+    pairs : Pairs or None
+        Steps and changes of the gradient, of a quasi-Newton method.
     """
 
     w: np.ndarray
@@ -71,6 +74,7 @@ class State:
     bundle: Any = None
     scores: Any = None
     blocks: Any = None
+    pairs: Any = None
 
 
 @dataclass
@@ -99,6 +103,7 @@ class Run:
     """
 
     best_values = None
+    choice = ""             # why this method, where the user left the choice
 
     def __init__(self, risk, objective, settings):
         self.risk, self.objective, self.settings = risk, objective, settings
@@ -118,6 +123,32 @@ class Run:
 
     def refine(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
+
+    def known_value(self):
+        """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
+        return None
+    # ------------------------------------------------------------------ passes
+    def evaluate(self, w):
+        """Planes at w: one pass."""
+        if not np.isfinite(w).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+        with self.trace.clock.phase("oracle"):
+            planes = as_arrays(planes_of(self.risk, w))
+        self.trace.n_passes += 1
+        self.check(planes, w)
+        return planes
+
+    def check(self, planes, w):
+        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
+        check_planes(planes, self.risk)
+        if self.w is None or self.best_values is None:
+            return
+        products = planes.dot(self.w)
+        above = planes.offsets + products - self.best_values
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
+        refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
+
+    rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
@@ -196,15 +227,17 @@ class Run:
         trace = self.trace
         return Result(
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
-            message=sentence(status, gap, self.settings.gap.tol), nit=trace.n_iter, n_passes=trace.n_passes,
+            message=sentence(status, gap, self.settings.gap.tol, self.choice), nit=trace.n_iter, n_passes=trace.n_passes,
             n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(), max_planes=trace.max_planes,
             seconds=trace.clock.seconds(), history=trace.history.arrays(), state=self.state())
 
     def _certify(self):
         with self.trace.clock.phase("oracle"):
-            self._certificate = certify(self.risk, self.objective, self.w, self.bound)
+            known = self.known_value()
+            evidence = () if known is None else (known,)
+            self._certificate = certify(self.risk, self.objective, self.w, self.bound, *evidence)
         self._certified = self.w, self.bound
-        self.trace.n_passes += 1
+        self.trace.n_passes += known is None
 
     def _is_certified(self):
         return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound

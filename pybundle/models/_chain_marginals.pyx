@@ -1,0 +1,102 @@
+"""Sums over the marginals of chains: differences to the truths, and expected features of sparse tokens."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef fused real:
+    float
+    double
+
+
+def subtract_truths(double[:, ::1] p, const int32_t[::1] gold, const int64_t[::1] offsets, const double[::1] scales,
+                    double[:, ::1] pairs, double[::1] start, double[::1] end):
+    """`p[t] = scale (p[t] - e_gold)`, and what follows for the weights of labels.
+
+    p (N, K): marginals of the positions of one item after another, gold (N,), offsets (n + 1,), scales (n,). `pairs`
+    (K, K) loses the true transitions, times the scale of their item; start and end (K,), which may be empty: not wanted,
+    receive the sums of the first and of the last rows of p.
+    """
+    cdef Py_ssize_t i, t, k, K = p.shape[1]
+    cdef double scale
+    with nogil:
+        for i in range(offsets.shape[0] - 1):
+            scale = scales[i]
+            for t in range(offsets[i], offsets[i + 1]):
+                for k in range(K):
+                    p[t, k] *= scale
+                p[t, gold[t]] -= scale
+                if t > offsets[i]:
+                    pairs[gold[t - 1], gold[t]] -= scale
+            for k in range(start.shape[0]):
+                start[k] += p[offsets[i], k]
+            for k in range(end.shape[0]):
+                end[k] += p[offsets[i + 1] - 1, k]
+
+
+cdef class ColumnSums:
+    """`sum_t p[t, k] x_t` for sparse rows x_t and every k, in memory for the columns that occur.
+
+    A row of K sums for each column, in the order of their first entries: an entry of x is then K products on
+    neighbouring numbers, where W (K, d) itself would be written at K places far apart.
+    """
+
+    cdef object _storage
+    cdef const int32_t[::1] indices
+    cdef const int64_t[::1] indptr
+    cdef int32_t[::1] place         # of a column in sums, or -1
+    cdef double[:, ::1] sums
+    cdef Py_ssize_t n_columns
+
+    def __init__(self, storage, Py_ssize_t n_features, Py_ssize_t n_labels, const Py_ssize_t[::1] rows):
+        """`rows`: all that will come, whose entries bound the memory."""
+        self._storage = storage
+        self.indices, self.indptr = storage[1], storage[2]
+        self.place = np.full(n_features, -1, dtype=np.int32)
+        cdef Py_ssize_t r, entries = 0
+        for r in range(rows.shape[0]):
+            entries += self.indptr[rows[r] + 1] - self.indptr[rows[r]]
+        self.sums = np.empty((min(n_features, entries), n_labels))
+
+    def add(self, const Py_ssize_t[::1] rows, const double[:, ::1] p):
+        """Adds the rows of those numbers, row r times p[r] (K,)."""
+        if p.shape[0] != rows.shape[0] or p.shape[1] != self.sums.shape[1]:
+            raise ValueError(f"p must have shape ({rows.shape[0]}, {self.sums.shape[1]})")
+        data = self._storage[0]
+        if data.dtype == np.float32:
+            self._add[float](data, rows, p)
+        else:
+            self._add[double](data, rows, p)
+
+    cdef void _add(self, const real[::1] data, const Py_ssize_t[::1] rows, const double[:, ::1] p):
+        cdef Py_ssize_t r, e, k, K = p.shape[1]
+        cdef int32_t c
+        cdef double x
+        cdef double* sums
+        with nogil:
+            for r in range(rows.shape[0]):
+                for e in range(self.indptr[rows[r]], self.indptr[rows[r] + 1]):
+                    x = data[e]
+                    c = self.place[self.indices[e]]
+                    if c < 0:
+                        c = <int32_t>self.n_columns
+                        self.n_columns += 1
+                        self.place[self.indices[e]] = c
+                        sums = &self.sums[c, 0]
+                        for k in range(K):
+                            sums[k] = x * p[r, k]
+                    else:
+                        sums = &self.sums[c, 0]
+                        for k in range(K):
+                            sums[k] += x * p[r, k]
+
+    def add_to(self, double[:, :] W):
+        """W (K, d) += the sums."""
+        cdef Py_ssize_t j, k
+        cdef int32_t c
+        with nogil:
+            for j in range(self.place.shape[0]):
+                c = self.place[j]
+                if c >= 0:
+                    for k in range(self.sums.shape[1]):
+                        W[k, j] += self.sums[c, k]

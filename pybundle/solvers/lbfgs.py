@@ -1,0 +1,245 @@
+"""Limited-memory BFGS for smooth risks, with a bound from planes.
+
+    repeat
+        1  direction d = -B g from the last pairs (s, y) of steps and changes of the gradient g [Nocedal 1980]
+        2  line search: a trial w + t d, which costs a pass and gives a plane of the risk
+        3  lower bound from the best convex combination of recent planes; stop if best value and bound are close
+        4  where the trial meets the Wolfe conditions, it is the new iterate and gives a pair
+
+A step of the solver is one trial, that is one pass. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2
+lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..runtime.certificate import UNIT, LowerBound, judge
+from ..runtime.result import Status
+from .recent_planes import RecentPlanes
+from .run import Run, State
+from .wolfe import WolfeSearch
+
+PAIRS, PLANES, FEWEST = 100, 20, 5
+"""Pairs and planes kept. At small lam a hundred pairs need half the passes of ten, and about twenty planes have a
+multiplier, of which five give nearly all; the products with them cost little beside a pass."""
+FLOATS = 1 << 26
+"""Numbers in pairs and planes, at most, where `memory_limit` does not say otherwise (512 MB): fewer are kept then."""
+SINGLE, DOUBLE = 1e-6, 1e-12
+"""Relative rounding errors of values."""
+STALLED_AFTER = 60      # passes that moved neither value nor bound
+
+
+class QuasiNewton(Run):
+    """A run of limited-memory BFGS on a smooth risk.
+
+    Constraints w_k >= 0 are met by projection [Bertsekas 1982]: coordinates that are 0 and whose gradient is positive
+    rest, the others follow the quasi-Newton direction of the pairs restricted to them, and trials are projected.
+
+    Parameters
+    ----------
+    memory : int or None
+        Pairs kept; None is 40, or what fits into the memory.
+    """
+
+    def __init__(self, risk, objective, settings, memory=None):
+        super().__init__(risk, objective, settings)
+        limit = settings.memory_limit
+        rows = (FLOATS if limit is None else limit // 8) // risk.dim       # two for a pair, one for a plane
+        if limit is not None and rows < 3 * FEWEST:
+            raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
+                                 f"{risk.dim}, got {limit}; raise it")
+        planes = min(PLANES, max(FEWEST, rows // 8))
+        if memory is None:
+            memory = min(PAIRS, max(FEWEST, (rows - planes) // 2))
+        self.pairs = Pairs(memory, objective.lam)
+        self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
+        self._slope_error, self._offset_error = 0.0, 0.0
+        self._search, self._idle = None, 0
+
+    # ------------------------------------------------------------------ start, step
+    def start(self, w0, state=None):
+        """Evaluates the risk at `w0`, or where another run ended, whose pairs are kept."""
+        if state is not None:
+            self.check_state(state)
+            w0 = state.w
+            if state.pairs is not None:
+                self.pairs = state.pairs.moved(self.objective.lam, self.pairs.room)
+        known = float(self.lower_bounds.sum())
+        if np.isfinite(known):
+            self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
+        self._begin_at(self.objective.project(w0))
+
+    def step(self):
+        """One trial of the line search; a Status when it is over, else None."""
+        before = self.fun, self.bound.value
+        if self.is_close():
+            return Status.CONVERGED
+        self.trace.n_iter += 1
+        if self._search is None and not self._aim():
+            return Status.STALLED
+        t = self._search.step
+        trial = self._point + t * self._direction
+        w = self.objective.project(trial)
+        fun, gradient = self._visit(w)
+        self.record(fun)
+        if self.is_close():
+            return Status.CONVERGED
+        moving = self._direction if w is trial else np.where(w == trial, self._direction, 0.0)
+        if self._search.tell(fun, float(gradient @ moving)):
+            self.pairs.add(w - self._point, gradient - self._gradient)
+            self._point, self._fun, self._gradient = w, fun, gradient
+            self._search = None
+        elif self._search.has_failed:
+            if len(self.pairs) == 0:
+                return Status.STALLED
+            self.pairs.clear()
+            self._search = None
+        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
+        return Status.STALLED if self._idle >= STALLED_AFTER else None
+
+    def describe(self):
+        size = 8 * self.risk.dim * (2 * self.pairs.room + self.planes.room) / 2**20
+        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for "
+                f"{self.pairs.room} pairs and {self.planes.room} planes")
+
+    def n_planes(self):
+        return self.planes.n_planes
+
+    def state(self):
+        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs)
+
+    def refine(self):
+        self.fun = np.inf           # the value of the next pass replaces that of a coarser one
+        self._begin_at(self.w)
+
+    # ------------------------------------------------------------------ inside
+    def _begin_at(self, w):
+        self._point = w
+        self._fun, self._gradient = self._visit(w)
+        self._search = None
+        self.record(self._fun)
+
+    def _visit(self, w):
+        """F and its gradient at w, and the bound that its plane improves: one pass."""
+        planes = self.evaluate(w)
+        fun = self.observe(w, float(planes.values.sum()), planes.values)
+        offset, slope = self._sum(planes)
+        with self.trace.clock.phase("qp"):
+            self.planes.add(offset, slope)
+            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error, self._offset_error))
+        self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
+        return fun, self.objective.lam * w + slope
+
+    def _sum(self, planes):
+        """The plane of all parts together; the errors of planes grow to what any plane so far has."""
+        slopes, n_parts = planes.slopes, self.risk.n_parts
+        slopes = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        none = np.zeros(n_parts)
+        slope_errors, offset_errors = (np.asarray(getattr(self.risk, name, none))
+                                       for name in ("slope_errors", "offset_errors"))
+        additions = (n_parts - 1) * UNIT
+        slope_error = float(slope_errors.sum()) + additions * float(np.linalg.norm(slopes, axis=1).sum())
+        self._slope_error = max(self._slope_error, slope_error)
+        self._offset_error = max(self._offset_error, float(offset_errors.max()) + additions)
+        return float(planes.offsets.sum()), slopes[0] if n_parts == 1 else slopes.sum(axis=0)
+
+    def _tolerance(self):
+        """A hundredth of the outer gap, for the bound: at most 1e-3 of the best value and at least 1e-14."""
+        scale, gap = max(abs(self.fun), 1e-300), np.inf if self.bound is None else self.fun - self.bound.value
+        return float(np.clip(0.01 * gap, 1e-14 * scale, 1e-3 * scale))
+
+    def _aim(self):
+        """Direction and line search from the present iterate; False where there is no descent left."""
+        gradient, resting = self._gradient, None
+        if self.objective.nonneg is not None:
+            at_zero = self.objective.nonneg & (self._point <= 0.0)
+            resting = at_zero & (gradient >= 0.0)
+        for retry in (False, True):
+            if retry:
+                self.pairs.clear()
+            direction = self.pairs.direction(gradient, resting)
+            if resting is not None:
+                direction[at_zero & (direction < 0.0)] = 0.0
+            slope = float(gradient @ direction)
+            if slope < 0.0:
+                break
+        else:
+            return False
+        # without pairs nothing is known of the scale: to the bound, if F were linear
+        step, growth = (1.0, 10.0) if len(self.pairs) else ((self._fun - self.bound.value) / -slope, 100.0)
+        rounding = SINGLE if getattr(self.risk, "precision", None) == "float32" else DOUBLE
+        self._direction = direction
+        self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
+        return True
+
+    def _certify(self):
+        """The values of the pass at the best point serve, where their rounding error is known: no pass."""
+        if getattr(self.risk, "precision", None) != "float64" or not hasattr(self.risk, "value_errors"):
+            super()._certify()
+            return
+        errors = self.risk.value_errors(self.w, self.best_values)
+        self._certificate = judge(self.objective, self.w, self.bound, self.best_values, errors)
+        self._certified = self.w, self.bound
+
+
+class Pairs:
+    """The last steps s and changes y of the gradient of F, at most `room`, and directions from them.
+
+    y = a' - a + lam s for slopes a, a' of the risk: so pairs of one lam are pairs of any other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = Pairs(room=3, lam=1.0)
+    >>> for s in np.eye(2):                         # F(w) = 2 |w|^2
+    ...     pairs.add(s, 4.0 * s)
+    >>> pairs.direction(np.array([4.0, -8.0]))
+    array([-1.,  2.])
+    """
+
+    def __init__(self, room, lam):
+        self.room, self.lam, self._pairs = room, lam, []
+
+    def __len__(self):
+        return len(self._pairs)
+
+    def add(self, s, y):
+        """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
+        product = float(s @ y)
+        if product > 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            self._pairs = [*self._pairs, (s, y, product)][-self.room:]
+
+    def clear(self):
+        """Forgets all pairs."""
+        self._pairs = []
+
+    def moved(self, lam, room):
+        """The pairs for another lam."""
+        other = Pairs(room, lam)
+        for s, y, _ in self._pairs:
+            other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
+        return other
+
+    def direction(self, gradient, resting=None):
+        """`-B gradient` in two loops over the pairs, O(len(self) dim) [Nocedal 1980].
+
+        `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
+        """
+        pairs, d = self._pairs, -gradient
+        if resting is not None and resting.any():
+            moves = ~resting
+            pairs = [(s * moves, y * moves) for s, y, _ in pairs]
+            pairs = [(s, y, product) for s, y in pairs if (product := float(s @ y)) > 0.0]
+            d *= moves
+        weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
+        for s, y, product in reversed(pairs):
+            weights.append(float(s @ d) / product)
+            d -= np.multiply(y, weights[-1], out=scratch)
+        if pairs:
+            _, y, product = pairs[-1]
+            d *= product / float(y @ y)
+        for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
+            d += np.multiply(s, weight - float(y @ d) / product, out=scratch)
+        return d

@@ -1,0 +1,101 @@
+"""The best lower bound from a few planes of the whole risk.
+
+    max_beta  sum_j beta_j b_j - |sum_j beta_j a_j|^2 / (2 lam),    beta >= 0,  sum beta = 1
+
+A master of a bundle method with one part and a handful of planes, the newest and those that count most. Any beta is a
+certificate, so it matters little which planes are forgotten.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..qp._simplex_qp import SimplexQP
+from ..runtime.certificate import LowerBound, aggregation_errors
+
+MAX_STEPS = 10_000      # a QP of twenty variables takes some dozens
+
+
+class RecentPlanes:
+    """At most `room` planes `offsets[j] + <slopes[j], w> <= R(w)`, their multipliers, the lower bound of these.
+
+    Parameters
+    ----------
+    dim, room : int
+    slack : bool
+        R is never negative: the plane 0 is there too, and multipliers sum to at most 1.
+
+    Attributes
+    ----------
+    n_planes : int
+    slopes : ndarray, shape (n_planes, dim)
+    offsets, beta : ndarray, shape (n_planes,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.solvers.objective import L2
+    >>> planes = RecentPlanes(dim=1, room=2, slack=False)
+    >>> planes.add(0.0, np.array([1.0])), planes.add(0.0, np.array([-1.0]))
+    (None, None)
+    >>> planes.bound(L2(1.0), tol=1e-9).value > -1e-9       # max(w, -w) has its minimum at 0
+    True
+    """
+
+    def __init__(self, dim, room, slack):
+        self._slopes, self._H = np.empty((room, dim)), np.empty((room, room))
+        self._offsets, self._beta = np.empty(room), np.zeros(room)
+        self._slack = np.array([slack])
+        self._qp = SimplexQP()
+        self.room, self.n_planes = room, 0
+
+    @property
+    def slopes(self):
+        return self._slopes[:self.n_planes]
+
+    @property
+    def offsets(self):
+        return self._offsets[:self.n_planes]
+
+    @property
+    def beta(self):
+        return self._beta[:self.n_planes]
+
+    def add(self, offset, slope):
+        """Stores a plane, in the place of the one with the smallest multiplier where there is no room."""
+        j = self.n_planes
+        if j == self.room:
+            j = int(np.argmin(self._beta))
+        else:
+            self.n_planes += 1
+        self._slopes[j], self._offsets[j], self._beta[j] = slope, offset, 0.0
+        self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
+
+    def bound(self, objective, tol, slope_error=0.0, offset_error=0.0):
+        """The best lower bound to within `tol`, with rounding counted.
+
+        Parameters
+        ----------
+        objective : L2
+        slope_error, offset_error : float
+            Bounds on the rounding error of any slope (Euclidean norm) and of any offset (relative).
+
+        Notes
+        -----
+        O(n_planes dim) and a QP. Constraints w_k >= 0 leave of phi_k only its negative part; which of them do so is
+        taken from the last multipliers, and the QP is over the slopes without these coordinates. As w settles the set
+        settles too, and then that is exact.
+        """
+        n, H = self.n_planes, self._H[:self.n_planes, :self.n_planes]
+        if objective.nonneg is not None:
+            taken = objective.nonneg & (self.beta @ self.slopes > 0.0)
+            if taken.any():
+                part = self.slopes[:, taken]
+                H = H - part @ part.T
+        parts = np.zeros(n, dtype=np.int32)
+        self._qp.solve(H, self.offsets, parts, self._slack, self.beta, scale=1.0 / objective.lam, tol=tol,
+                       max_steps=MAX_STEPS)
+        beta = self.beta
+        norms = np.sqrt(self._H.diagonal()[:n])
+        errors = aggregation_errors(beta, self.offsets, norms, parts, np.array([slope_error]), np.array([offset_error]))
+        return LowerBound.from_aggregate(objective, float(beta @ self.offsets), beta @ self.slopes, *errors)

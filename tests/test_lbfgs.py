@@ -1,0 +1,385 @@
+"""Method "lbfgs": the certificate holds at every pass, the gradient is 0 at the end, and SciPy agrees."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.arborescence import all_trees
+from scipy.optimize import minimize as scipy_minimize
+from scipy.special import expit
+
+import pybundle as pb
+from pybundle.features import MapFeatures
+from pybundle.solvers.lbfgs import Pairs
+from pybundle.solvers.objective import L2
+from pybundle.solvers.recent_planes import RecentPlanes
+from pybundle.solvers.wolfe import WolfeSearch
+
+KINDS = ["binary", "multiclass", "chain", "landmarks", "dependency"]
+
+
+def risk_of(kind, seed=0, sparse=False, sample_weight=None, **kw):
+    """A small problem of each kind, n_examples 12 to 60."""
+    rng = np.random.default_rng(seed)
+
+    def matrix(n, d):
+        X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+        return sp.csr_array(X) if sparse else X
+
+    if kind == "binary":
+        X = matrix(60, 6)
+        return pb.risks.Logistic(X, np.where(X @ rng.normal(size=6) + rng.normal(size=60) > 0, 1, -1),
+                                 sample_weight=sample_weight, **kw)
+    if kind == "multiclass":
+        model, X, Y = pb.models.Multiclass(4, 5), matrix(50, 5), rng.integers(0, 4, 50)
+    elif kind == "chain":
+        sizes = rng.integers(1, 6, 20)
+        model, X, Y = pb.models.Chain(3, 4), [matrix(n, 4) for n in sizes], [rng.integers(0, 3, n) for n in sizes]
+    elif kind == "landmarks":
+        boxes = np.array([[0, 1, 2, 3], [1, 1, 3, 2], [2, 0, 2, 2]])
+        X = rng.integers(-2, 3, (12, 30, 4)).astype(np.float32)
+        model = pb.models.Landmarks((5, 6), [1, -1, 1], MapFeatures(4), boxes=boxes, anchors=np.ones((3, 2)),
+                                    spreads=np.ones((3, 2)))
+        Y = boxes[None, :, :2] + rng.integers(0, 2, (12, 3, 2)) * (boxes[:, 2:] - 1.0)     # far from the anchors
+    else:
+        X = [rng.integers(0, 4, (n, 2)) for n in rng.integers(1, 5, 15)]
+        trees = {n: list(all_trees(n, True)) for n in range(1, 5)}
+        model = pb.models.Dependency.hashed(7, templates=["h.word m.pos", "h.pos m.pos distance", "m.word direction"])
+        Y = [trees[len(x)][rng.integers(len(trees[len(x)]))] for x in X]
+    return pb.risks.Structured(model, X, Y, loss="logistic", sample_weight=sample_weight, **kw)
+
+
+def objective(risk, lam):
+    def fun(w):
+        values, slopes = risk.evaluate(w)
+        slopes = slopes.toarray() if sp.issparse(slopes) else slopes
+        return 0.5 * lam * w @ w + values.sum(), lam * w + slopes.sum(axis=0)
+    return fun
+
+
+def scipy_minimum(risk, lam):
+    signs = getattr(risk, "nonneg", None)
+    bounds = None if signs is None else [(0.0 if flag else None, None) for flag in signs]
+    options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-9}
+    return scipy_minimize(objective(risk, lam), np.zeros(risk.dim), jac=True, method="L-BFGS-B", bounds=bounds,
+                          options=options).fun
+
+
+def check_history(result):
+    h = result.history
+    assert (np.diff(h["lower_bound"]) >= 0).all() and (np.diff(h["best_primal"]) <= 0).all()
+    assert (np.diff(h["n_passes"]) == 1).all()          # a step is a pass
+    assert (h["best_primal"] <= h["primal"]).all() and (h["gap"] >= 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scipy_agrees_and_bounds_hold_at_every_pass(kind):
+    for lam in (3.0, 0.03):
+        risk = risk_of(kind)
+        best = scipy_minimum(risk, lam)
+        result = pb.minimize(risk, lam=lam, method="lbfgs", tol=1e-9)
+        assert result.success and result.certified and result.gap <= 1e-9
+        assert result.fun == pytest.approx(best, rel=1e-8)
+        assert (result.history["lower_bound"] <= best * (1 + 1e-11)).all()
+        assert (result.history["primal"] >= best * (1 - 1e-8)).all()
+        assert result.lower_bound <= best * (1 + 1e-11) and result.fun >= best * (1 - 1e-8)
+        check_history(result)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain", "dependency"])
+def test_the_gradient_vanishes(kind):
+    """F is lam-strongly convex, so |g|^2 <= 2 L (F - F*) with L the largest curvature, here at most 1e4."""
+    risk = risk_of(kind)
+    result = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-10)
+    value, gradient = objective(risk, 0.1)(result.x)
+    assert value == pytest.approx(result.fun, rel=1e-13)
+    assert np.linalg.norm(gradient) <= np.sqrt(2e4 * 1e-10 * result.fun)
+
+
+def test_the_gradient_vanishes_but_for_resting_constraints():
+    risk = risk_of("landmarks")
+    result = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-11)
+    _, gradient = objective(risk, 0.1)(result.x)
+    resting = risk.nonneg & (result.x == 0.0)
+    assert resting.any() and not resting[risk.nonneg].all() and (result.x[risk.nonneg] >= 0.0).all()
+    scale = np.abs(gradient[resting]).max()
+    assert (gradient[resting] > 0.0).all() and np.abs(gradient[~resting]).max() < 1e-3 * scale
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_change_nothing_but_rounding(kind):
+    one = pb.minimize(risk_of(kind), lam=0.3, method="lbfgs", tol=1e-4)
+    for n_parts in (3, 7):
+        many = pb.minimize(risk_of(kind), lam=0.3, method="lbfgs", tol=1e-4, n_parts=n_parts)
+        assert many.nit == one.nit and many.success
+        np.testing.assert_allclose(many.x, one.x, rtol=1e-6, atol=1e-8)
+        assert many.lower_bound == pytest.approx(one.lower_bound, rel=1e-5)      # its QP is solved to 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_run_and_any_number_of_threads_give_the_same_bits(kind):
+    runs = [pb.minimize(risk_of(kind), lam=0.3, method="lbfgs", n_jobs=jobs) for jobs in (None, None, 2)]
+    for other in runs[1:]:
+        assert other.x.tobytes() == runs[0].x.tobytes()
+        for name in ("primal", "lower_bound", "n_passes"):
+            assert other.history[name].tobytes() == runs[0].history[name].tobytes()
+        assert (other.fun, other.lower_bound) == (runs[0].fun, runs[0].lower_bound)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+def test_dense_equals_csr(kind):
+    dense, sparse = (pb.minimize(risk_of(kind, sparse=sparse), lam=0.3, method="lbfgs", tol=1e-8)
+                     for sparse in (False, True))
+    assert sparse.fun == pytest.approx(dense.fun, rel=1e-7)
+    np.testing.assert_allclose(sparse.x, dense.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["binary", "chain", "dependency"])
+def test_weights_of_examples(kind):
+    n = risk_of(kind).n_examples
+    weights = np.arange(n) % 3.0
+    result = pb.minimize(risk_of(kind, sample_weight=weights), lam=0.3, method="lbfgs", tol=1e-8)
+    assert result.success
+    assert result.fun == pytest.approx(scipy_minimum(risk_of(kind, sample_weight=weights), 0.3), rel=1e-7)
+
+
+def test_other_methods_agree():
+    risk = risk_of("chain")
+    fast = pb.minimize(risk, lam=0.5, method="lbfgs", tol=1e-7)
+    for method in ("oca", "bmrm"):
+        slow = pb.minimize(risk, lam=0.5, method=method, tol=1e-5)
+        assert fast.lower_bound <= slow.fun and slow.lower_bound <= fast.fun
+        assert fast.n_passes < slow.n_passes
+
+
+def test_the_plane_at_a_point_proves_the_bound_of_strong_convexity():
+    """F(w*) >= F(w) - |grad F(w)|^2 / (2 lam), here from one pass at w; the zero plane can only improve it."""
+    risk, lam = risk_of("multiclass"), 2.0
+    w = np.random.default_rng(1).normal(size=risk.dim)
+    value, gradient = objective(risk, lam)(w)
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, w, lam=lam, method="lbfgs", tol=1e-9, max_iter=1)
+    assert result.history["lower_bound"][0] >= value - gradient @ gradient / (2.0 * lam) - 1e-3 * value
+    assert result.history["lower_bound"][0] <= scipy_minimum(risk, lam)
+
+
+def test_float32_data_end_in_float64():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 10)).astype(np.float32)
+    risk = pb.risks.Logistic(X, np.where(X[:, 0] + rng.normal(size=400) > 0, 1, -1))
+    assert risk.precision == "float32"
+    coarse = pb.minimize(risk, lam=0.1, method="lbfgs", tol=2e-4)           # searches in float32
+    fine = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-10)
+    assert coarse.success and fine.success and coarse.certified and fine.certified
+    assert coarse.lower_bound <= fine.fun and fine.lower_bound <= coarse.fun
+    assert coarse.n_passes == coarse.nit + 2            # the first point, and the certificate in float64
+    assert fine.n_passes == fine.nit + 1                # whose numbers serve
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_errors_of_values_cover_those_of_the_certificate(kind):
+    risk = risk_of(kind, n_parts=2).derive(precision="float64")
+    w = np.abs(np.random.default_rng(3).normal(size=risk.dim))
+    values, errors = risk.values(w)
+    known = risk.planes(w).values
+    assert (np.abs(known - values) <= errors).all()
+    assert (risk.value_errors(w, known) >= errors * (1.0 - 1e-3)).all()
+    assert (risk.value_errors(w, known) <= 1e-10 * (1.0 + values)).all()
+
+
+def test_a_constrained_weight_of_the_users():
+    risk, signs = risk_of("binary"), np.arange(6) < 4
+    result = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-9, nonneg=signs)
+    bounds = [(0.0 if flag else None, None) for flag in signs]
+    best = scipy_minimize(objective(risk, 0.1), np.zeros(6), jac=True, bounds=bounds,
+                          options={"ftol": 1e-16, "gtol": 1e-10}).fun
+    assert result.success and (result.x[signs] >= 0.0).all() and (result.x[signs] == 0.0).any()
+    assert result.lower_bound <= best * (1 + 1e-12) and result.fun == pytest.approx(best, rel=1e-8)
+
+
+def test_risks_that_are_not_smooth_are_refused():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    for risk in (pb.risks.BinaryHinge(X, y), pb.risks.MulticlassHinge(X, y),
+                 pb.risks.Structured(pb.models.Multiclass(2, 4), X, y)):
+        with pytest.raises(pb.ParameterError, match=r"needs a risk that says it is smooth.* use method 'oca'"):
+            pb.minimize(risk, lam=1.0, method="lbfgs")
+    with pytest.raises(pb.ParameterError, match="needs a risk that says it is smooth, and Function"):
+        pb.minimize(lambda w: (w @ w, 2.0 * w), [1.0], lam=1.0, method="lbfgs")
+
+
+def test_other_arguments_that_are_refused():
+    risk = risk_of("binary")
+    with pytest.raises(pb.ParameterError, match="radius belongs to method 'cutting-plane'"):
+        pb.minimize(risk, radius=1.0, method="lbfgs")
+    with pytest.raises(pb.ParameterError, match="stop='published' is unknown to method 'lbfgs'"):
+        pb.minimize(risk, lam=1.0, method="lbfgs", stop="published")
+    with pytest.raises(pb.ParameterError, match="memory must be"):
+        pb.minimize(risk, lam=1.0, method="lbfgs", memory=0)
+    with pytest.raises(pb.ParameterError, match="memory_limit must be at least"):
+        pb.minimize(risk, lam=1.0, method="lbfgs", memory_limit=100)
+
+
+def test_a_smooth_function_of_ones_own():
+    """F(w) = 1/2 |w|^2 + |A w - b|^2 / 2, known to be at least 0."""
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(8, 5)), rng.normal(size=8)
+    risk = pb.risks.Function(lambda w: (0.5 * np.sum((A @ w - b) ** 2), A.T @ (A @ w - b)), 5, lower_bounds=0.0)
+    risk.smooth = True
+    result = pb.minimize(risk, lam=1.0, method="lbfgs", tol=1e-12)
+    np.testing.assert_allclose(result.x, np.linalg.solve(A.T @ A + np.eye(5), A.T @ b), atol=1e-5)
+    risk.lower_bounds = np.array([-np.inf])
+    assert pb.minimize(risk, lam=1.0, method="lbfgs", tol=1e-12).fun == pytest.approx(result.fun, rel=1e-11)
+
+
+def test_little_memory_is_kept_to():
+    risk = risk_of("chain")
+    wide, narrow = (pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory_limit=limit)
+                    for limit in (None, 15 * 8 * risk.dim))
+    assert narrow.success and narrow.max_planes <= 5 < wide.max_planes <= 20
+    assert wide.n_passes < narrow.n_passes
+    assert pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory=5).n_passes >= wide.n_passes
+
+
+def test_a_run_goes_on_where_another_ended():
+    risk = risk_of("chain")
+    whole = pb.minimize(risk, lam=0.05, method="lbfgs", tol=1e-8)
+    with pytest.warns(pb.ConvergenceWarning):
+        first = pb.minimize(risk, lam=0.05, method="lbfgs", tol=1e-8, max_iter=whole.nit // 2)
+    state = pickle.loads(pickle.dumps(first.state))
+    rest = pb.minimize(risk, lam=0.05, method="lbfgs", tol=1e-8, warm_start=state)
+    cold = pb.minimize(risk, first.x, lam=0.05, method="lbfgs", tol=1e-8)
+    assert rest.success and rest.fun == pytest.approx(whole.fun, rel=1e-7)
+    assert rest.n_passes < cold.n_passes        # the pairs are worth something
+    assert pb.minimize(risk, lam=0.05, method="lbfgs", tol=1e-7, warm_start=rest).n_passes <= 3
+
+
+def test_methods_start_from_one_another():
+    risk = risk_of("multiclass")
+    bundle = pb.minimize(risk, lam=0.1, method="bmrm", tol=1e-3)
+    smooth = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-6, warm_start=bundle)
+    back = pb.minimize(risk, lam=0.1, method="bmrm", tol=1e-3, warm_start=smooth)
+    assert smooth.success and back.success and back.lower_bound <= smooth.fun
+
+
+def test_a_path_keeps_the_pairs():
+    risk, lams = risk_of("chain"), [1.0, 0.3, 0.1]
+    for result, lam in zip(pb.path(risk, lams, method="lbfgs", tol=1e-7), lams, strict=True):
+        assert result.success and result.fun == pytest.approx(scipy_minimum(risk, lam), rel=1e-6)
+
+
+def test_scale_mean_is_the_same_problem():
+    risk = risk_of("chain")
+    total = pb.minimize(risk, lam=0.2 * risk.n_examples, method="lbfgs", tol=1e-6)
+    mean = pb.minimize(risk, lam=0.2, scale="mean", method="lbfgs", tol=1e-6)
+    assert mean.n_passes == total.n_passes
+    assert mean.fun * risk.n_examples == pytest.approx(total.fun, rel=1e-12)
+
+
+def test_time_limit_callback_and_interruption():
+    risk = risk_of("chain")
+    with pytest.warns(pb.ConvergenceWarning):
+        late = pb.minimize(risk, lam=1e-3, method="lbfgs", tol=1e-12, time_limit=1e-9)
+    assert late.status == pb.Status.TIME_LIMIT and late.nit == 1 and late.certified
+    asked = pb.minimize(risk, lam=1e-3, method="lbfgs", tol=1e-12, callback=lambda progress: progress.n_iter == 3)
+    assert asked.status == pb.Status.CALLBACK and asked.nit == 3 and asked.certified
+
+    class Interrupted:
+        """Raises KeyboardInterrupt in the fifth pass."""
+        smooth, dim, n_parts, n_examples, passes = True, risk.dim, 1, risk.n_examples, 0
+        lower_bounds = np.zeros(1)
+
+        def evaluate(self, w):
+            self.passes += 1
+            if self.passes == 5:
+                raise KeyboardInterrupt
+            return risk.evaluate(w)
+
+    stopped = pb.minimize(Interrupted(), lam=1e-3, method="lbfgs", tol=1e-12)
+    assert stopped.status == pb.Status.INTERRUPTED and stopped.lower_bound <= stopped.fun
+    assert stopped.state.pairs is not None
+
+
+def test_rounding_ends_a_run_without_noise():
+    """No tolerance is out of reach by more than rounding; the run says so instead of going on."""
+    for kind in KINDS:
+        with pytest.warns(pb.ConvergenceWarning):
+            result = pb.minimize(risk_of(kind), lam=1.0, method="lbfgs", tol=1e-18)
+        assert result.status == pb.Status.STALLED and result.certified and result.gap < 1e-10
+        assert result.n_passes < 400
+        check_history(result)
+
+
+def test_search_meets_the_wolfe_conditions():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b, c = rng.normal(size=3)
+        start = 10.0 ** rng.uniform(-6, 6)
+
+        def f(t, a=a, b=b, c=c):                    # convex, and flat or steep by orders of magnitude
+            p = expit((a + 1.0) * t - b)
+            return np.logaddexp(a * t, b - t) + c * c * t * t, a * p - (1.0 - p) + 2 * c * c * t
+
+        value, slope = f(0.0)
+        if slope > -1e-3:
+            continue
+        search, trials = WolfeSearch(value, slope, start), 1
+        while not search.tell(*f(search.step)):
+            assert not search.has_failed
+            trials += 1
+        value_at, slope_at = f(search.step)
+        assert value_at <= value + 1e-4 * search.step * slope + 1e-12 * abs(value) and slope_at >= 0.9 * slope
+        assert trials <= 25
+
+
+def test_pairs_of_a_quadratic_give_newton_steps():
+    """On 1/2 w'Hw, after dim steps with exact searches BFGS has the inverse of H [Nocedal & Wright 2006, Thm 6.4]."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(6, 6))
+    H = A @ A.T + np.eye(6)
+    pairs, w = Pairs(10, 1.0), rng.normal(size=6)
+    for _ in range(6):
+        d = pairs.direction(H @ w)
+        t = -(H @ w) @ d / (d @ H @ d)
+        pairs.add(t * d, t * H @ d)
+        w = w + t * d
+    g = rng.normal(size=6)
+    np.testing.assert_allclose(pairs.direction(g), -np.linalg.solve(H, g), rtol=1e-6, atol=1e-8)
+    moved = pairs.moved(3.0, 10)
+    for (s, y, _), (_, y0, _) in zip(moved._pairs, pairs._pairs, strict=True):
+        np.testing.assert_allclose(y, y0 + 2.0 * s)
+
+
+def test_resting_coordinates_take_no_part():
+    rng = np.random.default_rng(1)
+    pairs, resting = Pairs(5, 1.0), np.array([True, False, False])
+    for _ in range(3):
+        s = rng.normal(size=3)
+        pairs.add(s, np.diag([1.0, 2.0, 3.0]) @ s)
+    g = rng.normal(size=3)
+    d = pairs.direction(g, resting)
+    assert d[0] == 0.0 and d @ g < 0.0
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_bound_of_planes_is_the_best_and_keeps_its_room(signs):
+    rng = np.random.default_rng(2)
+    planes, nonneg = RecentPlanes(4, 3, slack=True), np.arange(4) < 2
+    objective_ = L2(0.5, nonneg if signs else None)
+    for k in range(6):
+        planes.add(abs(rng.normal()), rng.normal(size=4))
+        for _ in range(5 if signs else 1):              # constraints settle
+            bound = planes.bound(objective_, 1e-10)
+        assert planes.n_planes == min(k + 1, 3) and bound.value >= -1e-9
+        b, A = planes.offsets.copy(), planes.slopes.copy()
+
+        def dual(beta, b=b, A=A):
+            return -objective_.lower_bound(beta @ b, beta @ A)
+
+        m = len(b)
+        best = min(scipy_minimize(dual, start, bounds=[(0, 1)] * m, method="SLSQP",
+                                  constraints={"type": "ineq", "fun": lambda beta: 1.0 - beta.sum()},
+                                  options={"ftol": 1e-12}).fun for start in (np.zeros(m), np.full(m, 1.0 / m)))
+        assert bound.value == pytest.approx(-best, abs=1e-5)
+        products = A @ rng.normal(size=4)
+        assert products.shape == (m,)

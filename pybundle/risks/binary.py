@@ -9,8 +9,8 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
-from .partition import SHARD_ROWS
 from .multipliers import Multipliers
+from .partition import SHARD_ROWS
 
 
 class _Binary(LinearRisk):

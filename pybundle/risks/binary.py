@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
-from ..core.validation import check_number, check_vector, integer_array
+from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
-from .partition import SHARD_ROWS
 from .multipliers import Multipliers
+from .partition import SHARD_ROWS
 
 
 class _Binary(LinearRisk):
@@ -111,7 +111,13 @@ class Logistic(_Binary):
         return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
     def _keys(self, labellings):
-        return check_vector("labelling", labellings)
+        try:
+            scores = real_array(labellings)
+        except TypeError as problem:
+            raise InputTypeError(f"labelling must be a score <w, x_i>: {problem}") from problem
+        if not np.isfinite(scores).all():
+            raise ParameterError(f"labelling must be a finite number, got {scores[~np.isfinite(scores)][0]}")
+        return scores
 
     def line_search(self, S0, S1, a, b, upper=1.0):
         """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in

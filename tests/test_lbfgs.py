@@ -212,7 +212,7 @@ def test_other_arguments_that_are_refused():
     risk = risk_of("binary")
     with pytest.raises(pb.ParameterError, match="radius belongs to method 'cutting-plane'"):
         pb.minimize(risk, radius=1.0, method="lbfgs")
-    with pytest.raises(pb.ParameterError, match="stop='published' is unknown to method 'lbfgs'"):
+    with pytest.raises(pb.ParameterError, match="unknown option 'stop' for method 'lbfgs'"):
         pb.minimize(risk, lam=1.0, method="lbfgs", stop="published")
     with pytest.raises(pb.ParameterError, match="memory must be"):
         pb.minimize(risk, lam=1.0, method="lbfgs", memory=0)

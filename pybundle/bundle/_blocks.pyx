@@ -17,10 +17,10 @@ proximal problem. With weights kept at or above 0, `w` is the clipped point; the
 from above, so steps remain ascents.
 """
 
-from libc.math cimport fabs
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -35,19 +35,21 @@ cdef extern from "_plane.h" nogil:
     double pb_slope_dot(const pb_slope* a, const double* w)
     void pb_slope_axpy(const pb_slope* a, double factor, double* w)
     double pb_slope_value(const pb_slope* a, Py_ssize_t k)
+    void pb_prefetch(const void* address)
 
 cdef struct Plane:
     pb_slope slope
     double offset
-    double product      # <psi, psi'> with the plane being added: scratch
     uint64_t name       # hash of offset and slope: equal planes are stored once
     int last            # tick of the last activity
 
 cdef struct Block:
-    int n, room
+    int n, room, n_used # planes, room for them, planes with a multiplier
     Plane* planes       # the truth first
     double* alpha
     double* gram        # (room, room)
+    char* memory        # the slopes, one after another: a pass streams through them
+    size_t filled, size, wasted
     double gap          # max u - <alpha, u> before the last step
 
 cdef struct Average:
@@ -63,6 +65,8 @@ STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
 
 # Squared distance of two planes, as a share of their norms, that is rounding.
 cdef double NEAR = 1e-14
+# Bytes of the next block that are read ahead.
+cdef size_t FETCHED = 8192
 # Entries read between two looks for signals, some 50 ms.
 cdef double BREATH = 5e7
 
@@ -143,11 +147,9 @@ cdef class Blocks:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        cdef int q
         if self.blocks != NULL:
             for i in range(self.n_blocks):
-                for q in range(self.blocks[i].n):
-                    free(<void*>self.blocks[i].planes[q].slope.value)
+                free(self.blocks[i].memory)
                 free(self.blocks[i].planes)
                 free(self.blocks[i].alpha)
                 free(self.blocks[i].gram)
@@ -211,7 +213,7 @@ cdef class Blocks:
     cdef int _add_truth(self, Block* b) except -1 nogil:
         self._reserve(b, 2)
         memset(&b.planes[0], 0, sizeof(Plane))
-        b.alpha[0], b.gram[0], b.n = 1.0, 0.0, 1
+        b.alpha[0], b.gram[0], b.n, b.n_used = 1.0, 0.0, 1, 1
         return 0
 
     cdef int _reserve(self, Block* b, int n) except -1 nogil:
@@ -243,11 +245,35 @@ cdef class Blocks:
         b.planes, b.alpha, b.gram, b.room = planes, alpha, gram, room
         return self._widen(room)
 
-    cdef int _store(self, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value) except -1 nogil:
-        """A plane of its own memory: dense where that takes less, float32 where every entry is one."""
+    cdef int _make_memory(self, Block* b, size_t need) except -1 nogil:
+        """Room for `need` more bytes of slopes; they move closer where some were forgotten."""
+        cdef size_t size, used = 0
+        cdef int q
+        cdef char* memory
+        cdef pb_slope* a
+        if b.filled + need <= b.size:
+            return 0
+        size = (b.filled - b.wasted + need) * 3 // 2
+        memory = <char*>malloc(size)
+        if memory == NULL:
+            with gil:
+                raise MemoryError
+        for q in range(1, b.n):
+            a = &b.planes[q].slope
+            memcpy(memory + used, a.value, slope_bytes(a))
+            place_slope(a, memory + used)
+            used += padded(slope_bytes(a))
+        free(b.memory)
+        self.bytes += <double>size - <double>b.size
+        b.memory, b.size, b.filled, b.wasted = memory, size, used, 0
+        return 0
+
+    cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
+                    const double* value) except -1 nogil:
+        """The slope goes into the memory of the block: dense where that takes less, float32 where nothing is lost."""
         cdef Py_ssize_t k
         cdef bint single = True, dense
-        cdef size_t item, size
+        cdef size_t item
         cdef char* memory
         for k in range(n):
             if <double><float>value[k] != value[k]:
@@ -255,16 +281,16 @@ cdef class Blocks:
                 break
         item = sizeof(float) if single else sizeof(double)
         dense = n * (item + sizeof(int32_t)) >= self.dim * item
-        size = self.dim * item if dense else n * (item + sizeof(int32_t))
-        memory = <char*>calloc(max(size, <size_t>1), 1)
-        if memory == NULL:
-            with gil:
-                raise MemoryError
         a.slope.n = self.dim if dense else n
         a.slope.is_single = single
-        a.slope.value = memory
-        a.slope.index = NULL if dense else <int32_t*>(memory + n * item)
-        if not dense:
+        a.slope.index = NULL if dense else index        # only whether there is one counts here
+        self._make_memory(b, padded(slope_bytes(&a.slope)))
+        memory = b.memory + b.filled
+        b.filled += padded(slope_bytes(&a.slope))
+        place_slope(&a.slope, memory)
+        if dense:
+            memset(memory, 0, self.dim * item)
+        else:
             memcpy(<void*>a.slope.index, index, n * sizeof(int32_t))
         for k in range(n):
             if single:
@@ -273,7 +299,6 @@ cdef class Blocks:
                 (<double*>memory)[index[k] if dense else k] = value[k]
         a.offset = offset
         a.name = hash_plane(offset, n, index, value)
-        self.bytes += size
         return 0
 
     cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:
@@ -309,7 +334,7 @@ cdef class Blocks:
             self._make_room(b)
         self._reserve(b, b.n + 1)
         new = b.n
-        self._store(&b.planes[new], offset, n, index, value)
+        self._store(b, &b.planes[new], offset, n, index, value)
         for k in range(n):
             self.dense[index[k]] = value[k]
             norm += value[k] * value[k]
@@ -330,8 +355,7 @@ cdef class Blocks:
         """Forgets plane q, whose multiplier is 0; the last one takes its place."""
         cdef int last = b.n - 1, r
         cdef Plane* a = &b.planes[q]
-        self.bytes -= slope_bytes(&a.slope)
-        free(<void*>a.slope.value)
+        b.wasted += padded(slope_bytes(&a.slope))
         if q < last:
             b.planes[q] = b.planes[last]
             b.alpha[q] = b.alpha[last]
@@ -393,7 +417,7 @@ cdef class Blocks:
         sort_entries(count, index, value)
         memset(&merged, 0, sizeof(Plane))
         try:
-            self._store(&merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index, value)
+            self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index, value)
         finally:
             free(index)
             free(value)
@@ -404,10 +428,11 @@ cdef class Blocks:
             b.gram[i * b.room + q] = share * b.gram[i * b.room + q] + (1.0 - share) * b.gram[j * b.room + q]
             b.gram[q * b.room + i] = b.gram[i * b.room + q]
         b.gram[i * b.room + i] = norm
-        free(<void*>b.planes[i].slope.value)
+        b.wasted += padded(slope_bytes(&b.planes[i].slope))
         b.planes[i] = merged
         b.alpha[i] = a
         b.alpha[j] = 0.0
+        b.n_used -= 1
         self._remove(b, j)
         return 0
 
@@ -437,55 +462,50 @@ cdef class Blocks:
         cdef int q, r
         cdef Block* b
         cdef Block* new
-        cdef Plane* a
-        cdef size_t size
-        cdef char* memory
         for i in range(self.n_blocks):
             b, new = &self.blocks[i], &other.blocks[i]
             other._reserve(new, b.n)
+            other._make_memory(new, b.filled - b.wasted)
             for q in range(b.n):
-                a = &new.planes[q]
-                a[0] = b.planes[q]
+                new.planes[q] = b.planes[q]
                 new.alpha[q] = b.alpha[q]
                 for r in range(b.n):
                     new.gram[q * new.room + r] = b.gram[q * b.room + r]
                 if q:
-                    size = slope_bytes(&a.slope)
-                    memory = <char*>malloc(size + 1)
-                    if memory == NULL:
-                        raise MemoryError
-                    memcpy(memory, a.slope.value, size)
-                    if a.slope.index != NULL:
-                        a.slope.index = <int32_t*>(memory + a.slope.n * (4 if a.slope.is_single else 8))
-                    a.slope.value = memory
-                    other.bytes += size
-                    new.n = q + 1
-            new.gap = b.gap
+                    memcpy(new.memory + new.filled, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
+                    place_slope(&new.planes[q].slope, new.memory + new.filled)
+                    new.filled += padded(slope_bytes(&b.planes[q].slope))
+            new.n, new.n_used, new.gap = b.n, b.n_used, b.gap
         other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
         return other
 
     # ------------------------------------------------------------------ steps
 
-    cdef double _score(self, Block* b) noexcept nogil:
-        """u, and the gap of the block."""
+    cdef double _score(self, Block* b, bint used_only) noexcept nogil:
+        """u of all planes, or of those with a multiplier alone, and the gap of the block."""
         cdef int q
-        cdef double best = 0.0, mean = 0.0
-        self.u[0] = 0.0
-        for q in range(1, b.n):
-            self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.clipped)
+        cdef double best = -INFINITY, mean = 0.0
+        for q in range(b.n):
+            if b.alpha[q] == 0.0 and used_only:
+                self.u[q] = -INFINITY
+                continue
+            self.u[q] = 0.0
+            if q:
+                self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.clipped)
             self.work += b.planes[q].slope.n
             best = max(best, self.u[q])
             mean += b.alpha[q] * self.u[q]
-        b.gap = max(best - mean, 0.0)
-        return b.gap
+        return max(best - mean, 0.0)
 
-    cdef double _step(self, Block* b, int target) noexcept nogil:
+    cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
         """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
         cdef int q, best = 0, n = b.n
-        cdef double gap = self._score(b)
+        cdef double gap = self._score(b, used_only)
         for q in range(1, n):
             if self.u[q] > self.u[best]:
                 best = q
+        if not used_only:
+            b.gap = gap
         b.planes[best].last = self.tick
         if target < 0 or self.step == EXACT:
             target = best
@@ -496,7 +516,9 @@ cdef class Blocks:
             self._towards(b, target)
         else:
             self._pairwise(b, target)
+        b.n_used = 0
         for q in range(n):
+            b.n_used += b.alpha[q] > 0.0
             self.change[q] = b.alpha[q] - self.change[q]
             if b.alpha[q] > 0.0 and self.step != TOWARDS:
                 b.planes[q].last = self.tick
@@ -592,7 +614,7 @@ cdef class Blocks:
                 place = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
                                   &index[0] + start[j] if start[j + 1] > start[j] else NULL,
                                   &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                total += self._step(&self.blocks[rows[j]], place if towards else -1)
+                total += self._step(&self.blocks[rows[j]], place if towards else -1, False)
                 self._count(0)
                 self._breathe()
         return total
@@ -611,8 +633,8 @@ cdef class Blocks:
                           &value[0] + start[j] if start[j + 1] > start[j] else NULL)
                 self._breathe()
 
-    def sweep(self, const Py_ssize_t[::1] rows):
-        """A step on each of these blocks over the planes known; gives the sum of the gaps met."""
+    def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
+        """A step on each of these blocks over the planes known, or those in use; gives the sum of the gaps met."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         for j in range(rows.shape[0]):
@@ -620,8 +642,10 @@ cdef class Blocks:
                 raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")
         with nogil:
             for j in range(rows.shape[0]):
+                if j + 1 < rows.shape[0]:
+                    fetch(&self.blocks[rows[j + 1]])
                 if self.blocks[rows[j]].n > 1:
-                    total += self._step(&self.blocks[rows[j]], -1)
+                    total += self._step(&self.blocks[rows[j]], -1, used_only)
                 self._count(1)
                 self._breathe()
         return total
@@ -706,6 +730,15 @@ cdef class Blocks:
             view[i] = self.blocks[i].n
         return out
 
+    def used(self):
+        """Planes with a multiplier in every block, the truth included, shape (n_blocks,)."""
+        cdef Py_ssize_t i
+        out = np.empty(self.n_blocks, dtype=np.intp)
+        cdef Py_ssize_t[::1] view = out
+        for i in range(self.n_blocks):
+            view[i] = self.blocks[i].n_used
+        return out
+
     def mean_squared_norm(self):
         """Mean |psi|^2 of all planes, truths left out; 0 without any."""
         cdef Py_ssize_t i
@@ -734,6 +767,25 @@ cdef class Blocks:
 
 cdef size_t slope_bytes(const pb_slope* a) noexcept nogil:
     return a.n * ((4 if a.is_single else 8) + (4 if a.index != NULL else 0))
+
+
+cdef size_t padded(size_t size) noexcept nogil:
+    return (size + 7) // 8 * 8
+
+
+cdef void place_slope(pb_slope* a, char* memory) noexcept nogil:
+    """Points to a slope of this kind and size at `memory`: values first."""
+    a.value = memory
+    if a.index != NULL:
+        a.index = <int32_t*>(memory + a.n * (4 if a.is_single else 8))
+
+
+cdef void fetch(const Block* b) noexcept nogil:
+    """Starts to read a block that is next."""
+    cdef size_t k = 0
+    while k < b.filled and k < FETCHED:
+        pb_prefetch(b.memory + k)
+        k += 64
 
 
 cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:

@@ -63,6 +63,20 @@ def check_vector(name, value, size=None, *, error=ParameterError):
     return np.ascontiguousarray(vector)
 
 
+def check_rows(name, rows, n_examples, labellings=None):
+    """Numbers of examples as a vector of intp; as many labellings, where there are some."""
+    rows = np.array(integer_array(name, rows), dtype=np.intp, order="C", copy=None)
+    if rows.ndim != 1:
+        raise ParameterError(f"{name} must be a vector of numbers of examples, got shape {rows.shape}")
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_examples):
+        bad = rows[(rows < 0) | (rows >= n_examples)][0]
+        raise ParameterError(f"{name} must be numbers of examples 0..{n_examples - 1}, got {bad}")
+    if labellings is not None and len(labellings) != len(rows):
+        raise ParameterError(f"labellings must hold one labelling for each of the {len(rows)} rows, got "
+                             f"{len(labellings)}")
+    return rows
+
+
 def integer_array(name, value):
     """`value` as an array of integers of any size; an empty one has no type to refuse."""
     try:

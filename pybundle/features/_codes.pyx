@@ -8,6 +8,8 @@ cells at a time share the traffic of the sums.
 
 from libc.stdint cimport int64_t
 
+from ._plane_rows cimport PlaneRows
+
 
 cdef class CodeTemplates:
     """Templates bound to the maps of n images. Immutable; the methods may run in several threads at once.
@@ -105,6 +107,37 @@ cdef class CodeTemplates:
                     place = positions[i, j, 1] * self.pitch + positions[i, j, 0]
                     for c in range(self.starts[j], self.starts[j + 1]):
                         slope[c * self.n_codes + image[self.cells[c] + place]] += s
+
+    def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] gold,
+               const double[:, ::1] rest):
+        """csr_array, row i: indicators seen from positions[i] less those seen from gold[i], then rest[i]."""
+        cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right
+        cdef const unsigned char* image
+        if positions.shape[0] != rows.shape[0] or gold.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
+                or positions.shape[1] != L or gold.shape[1] != L:
+            raise ValueError(f"positions and gold must have shape ({rows.shape[0]}, {L}, 2)")
+        cdef PlaneRows out = PlaneRows(n_cells * self.n_codes + rest.shape[1], rows.shape[0])
+        with nogil:
+            for i in range(rows.shape[0]):
+                image = &self.codes[rows[i], 0, 0, 0]
+                out.reserve(2 * n_cells + rest.shape[1])
+                for j in range(L):
+                    there = positions[i, j, 1] * self.pitch + positions[i, j, 0]
+                    right = gold[i, j, 1] * self.pitch + gold[i, j, 0]
+                    if there == right:
+                        continue
+                    for c in range(self.starts[j], self.starts[j + 1]):
+                        # the smaller code first: entries come in order, and there is nothing to sort
+                        if image[self.cells[c] + there] <= image[self.cells[c] + right]:
+                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
+                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
+                        else:
+                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
+                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
+                for j in range(rest.shape[1]):
+                    out.put(n_cells * self.n_codes + j, rest[i, j])
+                out.close()
+        return out.matrix()
 
     def add_expected(self, const Py_ssize_t[::1] rows, const double[:, ::1] coefs, double[::1] slope):
         """slope[:n_cells * n_codes] += sum_i sum_p coefs[i, p] * indicators seen from p, over all boxes (as `maps`)."""

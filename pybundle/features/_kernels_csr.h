@@ -82,6 +82,28 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
     }
 }
 
+PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coefs, int ldc, int K,
+                                 void *weights, ptrdiff_t ldw)
+{
+    PB_S *W = (PB_S *)weights;
+    for (int e = 0; e < n; e++) {
+        const int64_t start = X->indptr[rows[e]];
+        const ptrdiff_t nnz = (ptrdiff_t)(X->indptr[rows[e] + 1] - start);
+        const PB_X *x = (const PB_X *)X->data + start;
+        const int32_t *index = X->indices + start;
+        const PB_S *coef = (const PB_S *)coefs + e * ldc;
+        if (ldw == 1)
+            for (ptrdiff_t q = 0; q < nnz; q++)
+                W[index[q]] += coef[0] * (PB_S)x[q];
+        else
+            for (ptrdiff_t q = 0; q < nnz; q++) {
+                PB_S *w = W + index[q] * ldw;
+                for (int k = 0; k < K; k += LANES)
+                    *(FN(vec) *)(w + k) += (PB_S)x[q] * *(const FN(vec) *)(coef + k);
+            }
+    }
+}
+
 #ifdef PB_SUMS
 PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, const double *coef, int n, double *a)
 {

@@ -141,6 +141,81 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
     }
 }
 
+/* One row against N others, which a sequential method has in cache. */
+INLINE void FN(dots_of)(const PB_X *x, const PB_X *const *z, ptrdiff_t d, PB_S *out, const int N)
+{
+    const ptrdiff_t whole = d - d % LANES;
+    FN(vec) acc[PB_STEP - 1];
+    for (int q = 0; q < N; q++)
+        acc[q] = (FN(vec)){0};
+    for (ptrdiff_t j = 0; j < whole; j += LANES) {
+        const FN(vec) v = FN(load)(x + j);
+        for (int q = 0; q < N; q++)
+            acc[q] += v * FN(load)(z[q] + j);
+    }
+    if (whole < d) {
+        const FN(vec) v = FN(load_tail)(x + whole, d - whole);
+        for (int q = 0; q < N; q++)
+            acc[q] += v * FN(load_tail)(z[q] + whole, d - whole);
+    }
+    for (int q = 0; q < N; q++)
+        out[q] = FN(sum)(acc[q]);
+}
+
+PB_TARGET static void FN(dots)(const pb_matrix *X, ptrdiff_t row, const ptrdiff_t *rows, int n, void *out)
+{
+    const PB_X *data = (const PB_X *)X->data, *z[PB_STEP];
+    for (int q = 0; q < n; q++)
+        z[q] = data + rows[q] * X->d;
+    switch (n) {
+    case 3: FN(dots_of)(data + row * X->d, z, X->d, (PB_S *)out, 3); break;
+    case 2: FN(dots_of)(data + row * X->d, z, X->d, (PB_S *)out, 2); break;
+    case 1: FN(dots_of)(data + row * X->d, z, X->d, (PB_S *)out, 1); break;
+    }
+}
+
+/* W += sum of N rows; the padding of W stays 0. */
+INLINE void FN(add_rows)(const PB_X *const *x, const PB_S *coef, ptrdiff_t d, PB_S *W, const int N)
+{
+    const ptrdiff_t whole = d - d % LANES;
+    for (ptrdiff_t j = 0; j < whole; j += LANES) {
+        FN(vec) w = *(const FN(vec) *)(W + j);
+        for (int e = 0; e < N; e++)
+            w += coef[e] * FN(load)(x[e] + j);
+        *(FN(vec) *)(W + j) = w;
+    }
+    if (whole < d) {
+        FN(vec) w = *(const FN(vec) *)(W + whole);
+        for (int e = 0; e < N; e++)
+            w += coef[e] * FN(load_tail)(x[e] + whole, d - whole);
+        *(FN(vec) *)(W + whole) = w;
+    }
+}
+
+PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coefs, int ldc, int K,
+                                 void *weights, ptrdiff_t ldw)
+{
+    const PB_X *data = (const PB_X *)X->data, *x[PB_STEP];
+    PB_S coef[PB_STEP];
+    for (int k = 0; k < K; k++) {
+        PB_S *W = (PB_S *)weights + k * ldw;
+        int count = 0;
+        for (int e = 0; e < n; e++) {
+            const PB_S c = ((const PB_S *)coefs)[e * ldc + k];
+            if (c != 0) {
+                x[count] = data + rows[e] * X->d;
+                coef[count++] = c;
+            }
+        }
+        switch (count) {
+        case 4: FN(add_rows)(x, coef, X->d, W, 4); break;
+        case 3: FN(add_rows)(x, coef, X->d, W, 3); break;
+        case 2: FN(add_rows)(x, coef, X->d, W, 2); break;
+        case 1: FN(add_rows)(x, coef, X->d, W, 1); break;
+        }
+    }
+}
+
 /* Lanes of `a` where the comparison holds, else of `b`; compilers do not vectorise the loop below themselves. */
 #if PB_VECTORS
 typedef __typeof__((FN(vec)){0} < (FN(vec)){0}) FN(mask);

@@ -60,6 +60,11 @@ static const pb_kernels PB_CAT(pb, kernels, PB_ISA) = {
     { PB_NAME(accumulate, f32f64), PB_NAME(accumulate, f64f64), PB_NAME(accumulate, u8f64),
       PB_NAME(accumulate, csr32f64), PB_NAME(accumulate, csr64f64) },
     PB_NAME(top2, f32f32), PB_NAME(top2, f64f64),
+    { PB_NAME(dots, f32f32), NULL, PB_NAME(dots, u8f32), NULL, NULL },
+    { PB_NAME(dots, f32f64), PB_NAME(dots, f64f64), PB_NAME(dots, u8f64), NULL, NULL },
+    { PB_NAME(update, f32f32), NULL, PB_NAME(update, u8f32), PB_NAME(update, csr32f32), NULL },
+    { PB_NAME(update, f32f64), PB_NAME(update, f64f64), PB_NAME(update, u8f64), PB_NAME(update, csr32f64),
+      PB_NAME(update, csr64f64) },
 };
 
 #undef PB_NAME

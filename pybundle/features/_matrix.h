@@ -15,6 +15,7 @@ typedef struct {
 
 enum { PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64, PB_STORAGES };
 enum { PB_BLOCK = 64 }; /* rows of a block; leading dimension of its transposed scores */
+enum { PB_STEP = 4 };   /* rows that a sequential method scores together: the tile of the score kernels */
 
 /* S[k * PB_BLOCK + r] = <W_k, x_{rows[r]}>, r < n; `ahead` more row numbers follow, the next block:
  * it is fetched meanwhile. */
@@ -26,6 +27,13 @@ typedef void (*pb_accumulate_fn)(const pb_matrix *X, const ptrdiff_t *rows, cons
  * two blocks */
 typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32_t *label);
 
+/* out[q] = <X_row, X_rows[q]>, q < n < PB_STEP, of dense rows, in the type of the weights */
+typedef void (*pb_dots_fn)(const pb_matrix *X, ptrdiff_t row, const ptrdiff_t *rows, int n, void *out);
+/* W_k += sum_e coef[e * ldc + k] x_{rows[e]}, e < n <= PB_STEP: dense W (K, ldw), or W' (d, ldw) with K <= ldw for
+ * CSR, where ldc >= ldw and coefficients behind K are 0 */
+typedef void (*pb_update_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coef, int ldc, int K,
+                             void *W, ptrdiff_t ldw);
+
 typedef struct {
     const char *name;
     int lanes32;                              /* float32 lanes: enters the rounding bound */
@@ -33,6 +41,8 @@ typedef struct {
     pb_score_fn score64[PB_STORAGES];
     pb_accumulate_fn accumulate[PB_STORAGES];
     pb_top2_fn top2_32, top2_64;
+    pb_dots_fn dots32[PB_STORAGES], dots64[PB_STORAGES];         /* NULL for CSR */
+    pb_update_fn update32[PB_STORAGES], update64[PB_STORAGES];   /* float32: NULL where score32 is */
 } pb_kernels;
 
 #endif

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from ._plane_rows cimport PlaneRows
+
 cdef extern from "_matrix.h" nogil:
     ctypedef struct pb_matrix:
         const void* data
@@ -13,6 +15,9 @@ cdef extern from "_matrix.h" nogil:
     ctypedef void (*pb_accumulate_fn)(const pb_matrix*, const Py_ssize_t*, const double*, int,
                                       double*) noexcept nogil
     ctypedef void (*pb_top2_fn)(const void*, int, void*, void*, int32_t*) noexcept nogil
+    ctypedef void (*pb_dots_fn)(const pb_matrix*, Py_ssize_t, const Py_ssize_t*, int, void*) noexcept nogil
+    ctypedef void (*pb_update_fn)(const pb_matrix*, const Py_ssize_t*, int, const void*, int, int, void*,
+                                  Py_ssize_t) noexcept nogil
     ctypedef struct pb_kernels:
         const char* name
         int lanes32
@@ -21,10 +26,15 @@ cdef extern from "_matrix.h" nogil:
         pb_accumulate_fn* accumulate
         pb_top2_fn top2_32
         pb_top2_fn top2_64
+        pb_dots_fn* dots32
+        pb_dots_fn* dots64
+        pb_update_fn* update32
+        pb_update_fn* update64
     int PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64
 
 cdef enum:
     BLOCK = 64    # rows of a block: PB_BLOCK of the kernels, as a constant that Cython knows
+    STEP = 4      # rows scored together by a sequential method: PB_STEP
 
 ctypedef fused real:
     float
@@ -57,5 +67,23 @@ cdef class Rows:
 
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
     cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
+    # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands
+    cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
+    # the open row of `out` += sum_e coefs[e] x_rows[e] in the block of labels[e], blocks behind entry `first`. Dense
+    # rows are there at once, which needs a scratch block of `width` and no entry that waits; those of CSR rows wait.
+    cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
+                 const double* coefs) except -1 nogil
+
+
+cdef class RowSums:
+    cdef readonly Rows features
+    cdef readonly Py_ssize_t n_planes, end
+    cdef Py_ssize_t first
+    cdef const Py_ssize_t[::1] rows
+    cdef const int32_t[::1] labels
+    cdef const double[::1] coefs
+    cdef const int64_t[::1] starts
+
+    cdef int put(self, PlaneRows out, Py_ssize_t j) except -1 nogil

@@ -7,6 +7,7 @@ register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of 
 import numpy as np
 
 from libc.math cimport sqrt
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 
 
@@ -108,11 +109,12 @@ cdef class Rows:
         """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
         cdef Weights packed = Weights.__new__(Weights)
         cdef Py_ssize_t d = self.n_features
-        cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest
+        cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest = 0.0
         W = np.asarray(w, dtype=np.float64).reshape(self.n_scores, self.width)
-        features = W[:, :d] * self.scale
+        features = W[:, :d] if self.scale == 1.0 else W[:, :d] * self.scale
         packed.base = self.bias * W[:, d] if self.has_bias else np.zeros(self.n_scores)
-        largest = sqrt(np.einsum("kj,kj->k", W, W).max(initial=0.0))
+        if precision == "float32":
+            largest = sqrt(np.einsum("kj,kj->k", W, W).max(initial=0.0))
         if self.kernels.score32[self.kind] == NULL or largest * self.largest_norm > 1e30:
             precision = "float64"
         packed.precision = precision
@@ -152,6 +154,38 @@ cdef class Rows:
                     else:
                         S64[k * BLOCK + r] += w.base[k]
 
+    cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil:
+        # label by label: a row of W stays in the second cache, where its columns of all labels would not
+        cdef Py_ssize_t r
+        cdef int k
+        cdef int64_t q, last
+        cdef const float* x32 = <const float*>self.X.data
+        cdef const double* x64 = <const double*>self.X.data
+        cdef const int32_t* index = self.X.indices
+        cdef double a, b
+        for k in range(self.n_scores):
+            for r in range(n):
+                a = b = 0.0
+                q, last = self.X.indptr[rows[r]], self.X.indptr[rows[r] + 1]
+                if self.kind == PB_CSR32:
+                    while q + 1 < last:
+                        a += x32[q] * W[index[q]]
+                        b += x32[q + 1] * W[index[q + 1]]
+                        q += 2
+                    if q < last:
+                        a += x32[q] * W[index[q]]
+                else:
+                    while q + 1 < last:
+                        a += x64[q] * W[index[q]]
+                        b += x64[q + 1] * W[index[q + 1]]
+                        q += 2
+                    if q < last:
+                        a += x64[q] * W[index[q]]
+                out[r * self.n_scores + k] = self.scale * (a + b)
+                if self.has_bias:
+                    out[r * self.n_scores + k] += self.bias * W[self.n_features]
+            W += self.width
+
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil:
         cdef double total = 0.0
         cdef int e
@@ -183,6 +217,37 @@ cdef class Rows:
                 i += count
         free(S)
 
+    def scores_unpacked(self, const double[:, ::1] W, const Py_ssize_t[::1] rows, double[:, ::1] out):
+        """As `scores` for CSR rows, from W (K, width) itself: for batches so small that packing W costs more."""
+        if self.kind < PB_CSR32 or W.shape[0] != self.n_scores or W.shape[1] != self.width \
+                or out.shape[0] != rows.shape[0] or out.shape[1] != self.n_scores:
+            raise ValueError(f"W must have shape ({self.n_scores}, {self.width}), out ({rows.shape[0]}, "
+                             f"{self.n_scores}), and rows must be sparse")
+        if rows.shape[0]:
+            with nogil:
+                self.score_unpacked(&W[0, 0], &rows[0], rows.shape[0], &out[0, 0])
+
+    def repack(self, Weights packed, const double[::1] w, const int32_t[::1] indices):
+        """Brings weights packed in float64 up to date where w = W.ravel() changed; indices beyond W are passed over.
+
+        One write for each index, in any order: much cheaper than `pack` where few of many weights changed.
+        """
+        cdef Py_ssize_t e, j, size = self.n_scores * self.width
+        cdef Py_ssize_t k
+        if packed.is_single or w.shape[0] < size:
+            raise ValueError(f"w must have {size} entries, packed in float64")
+        with nogil:
+            for e in range(indices.shape[0]):
+                if indices[e] < 0 or indices[e] >= size:
+                    continue
+                k, j = indices[e] // self.width, indices[e] % self.width
+                if j == self.n_features:
+                    packed.base[k] = self.bias * w[indices[e]]
+                elif self.kind >= PB_CSR32:
+                    packed.W64[j, k] = w[indices[e]] * self.scale
+                else:
+                    packed.W64[k, j] = w[indices[e]] * self.scale
+
     def add(self, const Py_ssize_t[::1] rows, labels, const double[::1] coefs, double[::1] slope):
         """slope (K * width,) += sum_e coefs[e] x_rows[e] in the block of labels[e], without scale.
 
@@ -208,3 +273,100 @@ cdef class Rows:
                     last = min(start[i + 1], first + BLOCK)
                     self.accumulate(&row[first], &coef[first], <int>(last - first), &slope[0] + i * self.width)
                     first = last
+
+    cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
+                 const double* coefs) except -1 nogil:
+        cdef const uint64_t* order
+        cdef Py_ssize_t[BLOCK] row
+        cdef double[BLOCK] coef
+        cdef Py_ssize_t e, g = 0, last, start
+        cdef int64_t q
+        cdef int count
+        cdef double c, total
+        if self.kind >= PB_CSR32:
+            for e in range(n):
+                c = coefs[e] * self.scale
+                if c == 0.0:
+                    continue
+                out.reserve(self.X.indptr[rows[e] + 1] - self.X.indptr[rows[e]] + 1)
+                start = first + labels[e] * self.width
+                for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
+                    out.put(start + self.X.indices[q], c * ((<const float*>self.X.data)[q] if self.kind == PB_CSR32
+                                                            else (<const double*>self.X.data)[q]))
+                if self.has_bias:
+                    out.put(start + self.n_features, coefs[e] * self.bias)
+            return 0
+        out.reserve(n)
+        for e in range(n):
+            if coefs[e] != 0.0:
+                out.keys[g] = <uint64_t>labels[e] << 32 | <uint64_t>e
+                g += 1
+        last, g = g, 0
+        order = out.sort(last)
+        while g < last:
+            start = order[g] >> 32
+            total = 0.0
+            while g < last and <Py_ssize_t>(order[g] >> 32) == start:
+                count = 0
+                while count < BLOCK and g < last and <Py_ssize_t>(order[g] >> 32) == start:
+                    e = order[g] & 0xFFFFFFFFu
+                    row[count] = rows[e]
+                    coef[count] = coefs[e] * self.scale
+                    total += coefs[e]
+                    count += 1
+                    g += 1
+                self.kernels.accumulate[self.kind](&self.X, row, coef, count, out.block)
+            if self.has_bias:
+                out.block[self.n_features] = self.bias * total
+            out.flush_block(first + start * self.width, self.width)
+        return 0
+
+
+cdef class RowSums:
+    """For each plane j the sum over e = starts[j]..starts[j + 1] - 1 of coefs[e] x_rows[e], in the block of labels[e].
+
+    Parameters
+    ----------
+    features : Rows
+    rows, labels, coefs : intp, int32 and float64 arrays, shape (n,)
+    starts : int64 array, shape (n_planes + 1,)
+    first : int
+        Where block 0 begins in a plane.
+    """
+
+    def __init__(self, Rows features, rows, labels, coefs, starts, Py_ssize_t first=0):
+        cdef Py_ssize_t e
+        self.features, self.rows, self.first = features, rows, first
+        self.labels, self.coefs, self.starts = labels, coefs, starts
+        self.n_planes, self.end = len(starts) - 1, first + features.n_scores * features.width
+        if not len(rows) == len(labels) == len(coefs) == self.starts[self.n_planes]:
+            raise ValueError(f"rows, labels and coefs must have {self.starts[self.n_planes]} entries")
+        for e in range(self.rows.shape[0]):
+            if not (0 <= self.rows[e] < features.n_rows and 0 <= self.labels[e] < features.n_scores):
+                raise ValueError(f"rows and labels must lie in 0..{features.n_rows - 1} and 0..{features.n_scores - 1}")
+
+    cdef int put(self, PlaneRows out, Py_ssize_t j) except -1 nogil:
+        cdef Py_ssize_t e = self.starts[j]
+        if e == self.starts[j + 1]:
+            return 0
+        return self.features.put(out, self.first, self.starts[j + 1] - e, &self.rows[e], &self.labels[e],
+                                 &self.coefs[e])
+
+
+def sum_rows(Py_ssize_t dim, RowSums head, RowSums tail=None):
+    """csr_array (n_planes, dim) of the sums, those of `tail` behind those of `head`."""
+    cdef Py_ssize_t j, width = head.features.width
+    cdef bint has_tail = tail is not None
+    if has_tail:
+        width = max(width, tail.features.width)
+    if has_tail and (tail.n_planes != head.n_planes or tail.first < head.end) or (tail or head).end > dim:
+        raise ValueError(f"tail must have {head.n_planes} planes and lie in {head.end}..{dim}")
+    cdef PlaneRows out = PlaneRows(dim, head.n_planes, width)
+    with nogil:
+        for j in range(head.n_planes):
+            head.put(out, j)
+            if has_tail:
+                out.flush()         # dense rows of the tail wait for none
+                tail.put(out, j)
+            out.close()
+    return out.matrix()

@@ -10,6 +10,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer, real_array
 from ._codes import CodeTemplates
+from ._rows import Rows, RowSums, sum_rows
 from .examples import Examples
 
 
@@ -185,6 +186,10 @@ class BoundWindows:
         """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
         self._templates.add(rows, positions, scales, slope)
 
+    def planes(self, rows, positions, gold, rest):
+        """csr_array, row i: features of image rows[i] seen at positions[i] less those at gold[i], then rest[i]."""
+        return self._templates.planes(rows, positions, gold, rest)
+
     def add_expected(self, rows, coefs, slope):
         """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
         self._templates.add_expected(rows, coefs, slope)
@@ -262,9 +267,27 @@ class BoundFeatures:
 
     def add(self, rows, positions, scales, slope):
         """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
-        pixels = rows[:, None] * self._pixels + positions[..., 1] * self._width + positions[..., 0]
+        pixels = self._pixels_of(rows, positions)
         labels = np.broadcast_to(np.arange(positions.shape[1]), pixels.shape)
-        self._rows.add(pixels.ravel().astype(np.intp), labels.ravel(), scales.ravel(), slope)
+        self._rows.add(pixels.ravel(), labels.ravel(), scales.ravel(), slope)
+
+    def planes(self, rows, positions, gold, rest):
+        """csr_array, row i: features of image rows[i] seen at positions[i] less those at gold[i], then rest[i]."""
+        n, L = positions.shape[:2]
+        size = L * self._rows.width
+        pixels = np.stack([self._pixels_of(rows, positions), self._pixels_of(rows, gold)], axis=2)
+        labels = np.broadcast_to(np.arange(L, dtype=np.int32)[:, None], pixels.shape)
+        moved = np.where(pixels[..., :1] == pixels[..., 1:], 0.0, [1.0, -1.0])
+        head = RowSums(self._rows, pixels.ravel(), labels.ravel(), moved.ravel(), 2 * L * np.arange(n + 1))
+        if rest.shape[1] == 0:
+            return sum_rows(size, head)
+        behind = Rows((rest,), np.zeros(n), rest.shape[1], 1)
+        tail = RowSums(behind, np.arange(n), np.zeros(n, np.int32), np.ones(n), np.arange(n + 1), size)
+        return sum_rows(size + rest.shape[1], head, tail)
+
+    def _pixels_of(self, rows, positions):
+        pixels = rows[:, None] * self._pixels + positions[..., 1] * self._width + positions[..., 0]
+        return pixels.astype(np.intp, copy=False)
 
     def add_expected(self, rows, coefs, slope):
         """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""

@@ -1,6 +1,185 @@
-"""Loops of the chain model over labellings: loss, score of the truth, label counts."""
+"""Loops of the chain model over labellings: decoding, planes, loss, score of the truth, label counts."""
 
-from libc.stdint cimport int32_t, int64_t
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from ..features._plane_rows cimport PlaneRows
+from ..features._rows cimport BLOCK, Rows, Weights
+from ..oracles._chain cimport ChainTables
+
+cdef enum:
+    TOKENS = 2048     # whose scores are held at once: they stay in the second cache
+    LINE = 64
+
+
+cdef class ChainData:
+    """Tokens, gold labels and losses of all examples; constant.
+
+    Parameters
+    ----------
+    tokens : Rows
+        All tokens, seen by K scores.
+    gold : int32 array, shape (n_tokens,)
+    offsets : int64 array, shape (n + 1,)
+    costs : array, shape (K, K)
+    factors : array, shape (n,)
+        Of the losses.
+    start, end, slack : bool
+    """
+
+    cdef readonly Rows tokens
+    cdef const int32_t[::1] gold
+    cdef const int64_t[::1] offsets
+    cdef const double[:, ::1] costs
+    cdef const double[::1] factors
+    cdef bint has_start, has_end, slack
+    cdef tuple arguments
+
+    def __init__(self, Rows tokens, gold, offsets, costs, factors, bint start, bint end, bint slack):
+        self.arguments = (tokens, gold, offsets, costs, factors, start, end, slack)
+        self.tokens, self.gold, self.offsets, self.costs, self.factors = tokens, gold, offsets, costs, factors
+        self.has_start, self.has_end, self.slack = start, end, slack
+
+    def __reduce__(self):
+        return ChainData, self.arguments
+
+    def solve(self, const Py_ssize_t[::1] rows, Weights packed, const double[:, ::1] W, ChainTables tables,
+              const double[:, ::1] transition, const double[::1] start, const double[::1] end, bint loss):
+        """Best labellings (all, one after another), their offsets, and values relative to the truth.
+
+        Margin rescaling. `packed` may be None, for CSR tokens: scores are then taken from W as it stands.
+        """
+        cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], i, j, k, t, first, last, longest = 0, total = 0
+        cdef Py_ssize_t count, done, piece, ahead
+        offsets_array, values_array = np.zeros(n + 1, dtype=np.int64), np.empty(n)
+        cdef int64_t[::1] offsets = offsets_array
+        cdef double[::1] values = values_array
+        for j in range(n):
+            i = self.offsets[rows[j] + 1] - self.offsets[rows[j]]
+            longest = max(longest, i)
+            total += i
+            offsets[j + 1] = total
+        labels_array = np.empty(total, dtype=np.int32)
+        cdef int32_t[::1] labels = labels_array
+        if n == 0:
+            return labels_array, offsets_array, values_array
+        cdef Py_ssize_t most = min(total, max(longest, <Py_ssize_t>TOKENS))
+        cdef bint is_packed = packed is not None
+        cdef size_t doubles = most * K + K * BLOCK + longest * tables.ld
+        cdef void* memory = malloc(doubles * sizeof(double) + most * sizeof(Py_ssize_t) + LINE)
+        if memory == NULL:
+            raise MemoryError(f"no room for the scores of {most} tokens")
+        cdef double* scratch = <double*>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
+        cdef double* S = scratch + longest * tables.ld
+        cdef double* unary = S + K * BLOCK
+        cdef Py_ssize_t* token = <Py_ssize_t*>(unary + most * K)
+        cdef double truth
+        with nogil:
+            first = 0
+            while first < n:
+                last = first
+                count = 0
+                while last < n and (last == first or offsets[last + 1] - offsets[first] <= TOKENS):
+                    for t in range(self.offsets[rows[last]], self.offsets[rows[last] + 1]):
+                        token[count] = t
+                        count += 1
+                    last += 1
+                if is_packed:
+                    done = 0
+                    while done < count:
+                        piece = min(<Py_ssize_t>BLOCK, count - done)
+                        ahead = min(<Py_ssize_t>BLOCK, count - done - piece)
+                        self.tokens.score(packed, token + done, <int>piece, <int>ahead, S)
+                        for t in range(piece):
+                            for k in range(K):
+                                unary[(done + t) * K + k] = S[k * BLOCK + t]
+                        done += piece
+                else:
+                    self.tokens.score_unpacked(&W[0, 0], token, count, unary)
+                for j in range(first, last):
+                    t = offsets[j] - offsets[first]
+                    i = rows[j]
+                    truth = augment_item(unary + t * K, &self.gold[self.offsets[i]], offsets[j + 1] - offsets[j], K,
+                                         &self.costs[0, 0], self.factors[i], &transition[0, 0], &start[0], &end[0],
+                                         loss)
+                    tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, &labels[offsets[j]],
+                                   &values[j])
+                    values[j] -= truth
+                first = last
+        free(memory)
+        return labels_array, offsets_array, values_array
+
+    def planes(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
+               Py_ssize_t dim):
+        """Losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
+        cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
+        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
+        losses_array = np.empty(n)
+        cdef double[::1] losses = losses_array
+        cdef const int32_t* y
+        cdef const int32_t* gold
+        cdef double cost, scale
+        for j in range(n):
+            longest = max(longest, offsets[j + 1] - offsets[j])
+        cdef PlaneRows out = PlaneRows(dim, n, self.tokens.width)
+        token_array, label_array, coef_array = (np.empty(2 * longest + 1, dtype) for dtype in
+                                                (np.intp, np.int32, np.float64))
+        cdef Py_ssize_t[::1] token = token_array
+        cdef int32_t[::1] label = label_array
+        cdef double[::1] coef = coef_array
+        with nogil:
+            for j in range(n):
+                first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
+                gold = &self.gold[first]
+                y = &labels[offsets[j]]
+                cost = 0.0
+                for t in range(length):
+                    cost += self.costs[gold[t], y[t]]
+                losses[j] = cost = self.factors[rows[j]] * cost
+                scale = cost if self.slack else 1.0
+                count = 0
+                for t in range(length):
+                    wrong = y[t] != gold[t]
+                    token[count] = token[count + 1] = first + t
+                    label[count], label[count + 1] = y[t], gold[t]
+                    coef[count], coef[count + 1] = scale, -scale
+                    count += 2 * wrong
+                if count and scale != 0.0:
+                    self.tokens.put(out, 0, count, &token[0], &label[0], &coef[0])
+                    out.reserve(2 * length + 2)
+                    for t in range(1, length):
+                        if y[t] != gold[t] or y[t - 1] != gold[t - 1]:
+                            out.put(pairs + y[t - 1] * K + y[t], scale)
+                            out.put(pairs + gold[t - 1] * K + gold[t], -scale)
+                    if self.has_start and y[0] != gold[0]:
+                        out.put(start + y[0], scale)
+                        out.put(start + gold[0], -scale)
+                    if self.has_end and y[length - 1] != gold[length - 1]:
+                        out.put(end + y[length - 1], scale)
+                        out.put(end + gold[length - 1], -scale)
+                out.close()
+        return losses_array, out.matrix()
+
+
+cdef double augment_item(double* unary, const int32_t* gold, Py_ssize_t length, Py_ssize_t K, const double* costs,
+                         double factor, const double* transition, const double* start, const double* end,
+                         bint loss) noexcept nogil:
+    """Score of the true labelling; adds `factor costs[gold]` to the scores (length, K) where `loss`."""
+    cdef Py_ssize_t t, k
+    cdef double total = start[gold[0]] + end[gold[length - 1]]
+    cdef const double* cost
+    for t in range(length):
+        total += unary[gold[t]]
+        if t > 0:
+            total += transition[gold[t - 1] * K + gold[t]]
+        if loss:
+            cost = costs + gold[t] * K
+            for k in range(K):
+                unary[k] += factor * cost[k]
+        unary += K
+    return total
 
 
 def augment(double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] offsets, const double[:, ::1] costs,
@@ -10,22 +189,12 @@ def augment(double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] of
 
     unary (N, K), gold (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
     """
-    cdef Py_ssize_t i, t, k, K = unary.shape[1]
-    cdef int32_t y
-    cdef double total, factor
+    cdef Py_ssize_t i
     with nogil:
         for i in range(offsets.shape[0] - 1):
-            total = start[gold[offsets[i]]] + end[gold[offsets[i + 1] - 1]]
-            factor = factors[i]
-            for t in range(offsets[i], offsets[i + 1]):
-                y = gold[t]
-                total += unary[t, y]
-                if t > offsets[i]:
-                    total += transition[gold[t - 1], y]
-                if loss:
-                    for k in range(K):
-                        unary[t, k] += factor * costs[y, k]
-            truths[i] = total
+            truths[i] = augment_item(&unary[offsets[i], 0], &gold[offsets[i]], offsets[i + 1] - offsets[i],
+                                     unary.shape[1], &costs[0, 0], factors[i], &transition[0, 0], &start[0], &end[0],
+                                     loss)
 
 
 def count(const int32_t[::1] labels, const int32_t[::1] gold, const int64_t[::1] offsets, const double[::1] scales,

@@ -15,6 +15,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from pybundle.features._plane_rows cimport PlaneRows
 from pybundle.oracles._arborescence cimport FOUND, max_tree, tree_scratch
 from pybundle.oracles._matrix_tree cimport tree_marginals
 
@@ -31,6 +32,7 @@ cdef extern from "_dependency.h" nogil:
 
 cdef enum:
     MOST_TEMPLATES = 128
+    KINDS = 64            # of words between head and word
 
 ctypedef const int32_t* key_row
 
@@ -58,6 +60,10 @@ cdef class Arcs:
     # slope += scale f(h, m)
     cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
         pass
+
+    # scale f(h, m) waits in the open row of `out`
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        return 0
 
     cdef size_t scratch(self) noexcept nogil:
         return 0
@@ -124,6 +130,13 @@ cdef class RowArcs(Arcs):
         cdef int64_t k, row = self.row(i, h, m)
         for k in range(self.indptr[row], self.indptr[row + 1]):
             slope[self.indices[k]] += scale * (self.data32[k] if self.single else self.data64[k])
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        cdef int64_t k, row = self.row(i, h, m)
+        out.reserve(self.indptr[row + 1] - self.indptr[row])
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            out.put(self.indices[k], scale * (self.data32[k] if self.single else self.data64[k]))
+        return 0
 
 
 cdef class HashedArcs(Arcs):
@@ -260,7 +273,22 @@ cdef class HashedArcs(Arcs):
             out[m] = key ^ pair[m]
 
     cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
-        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, k, kind, column
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, n_keys = self._keys(i, h, m, keys)
+        for k in range(n_keys):
+            slope[keys[k]] += scale
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, n_keys = self._keys(i, h, m, keys)
+        out.reserve(n_keys)
+        for k in range(n_keys):
+            out.put(keys[k], scale)
+        return 0
+
+    cdef int _keys(self, Py_ssize_t i, int h, int m, int32_t* keys) noexcept nogil:
+        """Numbers of the features of an arc, and how many there are."""
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, k, column, count = 0
         cdef int64_t start = self.starts[i]
         cdef int32_t key
         cdef uint64_t seen
@@ -272,14 +300,18 @@ cdef class HashedArcs(Arcs):
                 seen = 0
                 for k in range(min(h, m) + 1, max(h, m)):
                     seen |= <uint64_t>1 << self.kinds[column, start + k]
-                for kind in range(64):
-                    if seen >> kind & 1:
-                        if self.set_column[t] >= 0:
-                            key ^= self.kind_keys[t, kind]
-                        else:
-                            slope[key ^ self.kind_keys[t, kind]] += scale
+                while seen:
+                    k = pb_lowest(seen)
+                    seen &= seen - 1
+                    if self.set_column[t] >= 0:
+                        key ^= self.kind_keys[t, k]
+                    else:
+                        keys[count] = key ^ self.kind_keys[t, k]
+                        count += 1
             if self.each_column[t] < 0:
-                slope[key] += scale
+                keys[count] = key
+                count += 1
+        return count
 
 
 def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
@@ -362,6 +394,29 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, co
                     if g >= 0:
                         arcs.add_arc(i, g, m, -scales[j], &slope[0])
     return total
+
+
+def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, const int32_t[::1] heads,
+                const int64_t[::1] offsets):
+    """Numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
+    cdef Py_ssize_t j, i
+    cdef int m
+    cdef int32_t h, g
+    cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
+    losses_array = np.zeros(rows.shape[0])
+    cdef double[::1] losses = losses_array
+    with nogil:
+        for j in range(rows.shape[0]):
+            i = rows[j]
+            for m in range(1, <int>(arcs.starts[i + 1] - arcs.starts[i])):
+                h = heads[offsets[j] + m]
+                g = gold[arcs.starts[i] + m]
+                if h != g:
+                    losses[j] += 1.0
+                    arcs.put_arc(i, h, m, 1.0, out)
+                    arcs.put_arc(i, g, m, -1.0, out)
+            out.close()
+    return losses_array, out.matrix()
 
 
 def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold,

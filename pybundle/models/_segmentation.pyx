@@ -12,7 +12,9 @@ of matches apart.
 import numpy as np
 
 from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
 
+from ..features._plane_rows cimport PlaneRows
 from ..oracles._segmentation cimport Alphabet, segment
 
 ctypedef fused pixel:
@@ -263,40 +265,91 @@ def losses(Templates templates, Gold gold, const long long[::1] rows, const int[
             out[j] = wrong
 
 
+cdef Py_ssize_t differing(Templates templates, Gold gold, Py_ssize_t row, const int* labels, Py_ssize_t n_labels,
+                          int* found, Py_ssize_t* columns, double* signs) noexcept nogil:
+    """Segments that only one of a cover and the gold cover of example `row` has; returns how many there are.
+
+    found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the gold one. Segments that
+    both have cancel.
+    """
+    cdef Py_ssize_t base = gold.offsets[row], s = 0, t = gold.bounds[row], t_end = gold.bounds[row + 1], count = 0
+    cdef Py_ssize_t k = 0, m = 0                # column reached by the cover, and by the gold cover
+    while s < n_labels or t < t_end:
+        if s < n_labels and t < t_end and k == m and labels[s] == gold.labels[t]:
+            k += templates.widths[labels[s]]
+            m = k
+            s += 1
+            t += 1
+            continue
+        if s < n_labels and (t == t_end or k <= m):
+            found[count], columns[count], signs[count] = labels[s], base + k, 1.0
+            k += templates.widths[labels[s]]
+            s += 1
+        else:
+            found[count], columns[count], signs[count] = gold.labels[t], base + m, -1.0
+            m += templates.widths[gold.labels[t]]
+            t += 1
+        count += 1
+    return count
+
+
+cdef most_segments(Gold gold, const long long[::1] rows, const long long[::1] bounds):
+    """Most segments that a cover and its gold cover have together, at least 1."""
+    cdef Py_ssize_t j, most = 1
+    for j in range(rows.shape[0]):
+        most = max(most, bounds[j + 1] - bounds[j] + gold.bounds[rows[j] + 1] - gold.bounds[rows[j]])
+    return most
+
+
 def add_windows(Templates templates, const pixel[:, ::1] columns, Gold gold, const long long[::1] rows,
                 const int[::1] labels, const long long[::1] bounds, const double[::1] scales, double[::1] slope):
-    """slope += sum_j scales[j] (windows of the cover j - windows of the gold cover of example rows[j]).
-
-    Segments that both covers have are left out: they cancel.
-    """
-    cdef Py_ssize_t j, s, t, k, m, s_end, t_end
-    cdef long long base
+    """slope += sum_j scales[j] (windows of the cover j - windows of the gold cover of example rows[j])."""
+    cdef Py_ssize_t j, q, count, most = most_segments(gold, rows, bounds)
+    cdef int[::1] found = np.empty(most, dtype=np.int32)
+    cdef Py_ssize_t[::1] places = np.empty(most, dtype=np.intp)
+    cdef double[::1] signs = np.empty(most)
     with nogil:
         for j in range(rows.shape[0]):
-            base = gold.offsets[rows[j]]
-            s, s_end = bounds[j], bounds[j + 1]
-            t, t_end = gold.bounds[rows[j]], gold.bounds[rows[j] + 1]
-            k = 0                               # column reached by the cover, and by the gold cover
-            m = 0
-            while s < s_end or t < t_end:
-                if s < s_end and t < t_end and k == m and labels[s] == gold.labels[t]:
-                    k += templates.widths[labels[s]]
-                    m = k
-                    s += 1
-                    t += 1
-                elif s < s_end and (t == t_end or k <= m):
-                    _add(templates, &columns[base + k, 0], labels[s], scales[j], slope)
-                    k += templates.widths[labels[s]]
-                    s += 1
-                else:
-                    _add(templates, &columns[base + m, 0], gold.labels[t], -scales[j], slope)
-                    m += templates.widths[gold.labels[t]]
-                    t += 1
+            count = differing(templates, gold, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j], &found[0],
+                              &places[0], &signs[0])
+            for q in range(count):
+                _add(&columns[places[q], 0], templates.widths[found[q]] * templates.height, scales[j] * signs[q],
+                     &slope[templates.first[found[q]]])
 
 
-cdef inline void _add(Templates templates, const pixel* window, int label, double scale,
-                      double[::1] slope) noexcept nogil:
-    cdef double* target = &slope[templates.first[label]]
+def window_planes(Templates templates, const pixel[:, ::1] columns, Gold gold, const long long[::1] rows,
+                  const int[::1] labels, const long long[::1] bounds, const double[::1] scales):
+    """csr_array whose row j is scales[j] (windows of the cover j - windows of the gold cover of example rows[j])."""
+    cdef Py_ssize_t j, q, e, count, size, most = most_segments(gold, rows, bounds), n_labels = templates.widths.shape[0]
+    cdef int[::1] found = np.empty(most, dtype=np.int32)
+    cdef Py_ssize_t[::1] places = np.empty(most, dtype=np.intp)
+    cdef double[::1] signs = np.empty(most)
+    cdef int label
+    cdef const uint64_t* order
+    cdef PlaneRows out = PlaneRows(templates.first[n_labels], rows.shape[0],
+                                   templates.height * int(np.max(templates.widths)))
+    with nogil:
+        for j in range(rows.shape[0]):
+            count = 0
+            if scales[j] != 0.0:
+                count = differing(templates, gold, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j],
+                                  &found[0], &places[0], &signs[0])
+            out.reserve(count)
+            for q in range(count):
+                out.keys[q] = <uint64_t>found[q] << 32 | <uint64_t>q
+            order = out.sort(count)
+            for q in range(count):
+                e = order[q] & 0xFFFFFFFFu
+                label = found[e]
+                size = templates.widths[label] * templates.height
+                _add(&columns[places[e], 0], size, scales[j] * signs[e], out.block)
+                if q + 1 == count or <int>(order[q + 1] >> 32) != label:
+                    out.flush_block(templates.first[label], size)
+            out.close()
+    return out.matrix()
+
+
+cdef inline void _add(const pixel* window, Py_ssize_t size, double scale, double* target) noexcept nogil:
     cdef Py_ssize_t j
-    for j in range(templates.widths[label] * templates.height):
+    for j in range(size):
         target[j] += scale * window[j]

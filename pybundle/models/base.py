@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, OracleError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
-from ..core.validation import check_choice, check_integer, check_vector, real_array
+from ..core.validation import check_choice, check_integer, check_rows, check_vector, real_array
+from ..features import merge_rows
 
 
 class StructuredModel(ABC):
@@ -106,6 +107,14 @@ class BatchOracle(ABC):
         """w as the batch methods want it, made once for a pass."""
         return w
 
+    def update(self, weights, w, indices):
+        """`prepare(w)` where w differs from the one that `weights` were prepared from at `indices` only.
+
+        `weights` may be changed, and are not to be used beside what comes back. `indices` (repeated or not, in any
+        order) may name entries that did not change. Cheap where it pays: O(len(indices)) for many sparse features.
+        """
+        return self.prepare(w)
+
     @abstractmethod
     def solve_batch(self, rows, weights, loss=True):
         """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
@@ -117,6 +126,33 @@ class BatchOracle(ABC):
     @abstractmethod
     def add_planes(self, rows, labellings, scales, slope):
         """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+
+    def planes(self, rows, labellings):
+        """One plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
+
+        Parameters
+        ----------
+        rows : array of int, shape (n,)
+            An example may occur several times.
+        labellings : sequence
+            As they came from `solve_batch`, whole or in pieces.
+
+        Returns
+        -------
+        losses : ndarray, shape (n,)
+        slopes : csr_array, shape (n, dim)
+            float64 with int32 indices, each row sorted, entries of the same index summed, zeros left out.
+        """
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses, scale, slope = np.empty(len(rows)), np.ones(1), np.zeros(self.dim)
+
+        def made():
+            for j, i in enumerate(rows):
+                losses[j] = self.add_planes(np.array([i], dtype=np.intp), [labellings[j]], scale, slope)
+                yield slope
+                slope[:] = 0.0
+
+        return losses, merge_rows(made(), len(rows), self.dim)
 
     @abstractmethod
     def losses(self, rows, labellings):
@@ -198,6 +234,17 @@ class ModelOracle(BatchOracle):
             else:
                 slope += scale * psi
         return total
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses = np.empty(len(rows))
+
+        def made():
+            for j, (i, y_hat) in enumerate(zip(rows, labellings, strict=True)):
+                psi, losses[j] = self._plane(i, y_hat)
+                yield psi
+
+        return losses, merge_rows(made(), len(rows), self.dim)
 
     def losses(self, rows, labellings):
         return np.array([self._loss(i, y_hat) for i, y_hat in zip(rows, labellings, strict=True)])

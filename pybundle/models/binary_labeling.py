@@ -15,7 +15,8 @@ from ..core.exceptions import ParameterError
 from ..core.graph import WeightedLabels
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer, check_rows, check_vector
+from ..features import Rows, RowSums, sum_rows
 from ..oracles.graphcut import min_cut_batch
 from .base import BatchOracle, StructuredModel
 from .graphs import labels_of, read_features, read_graphs, read_labels, sums
@@ -127,6 +128,7 @@ class BinaryLabelingOracle(BatchOracle):
         self._costs = model.node_costs(self._truth.values, weights, offsets)
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
+        self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)
         self._turns = 2.0 - 4.0 * self._truth.values          # what <w_U, f> gains by the other label
         a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
         self._is_cut = self._truth.values[a] != self._truth.values[b]
@@ -166,25 +168,41 @@ class BinaryLabelingOracle(BatchOracle):
         return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
 
     def add_planes(self, rows, labellings, scales, slope):
-        at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
-        labels = self._joined(rows, labellings)
-        truth = self._truth.values.take(at_nodes)
-        changed = labels.astype(np.int64) - truth
+        changed, nodes, node_ends, moved, edges, _ = self._changes(rows, labellings)
         d = self.model.n_features
-        self._rows.add(at_nodes, np.zeros(len(at_nodes), np.int64),
-                       2.0 * changed * np.repeat(scales, self.nodes.sizes[rows]), slope[:d])
-        starts = np.cumsum(self.nodes.sizes[rows]) - self.nodes.sizes[rows]
-        a, b = self._edges.values.take(at_edges, axis=0).T + np.repeat(starts, self._edges.sizes[rows])
-        cut = (labels.take(a) != labels.take(b)).astype(np.int64) - self._is_cut.take(at_edges)
-        moved = np.flatnonzero(cut)
-        coefs = (cut * np.repeat(scales, self._edges.sizes[rows]))[moved]
-        slope[d:] -= np.einsum("e,ep->p", coefs, self._edge_features.take(at_edges[moved], axis=0))
-        return float(scales @ self.losses(rows, labellings))
+        per_node, per_edge = (np.repeat(scales, part.sizes[rows]) for part in (self.nodes, self._edges))
+        self._rows.add(nodes, np.zeros(len(nodes), np.int64), changed * per_node, slope[:d])
+        kept = np.flatnonzero(moved)
+        slope[d:] += np.einsum("e,ep->p", (moved * per_edge)[kept], self._edge_features.take(edges[kept], axis=0))
+        return float(scales @ self._losses(changed != 0.0, nodes, node_ends))
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        changed, nodes, node_ends, moved, edges, edge_ends = self._changes(rows, labellings)
+        d = self.model.n_features
+        parts = (RowSums(features, *_kept(coefs, places, ends), first) for features, coefs, places, ends, first in (
+            (self._rows, changed, nodes, node_ends, 0), (self._edge_rows, moved, edges, edge_ends, d)))
+        return self._losses(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
+
+    def _changes(self, rows, labellings):
+        """Coefficients of the features of all nodes and edges of the examples `rows`, what they are, where they end."""
+        nodes, edges = self.nodes.rows(rows), self._edges.rows(rows)
+        labels = self._joined(rows, labellings)
+        node_ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])])
+                                for part in (self.nodes, self._edges))
+        a, b = self._edges.values.take(edges, axis=0).T + np.repeat(node_ends[:-1], self._edges.sizes[rows])
+        changed = 2.0 * (labels.astype(np.int64) - self._truth.values.take(nodes))
+        moved = self._is_cut.take(edges).astype(np.float64) - (labels.take(a) != labels.take(b))
+        return changed, nodes, node_ends, moved, edges, edge_ends
 
     def losses(self, rows, labellings):
         at_nodes = self.nodes.rows(rows)
         wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
-        ends = np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
+        return self._losses(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
+
+    def _losses(self, wrong, at_nodes, ends):
         return sums(np.where(wrong, self._costs[at_nodes], 0.0), ends)
 
     def _joined(self, rows, labellings):
@@ -196,3 +214,9 @@ class BinaryLabelingOracle(BatchOracle):
         if not np.array_equal(sizes, self.nodes.sizes[rows]):
             raise ParameterError("labellings must have one label for each node of their examples")
         return labels
+
+
+def _kept(coefs, places, ends):
+    """Rows, labels, coefficients and starts of `RowSums` for the coefficients that are not 0."""
+    kept = np.flatnonzero(coefs)
+    return places[kept], np.zeros(len(kept), np.int32), coefs[kept], np.searchsorted(kept, ends)

@@ -177,4 +177,4 @@ class Chain(StructuredModel):
         if values.min() < 0 or values.max() >= self.n_labels:
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
             raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
-        return Ragged(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
+        return Ragged.unchecked(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)

@@ -9,48 +9,38 @@ import scipy.sparse as sp
 
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
-from ..features import Examples
+from ..core.validation import check_rows
+from ..features import Examples, LazyWeights
 from ..oracles._chain import ChainTables
-from ._chain import augment, count, losses
+from ._chain import ChainData, augment, count, losses
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
 from .base import BatchOracle, check_lengths
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
-NARROW = 2
-"""A batch whose non-zeros are this many times fewer than the features reads W as it stands."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
 
 
 class ChainWeights:
-    """w for the kernels: transition, start and end (K,), the tables of the decoder, and W, packed when first wanted.
+    """w for the kernels: weights of tokens, transition, start and end (K,), and the tables of the decoder."""
 
-    A batch that reads few of many sparse features does without packing; which one does depends on the batch alone.
-    """
+    def __init__(self, model, rows, w):
+        self._model, self.tokens = model, LazyWeights(rows, w)
+        self._place(w)
 
-    def __init__(self, model, examples, rows, w):
-        self._W, self.transition, start, end = (np.ascontiguousarray(part) for part in model.split(w))
-        nothing = np.zeros(model.n_labels)
-        self.start, self.end = start if model.start else nothing, end if model.end else nothing
+    def _place(self, w):
+        _, transition, start, end = self._model.split(w)
+        nothing = np.zeros(self._model.n_labels)
+        self.transition = np.ascontiguousarray(transition)
+        self.start = np.ascontiguousarray(start) if self._model.start else nothing
+        self.end = np.ascontiguousarray(end) if self._model.end else nothing
         self.tables = ChainTables(self.transition, self.start, self.end)
-        self._examples, self._rows = examples, rows
-        self._packed = None if examples.is_sparse else rows.pack(self._W)
 
-    def unary(self, tokens, blocks):
-        """Scores (last - first, K) of the tokens first..last, for each such pair in `blocks`."""
-        X = self._examples
-        if X.is_sparse and len(tokens) * X.X.nnz * NARROW < X.n_examples * X.n_features:
-            for first, last in blocks:
-                yield scores(X.X[tokens[first:last]], self._W)
-            return
-        if self._packed is None:       # two threads may both do it: they get the same
-            self._packed = self._rows.pack(self._W)
-        for first, last in blocks:
-            out = np.empty((last - first, len(self._W)))
-            self._rows.scores(self._packed, tokens[first:last], out)
-            yield out
+    def update(self, w, indices):
+        self.tokens.update(w, indices)
+        self._place(w)
 
 
 class ChainOracle(BatchOracle):
@@ -68,6 +58,8 @@ class ChainOracle(BatchOracle):
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
+        self._data = ChainData(self._rows, self._gold.values, self._gold.offsets, model.costs, self._factors,
+                               model.start, model.end, model.rescaling == "slack")
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
             self.norms *= self.sizes * self._factors        # the largest loss
@@ -77,26 +69,29 @@ class ChainOracle(BatchOracle):
             model.costs.tobytes() + repr(settings).encode())))
 
     def prepare(self, w):
-        return ChainWeights(self._model, self._examples, self._rows, w)
+        return ChainWeights(self._model, self._rows, w)
+
+    def update(self, weights, w, indices):
+        weights.update(w, indices)
+        return weights
 
     def solve_batch(self, rows, weights, loss=True):
         rows = np.asarray(rows, dtype=np.intp)
-        labels, values, offsets = self._empty(rows)
         if loss and self._model.rescaling == "slack":
-            return self._solve_slack(rows, weights, labels, values, offsets)
-        for low, high, unary, truths in self._scores(rows, offsets, weights, loss):
-            weights.tables.viterbi_items(unary, offsets[low:high + 1] - offsets[low], 0, high - low,
-                                         labels[offsets[low]:offsets[high]], values[low:high])
-            values[low:high] -= truths
-        return Decodings(Ragged(labels, offsets), values, values)
+            return self._solve_slack(rows, weights)
+        packed = weights.tokens.packed(int(self.sizes[rows].sum()))
+        labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, weights.transition,
+                                                   weights.start, weights.end, loss)
+        return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
-    def _solve_slack(self, rows, weights, labels, values, offsets):
+    def _solve_slack(self, rows, weights):
+        labels, values, offsets = self._empty(rows)
         gold = self._gold.take(rows).values
-        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
+        for low, high, unary, truths in self._scores(rows, offsets, weights):
             first, last = offsets[low], offsets[high]
             slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
                         weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
-        return Decodings(Ragged(labels, offsets), values, values)
+        return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
         rows = np.asarray(rows, dtype=np.intp)
@@ -115,6 +110,13 @@ class ChainOracle(BatchOracle):
                        np.concatenate([coefs, -coefs]), W.ravel())
         return total
 
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        found = self._found(rows, labellings)
+        return self._data.planes(rows, found.values, found.offsets, self.dim)
+
     def losses(self, rows, labellings):
         rows = np.asarray(rows, dtype=np.intp)
         return self._losses(rows, self._found(rows, labellings), self._gold.take(rows))
@@ -130,7 +132,7 @@ class ChainOracle(BatchOracle):
         nothing, examples, columns = np.empty(0), self._examples, None
         if examples.is_sparse and scales.any():
             columns = ColumnSums(examples.storage, examples.n_features, len(W), tokens)
-        for low, high, unary, truths in self._scores(rows, offsets, weights, False):
+        for low, high, unary, truths in self._scores(rows, offsets, weights):
             first, last = offsets[low], offsets[high]
             items = offsets[low:high + 1] - first
             p, pairs = np.empty_like(unary), np.zeros((1, *transition.shape))
@@ -154,27 +156,22 @@ class ChainOracle(BatchOracle):
         """Plane of a labelling; a CSR row where features are sparse and many."""
         if not self._examples.is_sparse or self.dim < SPARSE_DIM:
             return super().plane(i, labelling)
-        model, x, gold = self._model, self._tokens[i], self._gold[i]
-        labelling = self._found([i], [labelling]).values
-        cost = model.loss(gold, labelling)
-        slope = sp.csr_array(model.feature(x, labelling) - model.feature(x, gold))
-        slope.eliminate_zeros()
-        return ExamplePlane(cost, cost * slope if model.rescaling == "slack" else slope)
+        losses, slopes = self.planes([i], [labelling])
+        return ExamplePlane(float(losses[0]), slopes)
 
     def _empty(self, rows):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
 
-    def _scores(self, rows, offsets, weights, loss):
-        """Blocks of examples: first, last, scores of their tokens with the loss, scores of the truths."""
+    def _scores(self, rows, offsets, weights):
+        """Blocks of examples: first, last, scores of their tokens, scores of the truths."""
         tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
-        blocks = list(_blocks(offsets))
-        ranges = [(offsets[low], offsets[high]) for low, high in blocks]
-        for (low, high), unary in zip(blocks, weights.unary(tokens, ranges), strict=True):
+        for low, high in _blocks(offsets):
             first, last = offsets[low], offsets[high]
+            unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
             augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
-                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
+                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, False, truths)
             yield low, high, unary, truths
 
     def _found(self, rows, labellings):

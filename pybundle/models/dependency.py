@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, check_vector
+from ..core.validation import check_integer, check_rows, check_vector
 from ..features import Examples
 from ..oracles.arborescence import max_arborescence
 from ._dependency import (
@@ -21,6 +21,7 @@ from ._dependency import (
     arc_scores,
     marginal_sentences,
     solve_sentences,
+    tree_planes,
 )
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import BatchOracle, StructuredModel, check_lengths
@@ -231,11 +232,15 @@ class DependencyOracle(BatchOracle):
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets,
                                      values))
-        return Decodings(Ragged(heads, offsets), values, values)
+        return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, heads, offsets = self._heads(rows, labellings)
         return add_trees(self._arcs, rows, self._gold, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
+
+    def planes(self, rows, labellings):
+        rows, heads, offsets = self._heads(check_rows("rows", rows, self.n_examples, labellings), labellings)
+        return tree_planes(self._arcs, rows, self._gold, heads, offsets)
 
     def losses(self, rows, labellings):
         rows, heads, offsets = self._heads(rows, labellings)
@@ -259,9 +264,14 @@ class DependencyOracle(BatchOracle):
             return rows, np.zeros(0, np.int32), offsets
         found = Ragged.of(labellings, "labellings")
         heads = np.ascontiguousarray(found.values, dtype=np.int32)
-        limits = np.repeat(np.diff(offsets), np.diff(offsets))
-        if not np.array_equal(found.offsets, offsets) or (heads < -1).any() or (heads >= limits).any():
-            raise ParameterError("labellings must be heads -1 and 0..n of the sentences asked for")
+        is_right = np.array_equal(found.offsets, offsets)
+        if is_right:
+            is_root = np.zeros(len(heads), dtype=bool)
+            is_root[offsets[:-1]] = True
+            limits = np.repeat(np.diff(offsets), np.diff(offsets))
+            is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
+        if not is_right:
+            raise ParameterError("labellings must be heads of the sentences asked for: -1 of the root, 0..n of words")
         return rows, heads, offsets
 
     def _refuse(self, i):

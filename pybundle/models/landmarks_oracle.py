@@ -6,11 +6,10 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings, ExamplePlane
-from ..core.validation import real_array
+from ..core.validation import check_rows, real_array
 from ..oracles._grid_marginals import grid_marginals
 from ..oracles._tree import GridTree
 from .base import BatchOracle
@@ -102,13 +101,22 @@ class LandmarksOracle(BatchOracle):
         slope[model.n_appearance:] += scales @ (model.deformation(positions) - model.deformation(gold))
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
 
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        model, gold = self.model, self._gold[rows]
+        positions = model.check_positions(np.asarray(labellings), "labellings")
+        rest = model.deformation(positions) - model.deformation(gold)
+        return (model.deviation(gold, positions, self._loss_weights[rows]),
+                self._bound.planes(rows, positions, gold, np.ascontiguousarray(rest)))
+
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where weights are many, since a labelling touches few of them."""
-        offset, slope = super().plane(i, labelling)
         if self.dim < SPARSE_DIM:
-            return ExamplePlane(offset, slope)
-        index = np.flatnonzero(slope)
-        return ExamplePlane(offset, sp.csr_array((slope[index], index, [0, len(index)]), shape=(1, self.dim)))
+            return super().plane(i, labelling)
+        losses, slopes = self.planes([i], [labelling])
+        return ExamplePlane(float(losses[0]), slopes)
 
     def marginals_batch(self, rows, weights, scales, slope):
         model, n, gold = self.model, len(rows), self._gold[rows]

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix
 from ..core.protocols import Decodings
-from ..core.validation import check_choice, check_integer
-from ..features import Examples
+from ..core.validation import check_choice, check_integer, check_rows
+from ..features import Examples, LazyWeights, RowSums, sum_rows
 from .base import BatchOracle, StructuredModel
 
 
@@ -84,7 +84,7 @@ class MulticlassOracle(BatchOracle):
         self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
     def prepare(self, w):
-        return self._rows.pack(w)
+        return LazyWeights(self._rows, w)
 
     def solve_batch(self, rows, weights, loss=True):
         margins = self._margins(rows, weights)
@@ -99,6 +99,21 @@ class MulticlassOracle(BatchOracle):
         self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
                        np.concatenate([coefs, -coefs]), slope)
         return float(scales @ losses)
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        labels, truth = np.asarray(labellings, dtype=np.int32), self._y[rows]
+        if ((labels < 0) | (labels >= len(self._costs))).any():
+            raise ParameterError(f"labellings must be classes 0..{len(self._costs) - 1}")
+        losses = self._costs[truth, labels]
+        coefs = np.where(labels == truth, 0.0, losses if self._rescaling == "slack" else 1.0)
+        sums = RowSums(self._rows, np.repeat(rows, 2), np.stack([labels, truth], axis=1).ravel(),
+                       np.stack([coefs, -coefs], axis=1).ravel(), np.arange(0, 2 * len(rows) + 1, 2))
+        return losses, sum_rows(self.dim, sums)
+
+    def update(self, weights, w, indices):
+        weights.update(w, indices)
+        return weights
 
     def losses(self, rows, labellings):
         return self._costs[self._y[rows], np.asarray(labellings)]
@@ -122,8 +137,7 @@ class MulticlassOracle(BatchOracle):
         return int(labelling)
 
     def _margins(self, rows, weights):
-        scores = np.empty((len(rows), self._costs.shape[0]))
-        self._rows.scores(weights, rows, scores)
+        scores = weights.scores(rows)
         return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
 
 

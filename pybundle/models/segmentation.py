@@ -16,9 +16,9 @@ import numpy as np
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
-from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold
+from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .base import BatchOracle, StructuredModel, check_lengths
 
 BLOCK = 512
@@ -201,6 +201,17 @@ class SegmentationOracle(BatchOracle):
         add_windows(self._model._templates, self._columns.values, self._gold, rows, found.values, found.offsets,
                     scales * costs if self._model.rescaling == "slack" else np.ascontiguousarray(scales), slope)
         return float(scales @ costs)
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        found = _covers(self._model, labellings, self._columns.sizes[rows], "labellings")
+        rows = rows.astype(np.int64, copy=False)
+        costs = _losses(self._model, self._gold, rows, found)
+        scales = costs if self._model.rescaling == "slack" else np.ones(len(rows))
+        return costs, window_planes(self._model._templates, self._columns.values, self._gold, rows, found.values,
+                                    found.offsets, scales)
 
     def losses(self, rows, labellings):
         rows = np.asarray(rows, dtype=np.int64)

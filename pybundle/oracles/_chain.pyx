@@ -33,15 +33,16 @@ cdef double* aligned(void* memory) noexcept nogil:
     return <double*>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
 
 
-cdef double[:, ::1] padded(matrix, Py_ssize_t ld, double filler):
+cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double filler):
     """Rows of `ld` entries that begin on a cache line: loads of a vector that crosses one cost twice."""
-    cdef Py_ssize_t rows = matrix.shape[0]
-    room = np.empty(rows * ld + LINE // sizeof(double))
-    skipped = -room.ctypes.data % LINE // sizeof(double)
-    table = room[skipped:skipped + rows * ld].reshape(rows, ld)
-    table[:, :matrix.shape[1]] = matrix
-    table[:, matrix.shape[1]:] = filler
-    return table
+    cdef Py_ssize_t rows = matrix.shape[0], i, j
+    cdef double[::1] room = np.empty(rows * ld + LINE // sizeof(double))
+    cdef Py_ssize_t skipped = aligned(&room[0]) - &room[0]
+    cdef double* table = &room[skipped]
+    for i in range(rows):
+        for j in range(ld):
+            table[i * ld + j] = matrix[i, j] if j < matrix.shape[1] else filler
+    return np.asarray(room)[skipped:skipped + rows * ld].reshape(rows, ld)
 
 
 cdef class ChainTables:

@@ -38,7 +38,7 @@ cdef class WorkingSet:
 
     cdef int _reserve_compact(self, Py_ssize_t n) except -1:
         cdef double[::1] memory
-        n = max(n, 2 * self.compact_room)
+        n = max(n, 5 * self.compact_room // 4)          # n^2 entries
         memory = np.empty(n * n + 2 * n)
         self._compact = memory.base
         self.Q, self.g, self.x = &memory[0], &memory[n * n], &memory[n * n + n]

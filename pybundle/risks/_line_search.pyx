@@ -71,6 +71,24 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
     return best
 
 
+cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssize_t i) noexcept nogil:
+    # whether the truth leads at both ends, hence everywhere between: neither value nor slope
+    cdef int y = p.y[i], k
+    cdef real first, last
+    if p.binary:
+        return y * <double>s0[0] > 1.0 and y * <double>s1[0] > 1.0
+    if p.cost != NULL:
+        return False
+    first = last = -INFINITY
+    for k in range(y):
+        first = s0[k] if s0[k] > first else first
+        last = s1[k] if s1[k] > last else last
+    for k in range(y + 1, p.K):
+        first = s0[k] if s0[k] > first else first
+        last = s1[k] if s1[k] > last else last
+    return <double>first - <double>s0[y] < -1.0 and <double>last - <double>s1[y] < -1.0
+
+
 def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b,
                 double upper):
     """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t)."""
@@ -95,6 +113,8 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
         g_lo, g_hi, value, fixed, slope, left = a, a + b * hi, 0.0, 0.0, 0.0, 0
         cut = 0.0
         for i in range(n):
+            if is_idle(&p, s0 + i * columns, s1 + i * columns, i):
+                continue
             ci = p.c[i]
             at = maximum(&p, s0 + i * columns, s1 + i * columns, i, 0.0)
             value += ci * at.value

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.special import expit
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
-from ..core.validation import check_integer, check_number
+from ..core.validation import check_number, check_vector, integer_array
 from .linear import LinearRisk
 from .partition import SHARD_ROWS
 
@@ -47,18 +45,19 @@ class BinaryHinge(_Binary):
     _loss = 1
 
     def _decode(self, y, scores):
-        margin = y * float(scores[0])
-        return int(margin < 1.0), max(0.0, 1.0 - margin)
+        margin = y * scores[:, 0]
+        return (margin < 1.0).astype(np.int64), np.maximum(1.0 - margin, 0.0)
 
-    def _linearise(self, y, labelling):
-        active = self._key(labelling)
-        return float(active), [(0, -float(y))] if active else []
+    def _linearise(self, y, labellings):
+        active = self._keys(np.asarray(labellings)).astype(np.float64)
+        return active, np.zeros((len(y), 1), np.int32), (-active * y)[:, None]
 
-    def _key(self, labelling):
-        label = check_integer("labelling", labelling, low=0)
-        if label > 1:
-            raise ParameterError(f"labelling must be 1 (the loss counts) or 0 (it does not), got {label}")
-        return label
+    def _keys(self, labellings):
+        labels = integer_array("labelling", labellings)
+        if ((labels < 0) | (labels > 1)).any():
+            raise ParameterError("labelling must be 1 (the loss counts) or 0 (it does not), got "
+                                 f"{labels[(labels < 0) | (labels > 1)][0]}")
+        return labels.astype(np.int64, copy=False)
 
 
 class Logistic(_Binary):
@@ -97,17 +96,17 @@ class Logistic(_Binary):
         return 1.01 * reach * scores + 2.0**-53 * np.array(terms) * values
 
     def _decode(self, y, scores):
-        score = float(scores[0])
-        return score, float(np.logaddexp(0.0, -y * score))
+        return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])
 
-    def _linearise(self, y, labelling):
-        margin = y * self._key(labelling)
-        tail = math.exp(-abs(margin))
+    def _linearise(self, y, labellings):
+        margin = y * self._keys(np.asarray(labellings))
+        tail = np.exp(-np.abs(margin))
         # value + margin p, in the form that does not cancel
-        return math.log1p(tail) + abs(margin) * tail / (1.0 + tail), [(0, -y * float(expit(-margin)))]
+        offsets = np.log1p(tail) + np.abs(margin) * tail / (1.0 + tail)
+        return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
-    def _key(self, labelling):
-        return check_number("labelling", labelling)
+    def _keys(self, labellings):
+        return check_vector("labelling", labellings)
 
     def line_search(self, S0, S1, a, b, upper=1.0):
         """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in

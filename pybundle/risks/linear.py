@@ -11,6 +11,7 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..features import Examples
 from ._engine import Engine
 from ._line_search import line_search
+from ._sdm import Blocks
 from ._sgd import sgd_epoch
 from .oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
@@ -113,6 +114,20 @@ class LinearRisk(Partitioned):
         """Weights c_i, shape (n,)."""
         return self._engine.weight_array
 
+    @property
+    def has_exact_blocks(self):
+        """Whether `blocks` is on offer: the dual of one example can be maximised exactly."""
+        return self._piecewise_linear
+
+    def blocks(self, multipliers=None):
+        """Multipliers of all examples and exact dual steps over them, in the working precision; see `_sdm.Blocks`."""
+        if not self.has_exact_blocks:
+            raise ParameterError(f"{type(self).__name__} has no exact blocks: its dual is not that of a hinge loss")
+        blocks = Blocks(self._engine, self.precision)
+        if multipliers is not None:
+            blocks.restore(multipliers)
+        return blocks
+
     def oracle(self):
         """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""
         return LinearOracle(self)
@@ -170,11 +185,16 @@ class LinearRisk(Partitioned):
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + 2.0**-53 * np.array(terms) * values
 
-    def scores(self, w):
-        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision."""
+    def scores(self, w, out=None):
+        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision.
+
+        `out`, an array that an earlier call returned, is filled again instead of a new one.
+        """
         w = check_vector("w", w, self.dim)
         packed = self._engine.pack(w, self.precision)
-        S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
+        S = out
+        if S is None or S.dtype != packed.precision or S.shape != (self.n_examples, self.n_scores):
+            S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
         starts = range(0, self.n_examples, SHARD_ROWS)
 
         def shard(start):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix, example_weights
-from ..core.validation import check_integer
+from ..core.validation import integer_array
 from .linear import LinearRisk
 
 
@@ -72,21 +72,27 @@ class MulticlassHinge(LinearRisk):
         self._build(X, encode, n_parts, sample_weight, scale, bias, partition, random_state, precision,
                     example_weights)
 
-    # the loss of one example with label y, for `oracle`
+    # the losses of examples with labels y (n,), for `oracle`
     def _decode(self, y, scores):
-        u = scores + self._losses(y) - scores[y]
-        k = int(np.argmax(u))
-        return k, max(float(u[k]), 0.0)
+        """Best labels and values, both (n,), from scores (n, K)."""
+        every = np.arange(len(y))
+        u = scores + self._losses(y) - scores[every, y][:, None]
+        k = np.argmax(u, axis=1)
+        return k, np.maximum(u[every, k], 0.0)
 
-    def _linearise(self, y, labelling):
-        k = self._key(labelling)
-        return self._losses(y)[k], [(k, 1.0), (y, -1.0)] if k != y else []
+    def _linearise(self, y, labellings):
+        """Offsets (n,), and classes and their coefficients (n, 2)."""
+        k = self._keys(np.asarray(labellings))
+        moved = np.where(k == y, 0.0, 1.0)
+        offsets = moved if self.loss is None else self.loss[y, k]
+        return offsets, np.stack([k, y], axis=1).astype(np.int32), np.stack([moved, -moved], axis=1)
 
-    def _key(self, labelling):
-        k = check_integer("labelling", labelling, low=0)
-        if k >= self.n_classes:
-            raise ParameterError(f"labelling must be a class 0..{self.n_classes - 1}, got {k}")
-        return k
+    def _keys(self, labellings):
+        k = integer_array("labelling", labellings)
+        bad = (k < 0) | (k >= self.n_classes)
+        if bad.any():
+            raise ParameterError(f"labelling must be a class 0..{self.n_classes - 1}, got {k[bad][0]}")
+        return k.astype(np.int64, copy=False)
 
     def _losses(self, y):
-        return np.arange(self.n_classes) != y if self.loss is None else self.loss[y]
+        return np.arange(self.n_classes) != y[:, None] if self.loss is None else self.loss[y]

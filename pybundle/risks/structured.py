@@ -9,9 +9,10 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
-from ..core.protocols import Decoded, ExamplePlane
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
 from ..models.base import as_model
+from .oracle import check_size
 from .partition import Partitioned
 from .reduction import reduce_planes
 
@@ -167,11 +168,7 @@ class Structured(Partitioned):
                 found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
-            error = 0.0
-            if oracle.norms is not None:
-                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
-                error = float(c @ (terms * UNIT * (oracle.norms[rows] * norm + found)))
-            return float(c @ found), error
+            return float(c @ found), _rounding(oracle, rows, c, norm, found)
 
         for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
             values[p] += value
@@ -240,7 +237,7 @@ class Structured(Partitioned):
         return self._oracle.add_planes(rows, [labellings[i] for i in rows], self.sample_weight[rows], slope)
 
     def oracle(self):
-        """Access to single examples, weights included: `solve`, `plane`, `key` (loss "hinge")."""
+        """Access to examples, weights included, one at a time or in batches, see `Oracle` (loss "hinge")."""
         if self.loss != "hinge":
             raise ParameterError("single labellings exist for loss='hinge' only, got 'logistic'")
         return WeightedOracle(self._oracle, self.sample_weight)
@@ -255,7 +252,8 @@ class WeightedOracle:
     """An oracle whose values, offsets and slopes are multiplied by the weights of the examples."""
 
     def __init__(self, oracle, weights):
-        self.n_examples, self.dim, self._oracle, self._weights = oracle.n_examples, oracle.dim, oracle, weights
+        self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
+        self._oracle, self._weights = oracle, weights
 
     def solve(self, i, w):
         i = self._row(i)
@@ -270,11 +268,52 @@ class WeightedOracle:
     def key(self, labelling):
         return self._oracle.key(labelling)
 
+    def prepare(self, w):
+        """w for `solve_batch`, which finds it as it is until `update`."""
+        return self._oracle.prepare(check_size("w", w, self.dim))
+
+    def update(self, weights, w, indices):
+        """`prepare(w)` where w differs from that of `weights` at `indices` only; see `BatchOracle.update`."""
+        return self._oracle.update(weights, check_size("w", w, self.dim), indices)
+
+    def solve_batch(self, rows, weights):
+        """Most violating labellings of the examples `rows` at prepared weights, as `Decodings`."""
+        rows = check_rows("rows", rows, self.n_examples)
+        found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
+        return Decodings(found.labellings, c * found.values, c * found.uppers)
+
+    def total(self, rows, uppers, norm):
+        """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
+        found, c = np.maximum(uppers, 0.0), self._weights[rows]
+        value, losses = float(found.sum()), np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
+        error = _rounding(self._oracle, rows, c, norm, losses)
+        return value, 1.01 * error + UNIT * (len(found) + 2.0) * value
+
+    def planes(self, rows, labellings):
+        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses, slopes = self._oracle.planes(rows, labellings)
+        c = self._weights[rows]
+        if (c != 1.0).any():
+            losses = c * losses
+            slopes.data *= np.repeat(c, np.diff(slopes.indptr))
+            if not c.all():
+                slopes.eliminate_zeros()
+        return losses, slopes
+
     def _row(self, i):
         i = check_integer("i", i, low=0)
         if i >= self.n_examples:
             raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
         return i
+
+
+def _rounding(oracle, rows, c, norm, losses):
+    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 where the oracle knows no norms."""
+    if oracle.norms is None:
+        return 0.0
+    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
+    return float(c @ (terms * UNIT * (oracle.norms[rows] * norm + losses)))
 
 
 def _cut(sizes):

@@ -1,27 +1,34 @@
 """The loop of the block methods: passes over single examples, a centre that runs ahead, certificates.
 
     repeat
-        1  the centre moves:  x = w,  c = x + mom (x - x_old),  w = (kappa c - phi) / (lam + kappa)
+        1  the centre moves beyond x = w:  c = x + mom (x - x_before),  w = (kappa c - phi) / (lam + kappa)
         2  the schedule says what follows:
                "visit"   the oracle is asked for example after example, with a step on each block
-               "value"   it is asked for all at one point, which gives F there
-               "refine"  passes over planes already known, as far as they are worth while
-        3  lower bound B - |phi|^2 / (2 lam) of the multipliers; stop if best value and best bound are close enough
+               "refine"  cheap passes, over what is known to matter, as far as they are worth while
+               "value"   the oracle is asked for all examples at w, which gives F there
+        3  lower bound B - |phi|^2 / (2 lam) of the multipliers, whatever the centre is; stop if best value and best
+           bound are close enough
 
-A *core* keeps the blocks (`cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done when
-(`schedules.py`). Without proximity (kappa = 0) this is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al.
-2015]; with it, an accelerated proximal point method whose subproblems are solved on the dual [Lin et al. 2015].
+with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolation of accelerated proximal point methods
+[Lin, Mairal, Harchaoui 2015]; it is left out once where the last centre pulled w back, or where F rose twice
+[O'Donoghue & Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013;
+Shah et al. 2015].
+
+A *core* keeps the blocks (`cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done when (`schedules.py`).
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 
+from ..core.exceptions import NumericalError
 from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .run import Run, State
 
-STALLED_AFTER = 300     # iterations that moved neither bound
+STALLED_AFTER = 300     # iterations that moved neither value nor bound; a far centre may need a hundred to come back
 
 
 class BlockMethod(Run):
@@ -29,77 +36,97 @@ class BlockMethod(Run):
 
     Parameters
     ----------
-    core : CachedBlocks or ExactBlocks
+    risk, objective, settings
+        As in `Run`; the objective is `L2`.
+    make_core : callable
+        `make_core(risk, blocks)`, blocks those of another run or None.
     schedule : Schedule
     kappa : float or None
-        Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes of the first pass.
-    random_state : int or None
-        Order of examples.
+        Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes.
+    random_state : int
+        Seed of the orders in which examples are visited.
+
+    Attributes
+    ----------
+    met : float
+        Sum of the block gaps that the last sequential pass met.
     """
 
-    def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0):
+    def __init__(self, risk, objective, settings, make_core, schedule, kappa=None, random_state=0):
         super().__init__(risk, objective, settings)
-        self.core, self.schedule = core, schedule
+        self.make_core, self.schedule = make_core, schedule
         self.rng = np.random.default_rng(random_state)
-        self.lam = objective.lam
-        self._kappa, self.kappa = kappa, 0.0
-        self._idle = self._rises = 0
-        self._last_value = np.inf
+        self._wanted, self.kappa = kappa, 0.0
+        self._idle, self._rises, self._last = 0, 0, np.inf
+        self.met = 0.0
 
-    # ------------------------------------------------------------------ start, step
+    # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """The truths alone, or the blocks of another run, at `w0`; a point other than 0 is evaluated."""
+        """Centre at `w0`, or at the best point of another run, whose blocks are kept whatever its lam was."""
+        blocks = None
         if state is not None:
             self.check_state(state)
-            w0 = state.w
-        self.w = self.objective.project(w0)
-        if state is not None and state.blocks is not None:
-            self.core.restore(state.blocks, self.lam)
-        else:
-            self.core.place(self.lam, 0.0, None)
-        self._offer()
+            blocks, w0 = state.blocks, state.w
+        self.core = self.make_core(self.risk, blocks)
+        self._centre = self._before = np.array(w0)
         if state is not None and self.objective.contains(state.w):
             self.observe(state.w, state.risk_value)
-        elif self.w.any():
-            # c = (s / kappa) w0 puts the point of the truths to w0
-            self.core.place(self.lam, self.lam, 2.0 * self.w)
-            self._evaluate()
-            self._count()
-        if self.w.any() and self.schedule.is_proximal:
-            self.kappa = self._default_kappa()
-            if self.kappa > 0.0:
-                self.core.place(self.lam, self.kappa, self.centre_for(self.w))
-        self.centre = self.core.w.copy()
-        self._old = self.centre
-        self.record(self.fun)
+        else:
+            self.w = self.objective.project(self._centre)       # something to hand back until there is a value
+        self.core.place(self.objective.lam, 0.0, self._centre)
+        self._bound()
+        if self.schedule.is_proximal:
+            self._set_kappa()
+        if state is None and w0.any():
+            self._evaluate(self.w)
 
     def step(self):
-        """One iteration; a Status when it is over, else None."""
-        before, value = (self.fun, self.bound.value), self.fun
-        clock = self.trace.clock
+        """One iteration; a Status when the method's own rule says stop, else None."""
+        if self.trace.n_iter == 0 and self.is_close():          # as good as the run before
+            self.record(self.fun)
+            return Status.CONVERGED
+        before, value = (self.fun, self.bound.value), None
         self.trace.n_iter += 1
-        if self.schedule.is_proximal:
+        if self.schedule.is_proximal and self.trace.n_iter > 1:
             self._move_centre()
         for action in self.schedule.actions(self):
-            if action == "value":
-                value = self._evaluate()
-            elif action == "visit":
-                with clock.phase("oracle"):
-                    self.core.exact_pass(self.schedule.order(self))
-            else:
-                with clock.phase("qp"):
+            if action == "visit":
+                with self._counted("oracle"):
+                    self.met = self.core.exact_pass(self.schedule.order(self))
+            elif action == "refine":
+                with self._counted("qp"):
                     self.schedule.refine(self)
-            self._count()
+            else:
+                value = self._evaluate(self.core.w.copy())
         self.core.forget()
-        self._offer()
-        self.record(value)
+        self._bound()
+        self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
+        if value is not None:
+            self._rises = self._rises + 1 if value > self._last else 0
+            self._last = value
+        self.record(self.fun if value is None else value)
         if self.is_close():
             return Status.CONVERGED
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
         return Status.STALLED if self._idle >= STALLED_AFTER else None
 
     def describe(self):
-        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}")
+        """What is about to run."""
+        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}"
+
+    def n_planes(self):
+        return self.core.n_planes()
+
+    def state(self):
+        return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known())
+
+    def refine(self):
+        self.core = self.make_core(self.risk, self.core.known())
+        self.core.place(self.objective.lam, self.kappa, self._centre)
+        self._bound()
+
+    def known_value(self):
+        return self.core.known_value(self.w)
 
     # ------------------------------------------------------------------ what schedules use
     def gap(self):
@@ -111,57 +138,50 @@ class BlockMethod(Run):
         return self.objective.lower_bound(self.core.offset, self.core.phi())
 
     # ------------------------------------------------------------------ inside
-    def _evaluate(self):
-        with self.trace.clock.phase("oracle"):
-            value = self.core.evaluate(self)
-        self._rises = self._rises + 1 if value > self._last_value else 0
-        self._last_value = value
-        return value
+    def _evaluate(self, w):
+        with self._counted("oracle"):
+            return self.core.evaluate(self, w)
 
-    def _count(self):
-        self.trace.n_passes = self.core.visits / self.risk.n_examples
-        self.trace.n_cached_passes = self.core.cached_visits / self.risk.n_examples
-        self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
-
-    def _offer(self):
+    def _bound(self):
         offset, phi, error, offset_error = self.core.aggregate()
+        if not np.isfinite(phi).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, error, offset_error))
 
-    def _default_kappa(self):
-        return np.sqrt(self.lam * self.core.radius2()) if self._kappa is None else self._kappa
-
-    def centre_for(self, w):
-        """The centre that puts the point of the multipliers to w."""
-        return ((self.lam + self.kappa) * w + self.core.phi()) / self.kappa
+    def _set_kappa(self):
+        """kappa as soon as there are planes to choose it from."""
+        wanted = np.sqrt(self.objective.lam * self.core.radius2()) if self._wanted is None else self._wanted
+        if wanted > 0.0:
+            self.kappa = float(wanted)
+            self.core.place(self.objective.lam, self.kappa, self._centre)
 
     def _move_centre(self):
-        """Extrapolation as in Catalyst; a start afresh where it leads uphill."""
+        """The test must see w before the centre moves: afterwards it never fires."""
         if self.kappa == 0.0:
-            if self.trace.n_passes == 0.0:
-                return
-            self.kappa = self._default_kappa()
+            self._set_kappa()
             if self.kappa == 0.0:
                 return
-        x = self.core.w.copy()
-        root = np.sqrt(self.lam / (self.lam + self.kappa))
+        lam, x = self.objective.lam, self.core.w.copy()
+        root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
-        step = x - self._old
-        if float((self.centre - x) @ step) > 0.0 or self._rises >= 2:
+        if float((self._centre - x) @ (x - self._before)) > 0.0 or self._rises >= 2:
             momentum, self._rises = 0.0, 0
-        self._old = x
-        self.centre = x + momentum * step
-        self.core.place(self.lam, self.kappa, self.centre)
+        self._centre, self._before = x + momentum * (x - self._before), x
+        self.core.place(lam, self.kappa, self._centre)
 
-    def n_planes(self):
-        return self.core.n_planes()
-
-    def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core)
-
-    def refine(self):
-        self.core.risk = self.risk
+    @contextmanager
+    def _counted(self, phase):
+        """Charges the time to a phase, and visits to the passes, also where an interrupt ends them."""
+        core, trace = self.core, self.trace
+        visits, cached = core.visits, core.cached_visits
+        try:
+            with trace.clock.phase(phase):
+                yield
+        finally:
+            trace.n_passes += (core.visits - visits) / core.n_examples
+            trace.n_cached_passes += (core.cached_visits - cached) / core.n_examples
 
     def finish(self, status, ask_risk=True):
-        if not np.isfinite(self.fun):           # no value was ever asked for: nothing better is known than this point
+        if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
             self.w = self.objective.project(self.core.w.copy())
         return super().finish(status, ask_risk)

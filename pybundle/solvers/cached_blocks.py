@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..bundle._blocks import Blocks
+from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 
-REFRESH = 10        # iterations after which running sums are made afresh
 IDLE = 10           # iterations without activity after which a plane is forgotten
-FULL = 5            # cached passes of which one visits every block
+FULL = 10           # cached passes of which one visits every block
+USED = 0.3          # share of the target to which gaps between planes in use are closed
 
 
 class CachedBlocks:
@@ -37,16 +38,18 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    def __init__(self, risk, objective, *, batch=64, step="exact", max_steps=10, cap=100):
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100):
         self.risk, self.objective = risk, objective
-        self.oracle = risk.oracle()
+        self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._settings = objective.nonneg, step, max_steps, cap
-        self.blocks = Blocks(risk.n_examples, risk.dim, *self._settings)
+        settings = objective.nonneg, step, max_steps, cap
+        self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
-        self.kappa, self.centre = 0.0, None
-        self._turn = self._age = 0
+        self.lam, self.kappa, self.centre = objective.lam, 0.0, None
+        self._phi = None if known is None else self.blocks.aggregate()[1]
+        self._value = None              # (point, R there, bound on its rounding error) of the best point
+        self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
 
     @property
     def w(self):
@@ -65,75 +68,93 @@ class CachedBlocks:
             x += self.kappa * self.centre
         return x
 
-    def place(self, lam, kappa, centre, phi=None):
+    def place(self, lam, kappa, centre):
         """w = (kappa c - phi) / (lam + kappa); multipliers stay."""
-        x = -(self.phi() if phi is None else phi)
+        self._place(lam, kappa, centre, self._phi if self._phi is not None else self.phi())
+
+    def _place(self, lam, kappa, centre, phi):
+        x = -phi
         if kappa:
             x += kappa * centre
         x /= lam + kappa
-        self.kappa, self.centre = kappa, centre
+        self.lam, self.kappa, self.centre = lam, kappa, centre
         self.blocks.place(x, lam + kappa)
-
-    def restore(self, other, lam):
-        """Planes and multipliers of another run, at the point they have for this lam without a centre."""
-        self.blocks = other.blocks.copy(*self._settings)
-        self.place(lam, 0.0, None, self.blocks.aggregate()[1])
 
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
-        total = 0.0
+        total, self._phi = 0.0, None
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
             found = self.oracle.solve_batch(rows, self.oracle.prepare(self.w))
             losses, slopes = self.oracle.planes(rows, found.labellings)
             total += self.blocks.visit(rows, losses, slopes, self.towards)
+        self._turn = -1
         self.visits += len(order)
         return total
 
     def cached_pass(self, rng, target):
-        """A step on blocks that know more than the truth; an estimate of the sum of all gaps.
+        """A step on many blocks over stored planes; an estimate of the sum of all gaps.
 
-        Blocks whose last gap was below a tenth of their share of `target` rest, but for every fifth pass.
+        A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
+        several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
         """
-        rows, resting = np.flatnonzero(self.blocks.sizes() > 1), 0.0
-        self._turn += 1
-        if target > 0.0 and self._turn % FULL:
-            gaps = self.blocks.gaps()[rows]
-            active = gaps > 0.1 * target / self.n_examples
-            rows, resting = rows[active], float(gaps[~active].sum())
-        rng.shuffle(rows)
+        self._turn, self._phi = self._turn + 1, None
+        if self._turn % FULL and self._used_gap > USED * target:
+            rows = np.flatnonzero(self.blocks.used() > 1)
+            rng.shuffle(rows)
+            self._used_gap = self.blocks.sweep(rows, True)
+        else:
+            self._turn = 0
+            rows = np.flatnonzero(self.blocks.sizes() > 1)
+            rng.shuffle(rows)
+            self._gap = self.blocks.sweep(rows)
+            self._used_gap = np.inf
         self.cached_visits += len(rows)
-        return self.blocks.sweep(rows) + resting
+        return self._gap
 
     def gaps(self):
         """The last gap known of every block."""
         return self.blocks.gaps()
 
     def forget(self):
-        """After an iteration: planes idle for some time go, now and then running sums are made afresh."""
-        self._age += 1
+        """After an iteration: planes idle for some time go."""
         self.blocks.forget(IDLE)
-        if self._age % REFRESH == 0:
-            self.place(self.blocks.scale - self.kappa, self.kappa, self.centre, self.blocks.aggregate()[1])
+
+    def known(self):
+        """What another run can go on from: the blocks."""
+        return self.blocks
 
     def n_planes(self):
         return self.blocks.n_planes
 
-    def evaluate(self, run):
-        """The risk at w; the planes found there are stored."""
-        w = self.w.copy()
-        weights, values = self.oracle.prepare(w), np.empty(self.n_examples)
+    def evaluate(self, run, w):
+        """`F(w)`; the planes found there are stored."""
+        weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
+        total = getattr(self.oracle, "total", lambda rows, uppers, norm: (float(np.maximum(uppers, 0.0).sum()), np.inf))
+        value, error = 0.0, 0.0
         for rows in np.array_split(np.arange(self.n_examples), max(1, self.n_examples // 2048)):
             found = self.oracle.solve_batch(rows, weights)
-            values[rows] = np.maximum(found.uppers, 0.0)
+            part, part_error = total(rows, found.uppers, norm)
+            value, error = value + part, error + part_error
             self.blocks.learn(rows, *self.oracle.planes(rows, found.labellings))
+        self._turn = -1
         self.visits += self.n_examples
-        return run.observe(w, float(values.sum()))
+        fun = run.observe(w, value)
+        if run.w is w and np.isfinite(error):
+            self._value = w, value, error
+        return fun
+
+    def known_value(self, w):
+        """R at the best point and a bound on its rounding error, from the pass that found it; None without."""
+        return None if self._value is None or self._value[0] is not w else self._value[1:]
 
     def aggregate(self):
-        """B, phi and bounds on their rounding errors, summed afresh."""
+        """B, phi and bounds on their rounding errors, summed afresh; the point follows, its drift ends here."""
         offset, phi, size = self.blocks.aggregate()
+        if self._phi is None:
+            self._place(self.lam, self.kappa, self.centre, phi)
+        self._phi = phi
         terms = self.n_examples + self.blocks.n_planes + 4.0
         return offset, phi, terms * UNIT * size, terms * UNIT * abs(offset)
 

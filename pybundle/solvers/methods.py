@@ -12,13 +12,16 @@ from ..core.validation import check_choice, check_integer, check_number
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
+from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .schedules import Accelerated, MultiPlane, Plain
 from .sgd import StochasticSubgradient
 
-COMMON = ("stop", "theta", "max_idle", "warm_start")
+BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
+BLOCKS = ("kappa", "batch", "warm_start")
+FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
 
 
 class Problem(NamedTuple):
@@ -33,7 +36,7 @@ class Problem(NamedTuple):
 
 
 class Method(NamedTuple):
-    """`n_parts` where the caller leaves the choice, options beside `COMMON`, and the maker of a run."""
+    """`n_parts` where the caller leaves the choice, names of options, and the maker of a run."""
 
     n_parts: int
     options: tuple
@@ -42,8 +45,8 @@ class Method(NamedTuple):
 
 def check_options(method, options):
     """Refuses options that the method does not know."""
-    known = {*COMMON, *METHODS[method].options}
-    unknown = sorted(set(options) - known)
+    known = METHODS[method].options
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; it takes "
                              f"{', '.join(sorted(known))}")
@@ -93,9 +96,6 @@ def lbfgs(problem):
     if not getattr(risk, "smooth", False):
         raise ParameterError(f"method 'lbfgs' needs a risk that says it is smooth, and {type(risk).__name__} here does "
                              "not; use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
-    if problem.settings.stop == "published":
-        raise ParameterError("stop='published' is unknown to method 'lbfgs', whose papers have no rule for a gap; use "
-                             "stop='certificate'")
     memory = memory if memory is None else check_integer("memory", memory, low=1)
     return QuasiNewton(risk, problem.objective, problem.settings, memory)
 
@@ -105,18 +105,30 @@ def lbfgs(problem):
 def cached(problem, method, schedule, kappa=None, **settings):
     """A block method on cached planes."""
     risk = problem.risk
-    if not callable(getattr(risk, "oracle", None)) or getattr(risk, "loss", None) == "logistic":
-        raise ParameterError(f"method {method!r} needs a risk with labellings of single examples; "
-                             f"{type(risk).__name__} offers none here; use method 'oca'")
-    core = CachedBlocks(risk, problem.objective, **settings)
-    return BlockMethod(risk, problem.objective, problem.settings, core, schedule, kappa, problem.random_state or 0)
+    if not hasattr(risk, "oracle") or getattr(risk, "smooth", False):
+        raise ParameterError(f"method {method!r} needs a risk whose single examples have labellings; "
+                             f"{type(risk).__name__} has none here; use method 'oca'")
+    if isinstance(problem.objective, Ball):
+        raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
+
+    def make_core(risk, known):
+        return CachedBlocks(risk, problem.objective, known, **settings)
+    return blocks(problem, make_core, schedule, kappa)
+
+
+def blocks(problem, make_core, schedule, kappa):
+    return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
+                       problem.random_state or 0)
 
 
 def prox_bcfw(problem):
-    kappa = problem.options.get("kappa")
+    kappa, risk = problem.options.get("kappa"), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
-    return cached(problem, "prox-bcfw", Accelerated(), kappa, batch=_batch(problem, 64))
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        return blocks(problem, ExactBlocks, Accelerated(), kappa)
+    schedule = Accelerated(opening=8, share=0.02, most_passes=200)
+    return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
 
 
 def bcfw(problem):
@@ -143,16 +155,15 @@ def _sampling(problem, gap_check):
     return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
 
 
-BLOCK_OPTIONS = ("average", "gap_sampling", "step", "gap_check", "batch")
 METHODS = {
-    "cutting-plane": Method(1, (), last_iterate),
-    "bmrm": Method(1, (), last_iterate),
-    "prox-bmrm": Method(1, ("K", "T"), prox_bmrm),
-    "oca": Method(16, ("mu", "line_search"), oca),
-    "sgd": Method(1, ("t0",), sgd),
-    "bcfw": Method(1, BLOCK_OPTIONS, bcfw),
-    "mp-bcfw": Method(1, BLOCK_OPTIONS, mp_bcfw),
-    "prox-bcfw": Method(1, ("kappa", "batch"), prox_bcfw),
-    "lbfgs": Method(1, ("memory",), lbfgs),
-    "auto": Method(16, (), oca),
+    "cutting-plane": Method(1, BUNDLE, last_iterate),
+    "bmrm": Method(1, BUNDLE, last_iterate),
+    "prox-bmrm": Method(1, (*BUNDLE, "K", "T"), prox_bmrm),
+    "oca": Method(16, (*BUNDLE, "mu", "line_search"), oca),
+    "sgd": Method(1, (*BUNDLE, "t0"), sgd),
+    "bcfw": Method(1, FRANK_WOLFE, bcfw),
+    "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
+    "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
+    "lbfgs": Method(1, ("memory", "warm_start"), lbfgs),
+    "auto": Method(16, BUNDLE, oca),
 }

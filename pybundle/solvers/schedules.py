@@ -29,39 +29,38 @@ class Schedule:
 
 
 class Accelerated(Schedule):
-    """Few sequential passes, then only values; known planes in between to a share of the gap [APB, prox-SDM].
+    """Few sequential passes, then values alone, with cheap passes in between to a share of the gap [APB, prox-SDM].
 
     A pass over the examples one after another makes more progress than one at a single point, most of all in the
-    beginning, but gives no value of F; from `n_sequential` passes on the value is worth more.
+    beginning, but gives no value of F; from `opening` passes on the value is worth more.
 
     Parameters
     ----------
-    n_sequential : int
-        Passes of the oracle before the first value.
-    every : int
-        A value at least every so many iterations from then on.
-    share, first_share : float
-        Passes over known planes go on until the sum of the block gaps is this share of the certified gap, or of |D|
-        while there is none.
-    max_cached : int
-        Most such passes an iteration.
+    opening : int
+        Iterations that begin with a sequential pass; the first value comes after the last of them.
+    share, share_before : float
+        Cheap passes end when their block gaps sum to `share` times the gap; before the first value to `share_before`
+        times the gaps that the sequential pass met.
+    most_passes : int
+        The most cheap passes of an iteration.
     """
 
     is_proximal = True
 
-    def __init__(self, n_sequential=6, every=1, share=0.05, first_share=0.005, max_cached=25):
-        self.n_sequential, self.every = n_sequential, every
-        self.share, self.first_share, self.max_cached = share, first_share, max_cached
+    def __init__(self, opening=1, share=0.1, share_before=0.03, most_passes=20):
+        self.opening, self.share, self.share_before, self.most_passes = opening, share, share_before, most_passes
 
     def actions(self, run):
-        k = run.trace.n_iter - 1 - self.n_sequential
-        return ("value" if k >= 0 and k % self.every == 0 else "visit"), "refine"
+        k = run.trace.n_iter
+        if k < self.opening:
+            return "visit", "refine"
+        return ("visit", "refine", "value") if k == self.opening else ("refine", "value")
 
     def refine(self, run):
         gap = run.gap()
-        target = self.share * gap if np.isfinite(gap) else self.first_share * abs(run.dual())
-        for _ in range(self.max_cached):
-            if run.core.cached_pass(run.rng, target) <= target:
+        enough = self.share * gap if np.isfinite(gap) else self.share_before * run.met
+        for _ in range(self.most_passes):
+            if run.core.cached_pass(run.rng, enough) <= enough:
                 break
 
     def describe(self):

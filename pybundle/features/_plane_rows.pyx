@@ -1,0 +1,216 @@
+"""Sparse planes of many labellings: rows of a CSR matrix, sorted, merged, without zeros.
+
+A plane is added from pieces: rows of features in the blocks of some labels, single indicators. What is dense is summed
+in a block of scratch and compressed; what is sparse waits as (index, value), is sorted and merged. Nothing costs
+O(dim), and nothing is kept between two calls, so that many threads may build planes at once.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from cython.view cimport array
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+cdef enum:
+    FEW = 48              # up to here insertion sort beats the histograms of a radix sort
+    DIGIT_BITS = 11       # histogram of 8 kB: in the first cache
+
+
+cdef class PlaneRows:
+    """`n_planes` rows of `dim` entries, filled one after another by compiled callers.
+
+    Parameters
+    ----------
+    dim : int
+        Below 2^31: indices are int32.
+    n_planes : int
+    width : int
+        Entries of the scratch block, 0 where nothing dense is summed.
+    """
+
+    def __cinit__(self, Py_ssize_t dim, Py_ssize_t n_planes, Py_ssize_t width=0):
+        if dim > np.iinfo(np.int32).max:
+            raise OverflowError(f"sparse planes need less than 2^31 weights, got {dim}")
+        self.dim, self.n_planes, self.width = dim, n_planes, width
+        self.indptr = np.zeros(n_planes + 1, dtype=np.int64)
+        self.block = <double*>calloc(max(width, 1), sizeof(double))
+        if self.block == NULL:
+            raise MemoryError(f"no room for a block of {width} entries")
+        self._extend(64 * n_planes + 64)
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.indices)
+        free(self.block)
+        free(self.keys)
+        free(self.spare)
+        free(self.values)
+
+    cdef int _extend(self, Py_ssize_t more) except -1 nogil:
+        cdef Py_ssize_t capacity = self.size + more
+        if capacity <= self.capacity:
+            return 0
+        # realloc moves the pages of a long array, not its bytes
+        capacity = max(capacity, 2 * self.capacity)
+        cdef void* data = realloc(self.data, capacity * sizeof(double))
+        if data != NULL:
+            self.data = <double*>data
+        cdef void* indices = realloc(self.indices, capacity * sizeof(int32_t))
+        if indices != NULL:
+            self.indices = <int32_t*>indices
+        if data == NULL or indices == NULL:
+            with gil:
+                raise MemoryError(f"no room for planes of {capacity} entries")
+        self.capacity = capacity
+        return 0
+
+    cdef int reserve(self, Py_ssize_t more) except -1 nogil:
+        cdef Py_ssize_t room = self.waiting + more
+        cdef void* found
+        if room <= self.room:
+            return 0
+        room = max(room, 2 * self.room)
+        found = realloc(self.keys, room * sizeof(uint64_t))
+        if found != NULL:
+            self.keys = <uint64_t*>found
+            found = realloc(self.spare, room * sizeof(uint64_t))
+        if found != NULL:
+            self.spare = <uint64_t*>found
+            found = realloc(self.values, room * sizeof(double))
+        if found == NULL:
+            with gil:
+                raise MemoryError(f"no room for {room} entries of a plane")
+        self.values, self.room = <double*>found, room
+        return 0
+
+    cdef const uint64_t* sort(self, Py_ssize_t n) noexcept nogil:
+        cdef uint64_t* keys = self.keys
+        cdef uint64_t* other = self.spare
+        cdef uint64_t* swap
+        cdef uint64_t key, differing = 0
+        cdef Py_ssize_t i, j
+        cdef int bits = 0, n_digits, digit, shift
+        cdef bint is_sorted = True
+        cdef int32_t[1 << DIGIT_BITS] place
+        cdef int32_t total, count, mask
+        for i in range(1, n):
+            differing |= keys[i] ^ keys[0]
+            is_sorted = is_sorted and keys[i - 1] <= keys[i]
+        if is_sorted:
+            return keys
+        if n <= FEW:
+            for i in range(1, n):
+                key = keys[i]
+                j = i
+                while j > 0 and keys[j - 1] > key:
+                    keys[j] = keys[j - 1]
+                    j -= 1
+                keys[j] = key
+            return keys
+        # least significant digit first, stable; the lower halves are sorted already
+        differing >>= 32
+        while differing >> bits:
+            bits += 1
+        n_digits = (bits + DIGIT_BITS - 1) // DIGIT_BITS
+        bits = (bits + n_digits - 1) // n_digits
+        mask = (1 << bits) - 1
+        for digit in range(n_digits):
+            shift = 32 + digit * bits
+            memset(place, 0, (mask + 1) * sizeof(int32_t))
+            for i in range(n):
+                place[<int32_t>(keys[i] >> shift) & mask] += 1
+            total = 0
+            for i in range(mask + 1):
+                count = place[i]
+                place[i] = total
+                total += count
+            for i in range(n):
+                j = <int32_t>(keys[i] >> shift) & mask
+                other[place[j]] = keys[i]
+                place[j] += 1
+            swap = keys
+            keys = other
+            other = swap
+        return keys
+
+    cdef int flush(self) except -1 nogil:
+        cdef Py_ssize_t n = self.waiting, size, q = 0
+        cdef const uint64_t* keys
+        cdef uint64_t index
+        cdef double total
+        if n == 0:
+            return 0
+        self._extend(n)
+        keys = self.sort(n)
+        size = self.size
+        while q < n:
+            index = keys[q] >> 32
+            total = self.values[keys[q] & 0xFFFFFFFFu]
+            q += 1
+            while q < n and keys[q] >> 32 == index:
+                total += self.values[keys[q] & 0xFFFFFFFFu]
+                q += 1
+            self.indices[size] = <int32_t>index
+            self.data[size] = total
+            size += total != 0.0
+        self.size = size
+        self.waiting = 0
+        return 0
+
+    cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil:
+        cdef Py_ssize_t j, size
+        cdef double value
+        self._extend(width)
+        size = self.size
+        for j in range(width):
+            value = self.block[j]
+            self.data[size] = value
+            self.indices[size] = <int32_t>(first + j)
+            size += value != 0.0
+        memset(self.block, 0, width * sizeof(double))
+        self.size = size
+        return 0
+
+    cdef int close(self) except -1 nogil:
+        self.flush()
+        self.closed += 1
+        self.indptr[self.closed] = self.size
+        return 0
+
+    def matrix(self):
+        """The rows as csr_array (n_planes, dim); the object is not to be used afterwards."""
+        indptr = np.asarray(self.indptr)
+        if self.size <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        cdef array data, indices
+        if self.size == 0:
+            return sp.csr_array((np.empty(0), np.empty(0, dtype=np.int32), indptr), shape=(self.n_planes, self.dim))
+        # NumPy takes the memory over; what is not used goes back
+        data = <double[:self.size]><double*>realloc(self.data, self.size * sizeof(double))
+        data.callback_free_data = free
+        self.data = NULL
+        indices = <int32_t[:self.size]><int32_t*>realloc(self.indices, self.size * sizeof(int32_t))
+        indices.callback_free_data = free
+        self.indices = NULL
+        return sp.csr_array((np.asarray(data), np.asarray(indices), indptr), shape=(self.n_planes, self.dim))
+
+
+def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
+    """csr_array of `n_planes` dense vectors or CSR rows, taken one after another, each sorted and merged."""
+    cdef PlaneRows planes = PlaneRows(dim, n_planes)
+    cdef const double[::1] data
+    cdef const int32_t[::1] indices
+    cdef Py_ssize_t q
+    for slope in slopes:
+        if sp.issparse(slope):
+            found, values = slope.indices, slope.data
+        else:
+            found = np.flatnonzero(slope)
+            values = slope[found]
+        data, indices = np.ascontiguousarray(values), np.ascontiguousarray(found, dtype=np.int32)
+        planes.reserve(data.shape[0])
+        for q in range(data.shape[0]):
+            planes.put(indices[q], data[q])
+        planes.close()
+    return planes.matrix()

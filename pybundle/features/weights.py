@@ -1,0 +1,59 @@
+"""Weights of a pass over all rows or over few of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NARROW = 2
+"""A batch whose non-zeros are this many times fewer than the features reads W as it stands: packing W would cost
+more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
+
+
+class LazyWeights:
+    """W (K, width) for rows of features, packed for the kernels when a batch first wants it.
+
+    Which way a batch takes depends on its size alone, not on batches before it, so that threads change no bit. Weights
+    that were updated are meant to last, and are packed for all. w is not copied: it must stay as it is until `update`.
+
+    Parameters
+    ----------
+    rows : Rows
+    w : float64 array
+        Begins with W.ravel().
+    """
+
+    def __init__(self, rows, w):
+        self._rows, self._packed = rows, None
+        self._place(w)
+        self._lasts = len(rows.storage) == 1
+        if self._lasts:
+            self._packed = rows.pack(self.W)
+
+    def _place(self, w):
+        rows = self._rows
+        self.W = np.ascontiguousarray(w[:rows.n_scores * rows.width], dtype=np.float64).reshape(rows.n_scores, -1)
+
+    def update(self, w, indices):
+        """Follows w, which changed at `indices` only (or beyond W)."""
+        self._place(w)
+        self._lasts = True
+        if self._packed is not None:
+            self._rows.repack(self._packed, self.W.reshape(-1), np.ascontiguousarray(indices, dtype=np.int32))
+
+    def packed(self, n_rows):
+        """W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
+        rows = self._rows
+        if not self._lasts and n_rows * int(rows.storage[2][-1]) * NARROW < rows.n_rows * rows.n_features:
+            return None
+        if self._packed is None:
+            self._packed = rows.pack(self.W)        # two threads may both do it: they get the same
+        return self._packed
+
+    def scores(self, rows, n_rows=None):
+        """Scores (len(rows), K); `n_rows` of the whole batch, where these are a piece of it."""
+        out, packed = np.empty((len(rows), len(self.W))), self.packed(n_rows or len(rows))
+        if packed is None:
+            self._rows.scores_unpacked(self.W, rows, out)
+        else:
+            self._rows.scores(packed, rows, out)
+        return out

@@ -1,0 +1,538 @@
+"""Exact block steps of the dual of a hinge risk with a proximal term: sequential dual method, prox-SDM.
+
+    beta_i in c_i times the simplex of the labels,  phi = sum_ik beta_ik (e_k - e_{y_i}) x_i',  W = (kappa C - phi) / s
+    step i:  beta_i <- Proj(beta_i + s u_i / |x_i|^2),  u_i = L(y_i, .) + W x_i,   W -= (beta_new - beta) x_i' / s
+
+[Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. Dense rows are
+scored four at a time at the same W, which the tile of the score kernels wants; where a row moves W, the scores of the
+rows behind it in its four are corrected by `<x_i, x_j>`, and the four reach W together. The steps are those of one row
+after the other.
+"""
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t
+
+from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
+from ._engine cimport LOGISTIC, MULTICLASS, Engine
+
+from ..features._rows import aligned
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define PB_FETCH(p) __builtin_prefetch((p), 0, 2)
+    #else
+    #define PB_FETCH(p) ((void)0)
+    #endif
+    """
+    void prefetch "PB_FETCH"(const void*) noexcept nogil
+
+cdef double UNIT = 2.0 ** -53
+
+
+cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
+    # a dense row on its way into the cache: rows that are far apart come slowly one by one
+    cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
+    cdef const char* row = <const char*>e.X.data + i * size
+    while at < size:
+        prefetch(row + at)
+        at += 64
+
+
+cdef double onto_simplex(const double* v, int K, double c, double* out) noexcept nogil:
+    # out = the point of {a >= 0, sum a = c} nearest to v, by Michelot's sets, which shrink to the support
+    cdef double top = v[0], total = 0.0, theta
+    cdef int k, count = 0, before
+    for k in range(1, K):
+        top = max(top, v[k])
+    for k in range(K):              # nothing below top - c is in the support
+        if v[k] > top - c:
+            total += v[k]
+            count += 1
+    if count == 0:                  # c is nothing beside the rounding of top
+        theta = top - c
+    else:
+        theta = (total - c) / count
+    for _ in range(K):
+        before, count, total = count, 0, 0.0
+        for k in range(K):
+            if v[k] > theta:
+                total += v[k]
+                count += 1
+        if count == before or count == 0:
+            break
+        theta = (total - c) / count
+    for k in range(K):
+        out[k] = max(v[k] - theta, 0.0)
+    return theta
+
+
+cdef struct Example:         # what a step needs of an example beside x_i and beta_i: half a cache line
+    double c
+    double square            # |x_i|^2, scale and bias included
+    int32_t y
+    int32_t vertex           # label of the vertex where beta_i is, -1 elsewhere; binary: 0, 1, -1
+    int32_t active
+    int32_t spare
+
+
+cdef class Blocks:
+    """Multipliers of all examples of a hinge risk and the point W that belongs to them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Loss MULTICLASS or HINGE.
+    precision : {"float32", "float64"}
+        Of W, scores and multipliers; float32 where the storage allows it.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (n, K)
+        Multipliers, `c_i alpha_i`; one column `beta_i` in [0, c_i] for the binary hinge.
+    examples : structured array, shape (n,)
+        `active` is 1 where beta_i is no vertex, or the block gap at the last look was not nothing.
+    visits : float
+        Examples visited so far.
+    """
+
+    cdef Engine e
+    cdef readonly bint is_single
+    cdef readonly object beta, packed, examples
+    cdef readonly double s, visits
+    cdef Example* rows
+    cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
+    cdef float[:, ::1] beta32
+    cdef double[:, ::1] beta64
+    cdef void* W
+    cdef Py_ssize_t ldw
+    cdef double[::1] base
+    cdef int dense, ldc
+    cdef Py_ssize_t patience     # rows between two looks for signals
+
+    def __init__(self, Engine engine, precision):
+        cdef Py_ssize_t d = engine.n_features, n = engine.n_examples, lanes
+        cdef int K = engine.n_scores
+        if engine.loss == LOGISTIC:
+            raise ValueError("the dual of the logistic loss has no exact blocks")
+        self.e = engine
+        self.is_single = precision == "float32" and engine.kernels.score32[engine.kind] != NULL
+        self.dense = engine.kind < PB_CSR32
+        dtype = np.float32 if self.is_single else np.float64
+        lanes = max(1, engine.kernels.lanes32 if self.is_single else engine.kernels.lanes32 // 2)
+        if self.dense:
+            shape = (K, (d + 15) // 16 * 16)
+        else:
+            shape = (d, 1 if K == 1 else (K + lanes - 1) // lanes * lanes)
+        self.packed = aligned(shape, dtype)
+        self.ldw = shape[1]
+        self.ldc = (K + 15) // 16 * 16
+        self.W = <void*><size_t>self.packed.ctypes.data
+        self.base = np.zeros(K)
+        self.constant = (engine.bias / engine.scale) ** 2
+        labels = np.asarray(engine.y_array)
+        self.examples = aligned((n,), np.dtype([("c", "f8"), ("square", "f8"), ("y", "i4"), ("vertex", "i4"),
+                                                ("active", "i4"), ("spare", "i4")]))
+        self.rows = <Example*><size_t>self.examples.ctypes.data
+        self.examples["c"], self.examples["y"] = engine.weight_array, labels
+        self.examples["square"] = np.asarray(engine.norms) ** 2
+        self.examples["active"] = 1
+        self.beta = np.zeros((n, K), dtype=dtype)
+        if engine.loss == MULTICLASS:
+            self.beta[np.arange(n), labels] = engine.weight_array
+            self.examples["vertex"] = labels
+        self._bind()
+        per_row = K * (d if self.dense else max(1, int(engine.storage[2][n]) // max(1, n)))
+        self.patience = max(STEP, <Py_ssize_t>(2e8 / per_row))
+
+    def _bind(self):
+        if self.is_single:
+            self.beta32 = self.beta
+        else:
+            self.beta64 = self.beta
+
+    def restore(self, multipliers):
+        """Takes over multipliers of the same examples, made feasible."""
+        cdef Engine e = self.e
+        c, y = np.asarray(e.weight_array), np.asarray(e.y_array)
+        beta = np.clip(np.asarray(multipliers, dtype=np.float64), 0.0, c[:, None])
+        if e.loss == MULTICLASS:
+            beta[np.arange(len(y)), y] = 0.0
+            total = beta.sum(axis=1)
+            beta *= np.divide(c, total, out=np.ones_like(c), where=total > c)[:, None]
+            beta[np.arange(len(y)), y] = np.maximum(c - beta.sum(axis=1), 0.0)
+        self.beta[:] = beta
+        if e.loss == MULTICLASS:
+            vertex = np.where(np.count_nonzero(self.beta, axis=1) == 1, self.beta.argmax(axis=1), -1)
+        else:
+            vertex = np.where(self.beta[:, 0] == 0.0, 0, np.where(self.beta[:, 0] == c.astype(self.beta.dtype), 1, -1))
+        self.examples["vertex"] = vertex
+        self.examples["active"] = 1
+
+    @property
+    def largest_loss(self):
+        """The largest entry of the cost matrix, 1 without one."""
+        return self.e.largest_loss
+
+    @property
+    def score_terms(self):
+        """As in `Rows`."""
+        return self.e.score_terms
+
+    # ------------------------------------------------------------------ the point
+    def place(self, w, double s):
+        """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
+        cdef Engine e = self.e
+        W = np.asarray(w).reshape(e.n_scores, e.width)
+        features = W[:, :e.n_features] * e.scale
+        if self.dense:
+            self.packed[:, :e.n_features] = features
+        else:
+            self.packed[:, :e.n_scores] = features.T
+        base = np.asarray(self.base)
+        base[:] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
+        self.s = s
+
+    def point(self):
+        """The point (dim,) as it stands now, in float64."""
+        cdef Engine e = self.e
+        W = np.zeros((e.n_scores, e.width))
+        W[:, :e.n_features] = self.packed[:, :e.n_features] if self.dense else self.packed[:, :e.n_scores].T
+        W[:, :e.n_features] /= e.scale
+        if e.has_bias and e.bias != 0.0:
+            W[:, e.n_features] = np.asarray(self.base) / e.bias
+        return W.ravel()
+
+    # ------------------------------------------------------------------ steps
+    def visit(self, const Py_ssize_t[::1] order):
+        """An exact block step at each row of `order`, one after the other; gives the sum of the block gaps met.
+
+        O(nnz(X) K) for the scores, and a row of W for every multiplier that changes.
+        """
+        if order.shape[0] == 0:
+            return 0.0
+        lowest, highest_row = np.min(order), np.max(order)
+        if lowest < 0 or highest_row >= self.e.n_examples:
+            raise ValueError(f"order must hold rows 0..{self.e.n_examples - 1}, got {lowest}..{highest_row}")
+        if self.is_single:
+            return self._visit(order, np.zeros(self.e.n_scores * BLOCK, dtype=np.float32),
+                               np.zeros(STEP * self.ldc, dtype=np.float32), np.zeros(2 * self.e.n_scores))
+        return self._visit(order, np.zeros(self.e.n_scores * BLOCK), np.zeros(STEP * self.ldc),
+                           np.zeros(2 * self.e.n_scores))
+
+    def _visit(self, const Py_ssize_t[::1] order, real[::1] scores, real[::1] coefs, double[::1] scratch):
+        cdef Engine e = self.e
+        cdef Py_ssize_t n = order.shape[0], i = 0, looked = 0
+        cdef int K = e.n_scores, count, ahead, r, q, k, step = STEP if self.dense else 1
+        cdef real* S = &scores[0]
+        cdef real* coef = &coefs[0]
+        cdef real* beta
+        cdef real* row
+        cdef real products[STEP]
+        cdef real top[STEP]
+        cdef double total = 0.0
+        cdef bint has_moved, any_moved, many = e.loss == MULTICLASS
+        cdef const Py_ssize_t* rows
+        cdef Example* x
+        with nogil:
+            if real is float:
+                beta = &self.beta32[0, 0]
+            else:
+                beta = &self.beta64[0, 0]
+            while i < n:
+                rows = &order[i]
+                count = <int>min(<Py_ssize_t>step, n - i)
+                ahead = <int>min(<Py_ssize_t>step, n - i - count)
+                for q in range(count, count + ahead):
+                    prefetch(&self.rows[rows[q]])
+                    prefetch(beta + rows[q] * K)
+                if real is float:
+                    e.kernels.score32[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
+                else:
+                    e.kernels.score64[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
+                for k in range(K):
+                    for q in range(STEP):
+                        S[k * BLOCK + q] += <real>self.base[k]
+                if many:                # S becomes u, up to a constant for the 0/1 loss
+                    for r in range(count):
+                        x = &self.rows[rows[r]]
+                        if e.has_cost:
+                            for k in range(K):
+                                S[k * BLOCK + r] += <real>e.cost[x.y, k]
+                        else:
+                            S[x.y * BLOCK + r] -= 1
+                    highest(S, K, top)
+                any_moved = False
+                for r in range(count):
+                    x = &self.rows[rows[r]]
+                    row = beta + rows[r] * K
+                    if not many:
+                        has_moved = move_binary(self, e, x, S[r], row, coef + r * self.ldc, &total)
+                    elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
+                        x.active = False
+                        continue
+                    else:
+                        has_moved = move(self, e, x, S + r, top[r], row, coef + r * self.ldc, &scratch[0], &total)
+                    if not has_moved:
+                        continue
+                    if not any_moved:
+                        any_moved = True
+                        for q in range(count):
+                            if q != r:
+                                for k in range(K):
+                                    coef[q * self.ldc + k] = 0
+                    if r + 1 == count:
+                        continue
+                    if real is float:
+                        e.kernels.dots32[e.kind](&e.X, rows[r], rows + r + 1, count - r - 1, products)
+                    else:
+                        e.kernels.dots64[e.kind](&e.X, rows[r], rows + r + 1, count - r - 1, products)
+                    for q in range(count - r - 1):
+                        products[q] += <real>self.constant
+                    for k in range(K):
+                        if coef[r * self.ldc + k] != 0:
+                            for q in range(r + 1, count):
+                                S[k * BLOCK + q] += coef[r * self.ldc + k] * products[q - r - 1]
+                    if many:
+                        highest(S, K, top)
+                if any_moved:
+                    if real is float:
+                        e.kernels.update32[e.kind](&e.X, rows, count, coef, self.ldc, K, self.W, self.ldw)
+                    else:
+                        e.kernels.update64[e.kind](&e.X, rows, count, coef, self.ldc, K, self.W, self.ldw)
+                i += count
+                self.visits += count
+                looked += count
+                if looked >= self.patience:
+                    looked = 0
+                    with gil:
+                        PyErr_CheckSignals()
+        return total
+
+    def active(self):
+        """Rows where beta_i is no vertex, or where the last step or look found a gap."""
+        return np.flatnonzero(self.examples["active"])
+
+    # ------------------------------------------------------------------ a look without steps
+    def look(self, const real[:, ::1] S, double margin):
+        """R at the point with scores S (n, K), bias included; marks the active rows.
+
+        Active: beta_i is no vertex, or its label leads by less than `margin`.
+        """
+        cdef Engine e = self.e
+        cdef Py_ssize_t i
+        cdef int K = e.n_scores, k
+        cdef double risk = 0.0, top, second, u
+        cdef Example* x
+        cdef const real* s
+        with nogil:
+            for i in range(e.n_examples):
+                x = &self.rows[i]
+                s = &S[i, 0]
+                if e.loss != MULTICLASS:
+                    u = 1.0 - x.y * <double>s[0]
+                    risk += x.c * max(u, 0.0)
+                    x.active = x.c > 0.0 and (x.vertex < 0 or (u > -margin if x.vertex == 0 else u < margin))
+                    continue
+                if e.has_cost:
+                    top = second = -INFINITY
+                    for k in range(K):
+                        u = s[k] + e.cost[x.y, k]
+                        second = max(second, min(u, top))
+                        top = max(top, u)
+                    u = s[x.y]
+                else:
+                    top = second = -INFINITY
+                    for k in range(K):
+                        u = s[k]
+                        if k == x.y:
+                            u -= 1.0
+                        second = max(second, min(u, top))
+                        top = max(top, u)
+                    u = s[x.y] - 1.0
+                risk += x.c * max(top - u, 0.0)
+                x.active = x.c > 0.0
+                if x.vertex >= 0:
+                    u = s[x.vertex] + (e.cost[x.y, x.vertex] if e.has_cost else -<double>(x.vertex == x.y))
+                    x.active &= u < top or top < second + margin
+        return risk
+
+    def value(self, const double[:, ::1] S):
+        """R at the point with scores S (n, K): a plain sum of losses, none of which is negative."""
+        cdef Engine e = self.e
+        cdef Py_ssize_t i
+        cdef int K = e.n_scores, k, y
+        cdef double risk = 0.0, top
+        with nogil:
+            for i in range(e.n_examples):
+                y, top = e.y[i], 0.0
+                if e.loss != MULTICLASS:
+                    top = max(0.0, 1.0 - y * S[i, 0])
+                else:
+                    for k in range(K):
+                        if k != y:
+                            top = max(top, (e.cost[y, k] if e.has_cost else 1.0) + (S[i, k] - S[i, y]))
+                risk += e.c[i] * top
+        return risk
+
+    # ------------------------------------------------------------------ evidence
+    def aggregate(self, slope):
+        """Adds `sum_ik beta_ik (e_k - e_y) X_i` to `slope` (K * width,), unscaled, in float64.
+
+        Returns
+        -------
+        offset : float
+            `sum_ik beta_ik L(y_i, k)`.
+        error : float
+            Bound on the rounding error of the slope in the Euclidean norm.
+        offset_error : float
+
+        Notes
+        -----
+        Multipliers of the labels k != y_i count, that of the truth is what remains of c_i: whatever float32 made of
+        them, they are feasible, because those that exceed c_i are scaled down.
+        """
+        if self.is_single:
+            return self._aggregate(self.beta32, slope)
+        return self._aggregate(self.beta64, slope)
+
+    def _aggregate(self, const real[:, ::1] betas, double[::1] slope):
+        cdef Engine e = self.e
+        cdef int K = e.n_scores, k, y
+        cdef Py_ssize_t n = e.n_examples, i = 0, first, last, size, q, entries = 0
+        cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
+        cdef bint single = e.loss != MULTICLASS
+        # entries of a block of rows, class by class: K entries a row are the most
+        cdef Py_ssize_t[:, ::1] row = np.empty((K, BLOCK), dtype=np.intp)
+        cdef double[:, ::1] coef = np.empty((K, BLOCK))
+        cdef int[::1] count = np.zeros(K, dtype=np.intc)
+        cdef Py_ssize_t[::1] met = np.zeros(K, dtype=np.intp)
+        with nogil:
+            while i < n:
+                size = 0
+                while i < n and size < BLOCK:
+                    y, c = e.y[i], e.c[i]
+                    if self.dense and self.rows[i].vertex != (0 if single else y):
+                        fetch_row(e, i)
+                    if single:
+                        b = min(max(<double>betas[i, 0], 0.0), c)
+                        if b > 0.0:
+                            offset += b
+                            reach += b * e.norms[i]
+                            row[0, count[0]] = i
+                            coef[0, count[0]] = -b * y
+                            count[0] += 1
+                            size += 1
+                    elif self.rows[i].vertex != y:
+                        total = 0.0
+                        for k in range(K):
+                            if k != y:
+                                total += betas[i, k]
+                        if total > 0.0:
+                            ratio = c / total if total > c else 1.0
+                            size += 1
+                            total = 0.0
+                            for k in range(K):
+                                if k != y and betas[i, k] > 0:
+                                    b = ratio * betas[i, k]
+                                    total += b
+                                    offset += b * (e.cost[y, k] if e.has_cost else 1.0)
+                                    row[k, count[k]] = i
+                                    coef[k, count[k]] = b
+                                    count[k] += 1
+                            row[y, count[y]] = i
+                            coef[y, count[y]] = -total
+                            count[y] += 1
+                            reach += 2.0 * total * e.norms[i]
+                    i += 1
+                for k in range(K):
+                    if count[k]:
+                        e.accumulate(&row[k, 0], &coef[k, 0], count[k], &slope[0] + k * e.width)
+                        met[k] += count[k]
+                        count[k] = 0
+        for k in range(K):
+            entries = max(entries, met[k])
+        # a component is a sum of at most `entries` products; ratio and sums of multipliers: K + 4 roundings more
+        return offset, 1.01 * UNIT * (entries + K + 6) * reach, 1.01 * UNIT * (n + K + 4) * offset
+
+
+cdef inline void highest(const real* S, int K, real* top) noexcept nogil:
+    # top[r] = max_k S[k * BLOCK + r]
+    cdef int k, r
+    for r in range(STEP):
+        top[r] = S[r]
+    for k in range(1, K):
+        for r in range(STEP):
+            top[r] = S[k * BLOCK + r] if S[k * BLOCK + r] > top[r] else top[r]
+
+
+cdef bint move(Blocks self, Engine e, Example* x, const real* u, double top, real* beta, real* coef, double* scratch,
+               double* total) noexcept nogil:
+    # block step at u[k * BLOCK] = L(y, k) + <W_k, x> of maximum top, up to a constant; the change of W in coef, the
+    # block gap added to total
+    cdef int K = e.n_scores, k, support = 0, last = 0
+    cdef double* v = scratch
+    cdef double* found = scratch + K
+    cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -e.scale * e.scale / self.s, change
+    cdef real after
+    x.active = c > 0.0
+    if x.square <= 1e-30 * self.s:      # W x stays where it is
+        change = c
+        for k in range(K):
+            gap += beta[k] * (top - u[k * BLOCK])
+            found[k] = 0.0
+            if u[k * BLOCK] >= top:
+                found[k] = change
+                change = 0.0
+    else:
+        rate = self.s / x.square
+        for k in range(K):
+            gap += beta[k] * (top - u[k * BLOCK])
+            v[k] = beta[k] - rate * (top - u[k * BLOCK])
+        onto_simplex(v, K, c, found)
+    total[0] += gap
+    for k in range(K):
+        after = <real>found[k]
+        if after > 0:
+            support += 1
+            last = k
+        largest = max(largest, fabs(<double>after - <double>beta[k]))
+    k = last if support == 1 else -1
+    # rounding alone moves a multiplier by a few units: not worth touching W
+    if k == x.vertex and largest <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    x.vertex = k
+    for k in range(K):
+        after = <real>found[k]
+        coef[k] = 0
+        if after != beta[k]:
+            change = <double>after - <double>beta[k]
+            coef[k] = <real>(step * change)
+            self.base[k] -= change / self.s * e.bias * e.bias
+            beta[k] = after
+    return True
+
+
+cdef bint move_binary(Blocks self, Engine e, Example* x, double score, real* beta, real* coef,
+                      double* total) noexcept nogil:
+    # the same for one score: beta_i in [0, c_i], u = 1 - y <w, x_i>
+    cdef double c = x.c, u = 1.0 - x.y * score, found, change
+    cdef real after
+    total[0] += c * max(u, 0.0) - beta[0] * u
+    if x.square <= 1e-30 * self.s:
+        found = c if u > 0.0 else 0.0
+    else:
+        found = min(max(beta[0] + u * self.s / x.square, 0.0), c)
+    after = <real>found
+    x.vertex = 0 if after == 0 else 1 if after == <real>c else -1
+    x.active = c > 0.0 and (x.vertex < 0 or after != beta[0])
+    change = <double>after - <double>beta[0]
+    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    coef[0] = <real>(x.y * e.scale * e.scale / self.s * change)
+    self.base[0] += x.y * change / self.s * e.bias * e.bias
+    beta[0] = after
+    return True

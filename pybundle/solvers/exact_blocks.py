@@ -1,0 +1,140 @@
+"""Blocks of examples whose labels can be enumerated: exact steps from scores, no plane is ever stored (prox-SDM)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..runtime.certificate import UNIT
+
+NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
+
+
+class ExactBlocks:
+    """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008; ALGORITHMS 5.6, 6.3].
+
+    The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
+    the scores of one row. The search works in the precision of the risk; what is promised comes from the multipliers
+    and from scores in float64.
+
+    A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
+    whose label is overtaken or nearly so. After the first step no other pass over all examples is needed.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+        With `blocks`.
+    multipliers : ndarray, shape (n, K), optional
+        Those of another run.
+
+    Attributes
+    ----------
+    n_examples, dim : int
+    visits, cached_visits : float
+        Visits of examples by the exact oracle so far; there is no other kind here.
+    """
+
+    cached_visits = 0.0
+
+    def __init__(self, risk, multipliers=None):
+        self.risk, self._exact = risk, risk.derive(precision="float64")
+        self.n_examples, self.dim = risk.n_examples, risk.dim
+        self._blocks = risk.blocks(multipliers)
+        self._evaluated = 0.0
+        self._phi = None            # aggregate slope, until the next step changes it
+        self._scores = None         # at the best point of the run
+        self._spare = None          # an array for the next ones
+        self._reach = 0.0           # they are known up to reach |x_i|
+
+    @property
+    def visits(self):
+        return self._blocks.visits + self._evaluated
+
+    def known(self):
+        """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
+        return self._blocks.beta
+
+    def radius2(self):
+        """Mean of |psi|^2; the planes of a multiclass example have two rows x_i."""
+        risk = self.risk
+        rows = 2.0 if risk.n_scores > 1 else 1.0
+        return rows * float(np.mean((risk.sample_weight * risk.examples.norms) ** 2))
+
+    # ------------------------------------------------------------------ the point
+    @property
+    def w(self):
+        """(kappa c - phi) / s, shape (dim,), from sums in float64."""
+        if self._phi is None:
+            self.aggregate()
+        return (self._kappa * self._centre - self._phi) / (self._lam + self._kappa)
+
+    def place(self, lam, kappa, centre):
+        """Sets lam, kappa and the centre; the multipliers stay."""
+        self._lam, self._kappa, self._centre = lam, kappa, centre
+        self._blocks.place(self.w, lam + kappa)
+
+    # ------------------------------------------------------------------ passes
+    def exact_pass(self, order):
+        """Exact block steps at the rows of `order`; the sum of the block gaps met."""
+        self._phi = None
+        return self._blocks.visit(order)
+
+    def cached_pass(self, rng, target):
+        """Exact block steps at the active rows, in random order."""
+        return self.exact_pass(rng.permutation(self._blocks.active()))
+
+    def forget(self):
+        """Nothing is stored."""
+
+    def n_planes(self):
+        """None is stored."""
+        return 0
+
+    def evaluate(self, run, w):
+        """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""
+        scores = self._exact.scores(w, self._spare)
+        self._spare = None
+        self._evaluated += self.n_examples
+        risk_value = self._blocks.look(scores, NEAR * self._blocks.largest_loss)
+        reach = self._reach_of(w)
+        if self._scores is None:
+            fun = run.observe(w, risk_value)
+            if run.w is w:
+                self._scores, self._reach = scores, reach
+            return fun
+        fun = run.objective.value(w) + risk_value
+        best, lam = run.w, run.objective.lam
+        step = w - best
+        t, risk_value = self._exact.line_search(
+            self._scores, scores, lam * float(best @ step), lam * float(step @ step))
+        if t > 0.0:
+            self._reach = (1.0 - t) * self._reach + t * reach + 16.0 * UNIT * (self._largest(w) + self._largest(best))
+            run.observe(best + t * step, risk_value)
+            scores -= self._scores              # S0 + t (S1 - S0), in place
+            scores *= t
+            self._scores += scores
+        self._spare = scores
+        return fun
+
+    # ------------------------------------------------------------------ evidence
+    def aggregate(self):
+        """(offset, phi, error, offset_error) of the multipliers, summed in float64."""
+        slope = np.zeros(self.dim)
+        offset, error, offset_error = self._blocks.aggregate(slope)
+        self._phi = self.risk.examples.unscale(slope, self.risk.n_scores)
+        return offset, self._phi, error, offset_error
+
+    def known_value(self, w):
+        """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""
+        if self._scores is None:
+            return None
+        value, weighted = self._blocks.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
+        error = 2.02 * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
+            value + self._blocks.largest_loss)
+        return value, error
+
+    def _largest(self, w):
+        W = w.reshape(self.risk.n_scores, -1)
+        return float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
+
+    def _reach_of(self, w):
+        return 1.02 * UNIT * self._blocks.score_terms * self._largest(w)

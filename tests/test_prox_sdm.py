@@ -1,0 +1,373 @@
+"""Method "prox-bcfw" with exact blocks: the steps are those of a plain twin, and the runs keep what they promise."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.multiclass import features
+from reference.primal import multiclass_minimum, multiclass_objective
+from reference.sdm import binary_steps, block_steps, losses
+
+import pybundle as pb
+
+
+def blobs(n=70, d=6, n_classes=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    X = rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(n_classes, d))[y]
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[5] = 0.0                                  # an example without features
+    return X.astype(dtype), y
+
+
+def costs(n_classes, seed=1):
+    rng = np.random.default_rng(seed)
+    cost = rng.uniform(0.5, 2.0, (n_classes, n_classes))
+    np.fill_diagonal(cost, 0.0)
+    return cost
+
+
+def variants():
+    """Arguments of MulticlassHinge beside X and y."""
+    weights = np.random.default_rng(2).uniform(0.0, 2.0, 70)
+    weights[3] = 0.0
+    return {"plain": {}, "cost": {"loss": costs(4)}, "weights": {"sample_weight": weights}, "bias": {"bias": 1.5},
+            "all": {"loss": costs(4), "sample_weight": weights, "bias": 0.5, "scale": 0.5}}
+
+
+def keeps_promises(result):
+    h = result.history
+    assert (np.diff(h["lower_bound"]) >= 0).all()
+    assert (np.diff(h["best_primal"]) <= 0).all()
+    assert (np.diff(h["n_passes"]) >= 0).all()
+    assert (h["best_primal"] <= h["primal"] * (1 + 1e-12)).all()
+    assert (h["lower_bound"] <= result.fun * (1 + 1e-12)).all()
+
+
+# ---------------------------------------------------------------------- steps
+
+@pytest.mark.parametrize("name", variants())
+@pytest.mark.parametrize("form", ["dense", "csr", "float32", "csr32"])
+def test_steps_are_those_of_one_row_after_the_other(name, form):
+    """Dense rows are scored four at a time and corrected; the result must not show it."""
+    options = variants()[name]
+    X, y = blobs(dtype=np.float32 if "32" in form else np.float64)
+    data = sp.csr_array(X) if "csr" in form else X
+    risk = pb.risks.MulticlassHinge(data, y, **options)
+    x = features(X, options.get("scale", 1.0), options.get("bias"))
+    L, c = losses(y, 4, options.get("loss")), options.get("sample_weight", np.ones(70))
+    rng = np.random.default_rng(3)
+    start = rng.normal(size=(4, x.shape[1]))
+    s = 3.0
+    order = np.r_[rng.permutation(70), rng.integers(0, 70, 65)]         # rows come twice, also in one four
+    beta = np.zeros((70, 4))
+    beta[np.arange(70), y] = c
+    wanted, W, met = block_steps(x, L, c, beta, start, s, order)
+    blocks = risk.blocks()
+    blocks.place(start.ravel(), s)
+    tolerance = 2e-4 if "32" in form else 1e-11
+    assert blocks.visit(order[:37]) + blocks.visit(order[37:]) == pytest.approx(met, rel=tolerance)
+    np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
+    np.testing.assert_allclose(blocks.point().reshape(W.shape), W, atol=tolerance)
+    assert blocks.visits == len(order)
+    touched = np.count_nonzero(blocks.beta, axis=1)
+    assert (touched[c > 0] >= 1).all() and (touched[c == 0] == 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 17, 40])
+def test_steps_with_few_and_many_classes(n_classes):
+    X, y = blobs(n=70, n_classes=n_classes)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(70)
+    beta = np.eye(n_classes)[y]
+    wanted, W, _ = block_steps(X, losses(y, n_classes), np.ones(70), beta, np.zeros((n_classes, 6)), 0.3, order)
+    for data in (X, sp.csr_array(X)):
+        blocks = pb.risks.MulticlassHinge(data, y).blocks()
+        blocks.place(np.zeros(n_classes * 6), 0.3)
+        blocks.visit(order)
+        np.testing.assert_allclose(blocks.beta, wanted, atol=1e-10)
+        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-10)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_binary_steps(sparse):
+    X, _ = blobs()
+    rng = np.random.default_rng(1)
+    y, c = np.where(rng.random(70) < 0.4, 1, -1), rng.uniform(0, 2, 70)
+    x = features(X, 1.0, 0.7)
+    order = rng.permutation(70)
+    start = rng.normal(size=7)
+    wanted, w, met = binary_steps(x, y, c, np.zeros(70), start, 2.0, order)
+    blocks = pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7).blocks()
+    blocks.place(start, 2.0)
+    assert blocks.visit(order) == pytest.approx(met)
+    np.testing.assert_allclose(blocks.beta[:, 0], wanted, atol=1e-12)
+    np.testing.assert_allclose(blocks.point(), w, atol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_every_instruction_set_takes_the_same_steps(level):
+    for dtype in (np.float32, np.float64, np.uint8):
+        X = np.random.default_rng(0).integers(0, 9, (40, 37)).astype(dtype)     # a tail behind the last whole vector
+        y = np.arange(40) % 3
+        risk = pb.risks.MulticlassHinge(X, y, scale=0.25)
+        engine = risk._engine.at_level(level)
+        if engine is None:
+            pytest.skip("the CPU has not got it")
+        wanted, W, _ = block_steps(X * 0.25, losses(y, 3), np.ones(40), np.eye(3)[y], np.zeros((3, 37)), 5.0,
+                                   np.arange(40))
+        blocks = pb.risks._sdm.Blocks(engine, risk.precision)
+        blocks.place(np.zeros(111), 5.0)
+        blocks.visit(np.arange(40))
+        np.testing.assert_allclose(blocks.beta, wanted, atol=1e-4)
+        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-4)
+
+
+def test_a_step_leaves_no_gap_in_its_block():
+    """KKT of the block: at the new W every label with weight has the highest value."""
+    X, y = blobs()
+    blocks = pb.risks.MulticlassHinge(X, y).blocks()
+    blocks.place(np.zeros(24), 1.3)
+    L = losses(y, 4)
+    for i in np.random.default_rng(0).permutation(70):
+        blocks.visit(np.array([i]))
+        u = L[i] + blocks.point().reshape(4, 6) @ X[i]
+        assert u.max() - blocks.beta[i] @ u == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", variants())
+def test_aggregate_is_the_sum_of_the_planes(name):
+    options = variants()[name]
+    X, y = blobs()
+    x = features(X, options.get("scale", 1.0), options.get("bias"))
+    risk = pb.risks.MulticlassHinge(X, y, **options)
+    blocks = risk.blocks()
+    blocks.place(np.zeros(risk.dim), 2.0)
+    blocks.visit(np.arange(70))
+    slope = np.zeros(risk.dim)
+    offset, error, offset_error = blocks.aggregate(slope)
+    beta = np.array(blocks.beta)
+    assert offset == pytest.approx(np.sum(beta * losses(y, 4, options.get("loss"))), abs=1e-12)
+    beta[np.arange(70), y] -= options.get("sample_weight", np.ones(70))
+    exact = beta.T @ x
+    got = risk.examples.unscale(slope, 4).reshape(exact.shape)
+    np.testing.assert_allclose(got, exact, atol=1e-12)
+    assert 0.0 < error < 1e-10 and 0.0 <= offset_error < 1e-10
+
+
+# ---------------------------------------------------------------------- runs
+
+@pytest.mark.parametrize("lam", [10.0, 0.5, 0.02])
+def test_reaches_the_minimum(lam):
+    X, y = blobs()
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=lam, method="prox-bcfw", tol=1e-7)
+    best = multiclass_minimum(X, y, lam, 4)
+    assert result.success and result.certified and result.gap <= 1e-7
+    assert result.fun == pytest.approx(multiclass_objective(result.x.reshape(4, 6), X, y, lam), rel=1e-12)
+    assert result.lower_bound <= best * (1 + 1e-7) and best <= result.fun * (1 + 1e-7)
+    keeps_promises(result)
+
+
+@pytest.mark.parametrize("name", variants())
+@pytest.mark.parametrize("sparse", [False, True])
+def test_agrees_with_oca(name, sparse):
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(sp.csr_array(X) if sparse else X, y, **variants()[name])
+    for lam in (5.0, 0.1):
+        mine = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-7)
+        other = pb.minimize(risk, lam=lam, method="oca", tol=1e-7)
+        assert mine.success
+        assert mine.fun == pytest.approx(other.fun, rel=1e-6)
+        assert mine.lower_bound <= other.fun and other.lower_bound <= mine.fun
+        keeps_promises(mine)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_two_classes_and_the_binary_hinge(sparse):
+    """Two classes are the binary hinge with W = (-w/2, w/2), hence 2 lam."""
+    X, _ = blobs()
+    y = np.arange(70) % 3 == 0
+    data = sp.csr_array(X) if sparse else X
+    binary = pb.minimize(pb.risks.BinaryHinge(data, np.where(y, 1, -1)), lam=1.0, method="prox-bcfw", tol=1e-8)
+    two = pb.minimize(pb.risks.MulticlassHinge(data, y.astype(int)), lam=2.0, method="prox-bcfw", tol=1e-8)
+    other = pb.minimize(pb.risks.BinaryHinge(data, np.where(y, 1, -1)), lam=1.0, method="oca", tol=1e-8)
+    assert binary.success and two.success
+    assert binary.fun == pytest.approx(two.fun, rel=1e-7)
+    assert binary.fun == pytest.approx(other.fun, rel=1e-7)
+    keeps_promises(binary)
+
+
+def test_storages_and_precisions_agree():
+    X = np.random.default_rng(0).integers(0, 256, (150, 33)).astype(np.uint8)
+    y = np.argmax(X[:, :5] + 40.0 * np.random.default_rng(1).normal(size=(150, 5)), axis=1)
+    results = [pb.minimize(pb.risks.MulticlassHinge(data, y, **options), lam=0.5, method="prox-bcfw", tol=1e-3)
+               for data, options in [
+                   (X, {"scale": 1 / 255}), (X / 255.0, {}), ((X / 255.0).astype(np.float32), {}),
+                   (sp.csr_array(X / 255.0), {}), (sp.csr_array((X / 255.0).astype(np.float32)), {}),
+                   (X, {"scale": 1 / 255, "precision": "float64"})]]
+    for result in results:
+        assert result.success and result.gap <= 1e-3
+        for other in results:
+            assert result.lower_bound <= other.fun * (1 + 1e-6)
+
+
+def test_float32_data_to_a_small_gap():
+    """Below 1e-4 the search works in float64."""
+    X, y = blobs(dtype=np.float32)
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=0.5, method="prox-bcfw", tol=1e-9)
+    assert result.success and result.gap <= 1e-9
+
+
+def test_mean_scale():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    a = pb.minimize(risk, lam=70 * 0.01, method="prox-bcfw", tol=1e-6)
+    b = pb.minimize(risk, lam=0.01, method="prox-bcfw", tol=1e-6, scale="mean")
+    np.testing.assert_array_equal(a.x, b.x)
+    assert b.fun == pytest.approx(a.fun / 70, rel=1e-14)
+
+
+def test_repeats_bit_for_bit_and_the_order_is_random():
+    X, y = blobs(n=200)
+    risk = pb.risks.MulticlassHinge(X.astype(np.float32), y)
+
+    def run(**options):
+        return pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-3, **options)
+
+    first = run()
+    for again in (run(), run(random_state=0), run(n_jobs=2)):
+        np.testing.assert_array_equal(first.x, again.x)
+        assert first.lower_bound == again.lower_bound and first.n_passes == again.n_passes
+    assert not np.array_equal(first.x, run(random_state=1).x)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 20.0])
+def test_any_kappa_leads_to_the_minimum(kappa):
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    result = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-5, kappa=kappa)
+    assert result.success
+    assert result.fun == pytest.approx(pb.minimize(risk, lam=1.0, method="oca", tol=1e-6).fun, rel=2e-5)
+
+
+def test_acceleration_pays():
+    """Where classes overlap the centre saves most of the passes of plain exact blocks."""
+    X, y = blobs(n=300, d=20, n_classes=5)
+    risk = pb.risks.MulticlassHinge(X - 1.2 * X[np.random.default_rng(0).permutation(300)], y)
+    plain = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-3, kappa=0.0)
+    fast = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-3)
+    assert plain.success and fast.success and fast.n_passes < 0.3 * plain.n_passes
+
+
+def test_the_last_batch_pass_is_the_certificate():
+    """Its scores are float64, so the promise costs no further pass: every pass is one of the core."""
+    X, y = blobs(n=120, dtype=np.float32)
+    risk = pb.risks.MulticlassHinge(X, y)
+    result = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-2)
+    assert result.certified and result.n_passes == result.history["n_passes"][-1]
+    value, error = risk.derive(precision="float64").values(result.x)
+    assert abs(result.fun - 0.5 * result.x @ result.x - value.sum()) <= 1e-11 * result.fun + error.sum()
+
+
+# ---------------------------------------------------------------------- warm starts, stops, refusals
+
+def test_warm_start_at_the_same_lam_needs_nothing():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    cold = pb.minimize(risk, lam=0.5, method="prox-bcfw", tol=1e-4)
+    kept = np.array(cold.state.blocks)
+    warm = pb.minimize(risk, lam=0.5, method="prox-bcfw", tol=1e-4, warm_start=cold)
+    assert warm.success and warm.n_passes <= 1.0
+    assert warm.fun <= cold.fun * (1 + 1e-12)
+    tighter = pb.minimize(risk, lam=0.5, method="prox-bcfw", tol=1e-8, warm_start=pickle.loads(pickle.dumps(cold)))
+    assert tighter.success and tighter.history["lower_bound"][0] >= cold.lower_bound
+    np.testing.assert_array_equal(cold.state.blocks, kept)
+
+
+def test_warm_start_at_another_lam_and_path():
+    X, y = blobs(n=200, d=12)
+    risk = pb.risks.MulticlassHinge(X, y)
+    first = pb.minimize(risk, lam=0.2, method="prox-bcfw", tol=1e-4)
+    cold = pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-4)
+    warm = pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-4, warm_start=first)
+    assert warm.success and warm.lower_bound <= cold.fun and cold.lower_bound <= warm.fun
+    for result in pb.path(risk, [1.0, 0.3, 0.1], method="prox-bcfw", tol=1e-4):
+        assert result.success
+
+
+def test_warm_start_from_and_to_a_bundle_method():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    bundle = pb.minimize(risk, lam=0.5, method="oca", tol=1e-2)
+    blocks = pb.minimize(risk, lam=0.5, method="prox-bcfw", tol=1e-6, warm_start=bundle)
+    assert blocks.success and blocks.history["best_primal"][0] <= bundle.fun
+    back = pb.minimize(risk, lam=0.5, method="oca", tol=1e-6, warm_start=blocks)
+    assert back.success and back.fun <= blocks.fun * (1 + 1e-6)
+
+
+def test_first_point():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    w0 = np.random.default_rng(0).normal(size=risk.dim)
+    result = pb.minimize(risk, w0, lam=1.0, method="prox-bcfw", tol=1e-6)
+    assert result.success
+    assert result.fun == pytest.approx(pb.minimize(risk, lam=1.0, method="oca", tol=1e-6).fun, rel=3e-6)
+
+
+def test_a_callback_interrupts():
+    X, y = blobs(n=200)
+    seen = []
+
+    def callback(progress):
+        seen.append((progress.fun, progress.lower_bound, progress.n_passes))
+        return len(seen) == 3
+
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=0.01, method="prox-bcfw", tol=1e-9, callback=callback)
+    assert result.status == pb.Status.CALLBACK and len(seen) == 3 and result.nit == 3
+    assert result.lower_bound <= result.fun and result.certified and not result.success
+
+    def pressed(progress):
+        if len(progress.seconds) and progress.n_iter == 2:
+            raise KeyboardInterrupt
+
+    result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=0.01, method="prox-bcfw", tol=1e-9, callback=pressed)
+    assert result.status == pb.Status.INTERRUPTED and result.certified and result.lower_bound <= result.fun
+
+
+def test_limits():
+    X, y = blobs(n=200)
+    risk = pb.risks.MulticlassHinge(X, y)
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, lam=1e-3, method="prox-bcfw", tol=1e-9, max_iter=2)
+    assert result.status == pb.Status.ITERATION_LIMIT and result.nit == 2 and np.isfinite(result.gap)
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, lam=1e-3, method="prox-bcfw", tol=1e-12, time_limit=1e-9)
+    assert result.status == pb.Status.TIME_LIMIT and result.certified
+
+
+def test_a_problem_without_loss():
+    """One class is right everywhere once w is large: F* is small, and rounding must not stop the run."""
+    X = np.vstack([np.eye(3)] * 5)
+    result = pb.minimize(pb.risks.MulticlassHinge(X, np.arange(15) % 3), lam=1e-6, method="prox-bcfw", tol=1e-6)
+    assert result.success
+    zero = pb.minimize(pb.risks.MulticlassHinge(np.zeros((4, 2)), [0, 1, 0, 1]), lam=1.0, method="prox-bcfw", tol=1e-9)
+    assert zero.success and zero.fun == pytest.approx(4.0)
+    none = pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1], sample_weight=[0.0, 0.0]), lam=1.0,
+                       method="prox-bcfw")
+    assert none.success and none.fun == 0.0
+
+
+def test_refusals():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    with pytest.raises(pb.ParameterError, match="single examples have labellings"):
+        pb.minimize(pb.risks.Logistic(X, y % 2), lam=1.0, method="prox-bcfw")
+    with pytest.raises(pb.ParameterError, match="unknown option 'theta'.*batch, kappa, warm_start"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", theta=0.1)
+    with pytest.raises(pb.ParameterError, match="kappa must be"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)
+    with pytest.raises(pb.ParameterError, match="random_state"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", random_state=-1)
+    with pytest.raises(ValueError, match="order must"):
+        risk.blocks().visit(np.array([0, 70]))

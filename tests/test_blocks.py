@@ -1,5 +1,7 @@
 """Blocks of cached planes: the point follows the multipliers, steps ascend the dual, averages are averages."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -154,6 +156,23 @@ def test_averages_are_those_of_the_points(rng):
         mean, mean_offset = blocks.average(k)
         np.testing.assert_allclose(mean, w / total, atol=1e-12)
         assert mean_offset == pytest.approx(offset / total, abs=1e-12)
+
+
+def test_copies_and_pickles_go_on_alike(rng):
+    blocks, _ = filled(rng, rounds=5)
+    offset, phi, _ = blocks.aggregate()
+    for other in (blocks.copy(), pickle.loads(pickle.dumps(blocks))):
+        assert other.n_planes == blocks.n_planes
+        again = other.aggregate()
+        assert again[0] == pytest.approx(offset, abs=1e-12)
+        np.testing.assert_allclose(again[1], phi, atol=1e-12)
+        other.place(-again[1] / 0.7, 0.7)
+        before = dual(other, 0.7)[0]
+        other.sweep(np.arange(12))
+        assert dual(other, 0.7)[0] >= before - 1e-12
+        assert other.w.tobytes() != blocks.w.tobytes()
+        for i in range(12):
+            assert sorted(other.block(i)[0]) == sorted(blocks.block(i)[0])
 
 
 def test_bits_repeat():

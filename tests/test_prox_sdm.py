@@ -10,6 +10,7 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
+from pybundle.solvers.schedules import Accelerated
 
 
 def blobs(n=70, d=6, n_classes=4, seed=0, dtype=np.float64):
@@ -361,13 +362,47 @@ def test_a_problem_without_loss():
 def test_refusals():
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
-    with pytest.raises(pb.ParameterError, match="single examples have labellings"):
-        pb.minimize(pb.risks.Logistic(X, y % 2), lam=1.0, method="prox-bcfw")
-    with pytest.raises(pb.ParameterError, match="unknown option 'theta'.*batch, kappa, warm_start"):
-        pb.minimize(risk, lam=1.0, method="prox-bcfw", theta=0.1)
     with pytest.raises(pb.ParameterError, match="kappa must be"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)
     with pytest.raises(pb.ParameterError, match="random_state"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", random_state=-1)
+    with pytest.raises(pb.ParameterError, match="no exact blocks"):
+        pb.risks.Logistic(X, y % 2).blocks()
     with pytest.raises(ValueError, match="order must"):
         risk.blocks().visit(np.array([0, 70]))
+
+
+def test_schedule():
+    """A pass over all examples opens the run; later the batch passes alone tell which rows are worth a visit."""
+    class Trace:
+        n_iter = 1
+
+    class Run:
+        trace = Trace()
+
+    assert Accelerated().actions(Run) == ("visit", "refine", "value")
+    Trace.n_iter = 2
+    assert Accelerated().actions(Run) == ("refine", "value")
+    assert Accelerated(opening=4).actions(Run) == ("visit", "refine")
+
+
+def test_signs_are_left_to_the_cached_planes():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    nonneg = np.ones(risk.dim, bool)
+    result = pb.minimize(risk, lam=1.0, method="prox-bcfw", nonneg=nonneg, tol=1e-4)
+    assert result.success and (result.x >= 0.0).all()
+    assert result.fun == pytest.approx(pb.minimize(risk, lam=1.0, method="oca", nonneg=nonneg, tol=1e-5).fun, rel=2e-4)
+
+
+def test_line_search_beyond_the_second_point():
+    """Rows without loss at t = 0 and 1 were once left out for upper > 1 too, where they may have one."""
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    rng = np.random.default_rng(0)
+    S0, S1 = risk.scores(3.0 * rng.normal(size=24)), risk.scores(3.0 * rng.normal(size=24))
+    S0[np.arange(70), y] += 20.0                # no loss at either end
+    S1[np.arange(70), y] += 12.0
+    t, value = risk.line_search(S0, S1, -1e4, 1e3, upper=10.0)
+    assert t > 1.0
+    assert value == pytest.approx(risk.planes_at(risk.combine(S0, S1, t)).values.sum(), rel=1e-9) and value > 0.0

@@ -25,6 +25,7 @@ from libc.string cimport memcmp, memcpy, memset
 from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
+from scipy.sparse import csr_array
 
 cdef extern from "_plane.h" nogil:
     ctypedef struct pb_slope:
@@ -324,14 +325,20 @@ cdef class Blocks:
 
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) except -1 nogil:
         """Place of the plane in the block, which it enters if it is new."""
-        cdef int q = self._find(b, offset, n, index, value), new
-        cdef Py_ssize_t k
-        cdef double norm = 0.0
+        cdef int q = self._find(b, offset, n, index, value)
         if q >= 0:
             b.planes[q].last = self.tick
             return q
         if b.n >= self.cap:
             self._make_room(b)
+        return self._insert(b, offset, n, index, value)
+
+    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value) except -1 nogil:
+        """Place of a plane that the block does not know."""
+        cdef int q, new
+        cdef Py_ssize_t k
+        cdef double norm = 0.0
         self._reserve(b, b.n + 1)
         new = b.n
         self._store(b, &b.planes[new], offset, n, index, value)
@@ -478,6 +485,66 @@ cdef class Blocks:
             new.n, new.n_used, new.gap = b.n, b.n_used, b.gap
         other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
         return other
+
+    def arrays(self):
+        """Planes and multipliers: rows (m,) the block of each, truths left out; offsets, alpha (m,); CSR (m, dim)."""
+        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0
+        cdef int q
+        cdef pb_slope* a
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                entries += self.blocks[i].planes[q].slope.n
+        rows, start = np.empty(self.n_planes, dtype=np.intp), np.zeros(self.n_planes + 1, dtype=np.int64)
+        offsets, alpha = np.empty(self.n_planes), np.empty(self.n_planes)
+        indices, data = np.empty(entries, dtype=np.int32), np.empty(entries)
+        cdef Py_ssize_t[::1] row = rows
+        cdef int64_t[::1] starts = start
+        cdef double[::1] offset = offsets, multiplier = alpha, value = data
+        cdef int32_t[::1] index = indices
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                a = &self.blocks[i].planes[q].slope
+                row[j], offset[j], multiplier[j] = i, self.blocks[i].planes[q].offset, self.blocks[i].alpha[q]
+                for k in range(a.n):
+                    if pb_slope_value(a, k) != 0.0:
+                        index[at] = a.index[k] if a.index != NULL else <int32_t>k
+                        value[at] = pb_slope_value(a, k)
+                        at += 1
+                j += 1
+                starts[j] = at
+        slopes = csr_array((self.n_planes, self.dim))
+        slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
+        return rows, offsets, alpha, slopes
+
+    @classmethod
+    def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
+        """The blocks that `arrays` described; at w = 0 until placed."""
+        cdef Blocks self = cls(n_blocks, dim)
+        cdef Py_ssize_t j
+        cdef const Py_ssize_t[::1] row = rows
+        cdef const double[::1] offset = offsets, multiplier = alpha, value = slopes.data
+        cdef const int32_t[::1] index = slopes.indices
+        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
+        cdef Block* b
+        cdef int place
+        for j in range(row.shape[0]):
+            b = &self.blocks[row[j]]
+            place = self._insert(b, offset[j], start[j + 1] - start[j],
+                                 &index[start[j]] if start[j + 1] > start[j] else NULL,
+                                 &value[start[j]] if start[j + 1] > start[j] else NULL)
+            b.alpha[place] = multiplier[j]
+            b.n_used += multiplier[j] > 0.0
+            b.alpha[0] -= multiplier[j]
+        for j in range(n_blocks):
+            b = &self.blocks[j]
+            if not b.alpha[0] > 0.0:            # rounding
+                b.alpha[0] = 0.0
+                b.n_used -= 1
+        self.aggregate()
+        return self
+
+    def __reduce__(self):
+        return Blocks.from_arrays, (self.n_blocks, self.dim, *self.arrays())
 
     # ------------------------------------------------------------------ steps
 

@@ -63,6 +63,11 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
         if (r + 1 < n + ahead) {
             PB_PREFETCH((const PB_X *)X->data + X->indptr[rows[r + 1]]);
             PB_PREFETCH(X->indices + X->indptr[rows[r + 1]]);
+            /* where one row is scored at a time, its own weights come next: all that can be fetched at once */
+            if (n == 1)
+                for (int64_t e = X->indptr[rows[1]]; e < X->indptr[rows[1] + 1]; e++)
+                    for (ptrdiff_t k = 0; k < ldw; k += 64 / (ptrdiff_t)sizeof(PB_S))
+                        PB_PREFETCH(W + X->indices[e] * ldw + k);
         }
         if (ldw == 1) {
             S[r] = FN(single)(x, index, nnz, W);

@@ -16,6 +16,8 @@ cdef class PlaneRows:
     cdef uint64_t* spare                    # as long as keys, for sorting
     cdef double* values
     cdef Py_ssize_t waiting, room
+    cdef uint64_t* order                    # label << 32 | entry, of `arrange`
+    cdef Py_ssize_t order_room
 
     # Room for `more` entries to wait; MemoryError
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
@@ -30,6 +32,8 @@ cdef class PlaneRows:
     cdef int flush(self) except -1 nogil
     # So does block[:width], as entries first..first + width - 1; no entry may wait
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil
+    # order = the entries whose coefficient is not 0, label after label; returns how many they are. None may wait
+    cdef Py_ssize_t arrange(self, Py_ssize_t n, const int32_t* labels, const double* coefs) except -1 nogil
     # Flushes and ends the open row
     cdef int close(self) except -1 nogil
     cdef int _extend(self, Py_ssize_t more) except -1 nogil

@@ -10,7 +10,11 @@ import scipy.sparse as sp
 
 from cython.view cimport array
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
+
+cdef extern from "_compress.h" nogil:
+    int PB_COMPRESS_ROOM
+    Py_ssize_t pb_compress(Py_ssize_t n, int32_t first, const double* block, double* data, int32_t* indices)
 
 cdef enum:
     FEW = 48              # up to here insertion sort beats the histograms of a radix sort
@@ -46,6 +50,7 @@ cdef class PlaneRows:
         free(self.keys)
         free(self.spare)
         free(self.values)
+        free(self.order)
 
     cdef int _extend(self, Py_ssize_t more) except -1 nogil:
         cdef Py_ssize_t capacity = self.size + more
@@ -90,7 +95,7 @@ cdef class PlaneRows:
         cdef uint64_t* swap
         cdef uint64_t key, differing = 0
         cdef Py_ssize_t i, j
-        cdef int bits = 0, n_digits, digit, shift
+        cdef int bits = 0, n_digits, least, digit, shift
         cdef bint is_sorted = True
         cdef int32_t[1 << DIGIT_BITS] place
         cdef int32_t total, count, mask
@@ -112,7 +117,12 @@ cdef class PlaneRows:
         differing >>= 32
         while differing >> bits:
             bits += 1
-        n_digits = (bits + DIGIT_BITS - 1) // DIGIT_BITS
+        n_digits = least = (bits + DIGIT_BITS - 1) // DIGIT_BITS
+        for digit in range(least + 1, 6):
+            # a digit costs two steps for each key and one for each of its values
+            if digit * (2 * n + (1 << (bits + digit - 1) // digit)) \
+                    < n_digits * (2 * n + (1 << (bits + n_digits - 1) // n_digits)):
+                n_digits = digit
         bits = (bits + n_digits - 1) // n_digits
         mask = (1 << bits) - 1
         for digit in range(n_digits):
@@ -159,18 +169,26 @@ cdef class PlaneRows:
         return 0
 
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil:
-        cdef Py_ssize_t j, size
-        cdef double value
-        self._extend(width)
-        size = self.size
-        for j in range(width):
-            value = self.block[j]
-            self.data[size] = value
-            self.indices[size] = <int32_t>(first + j)
-            size += value != 0.0
+        self._extend(width + PB_COMPRESS_ROOM)
+        self.size += pb_compress(width, <int32_t>first, self.block, self.data + self.size, self.indices + self.size)
         memset(self.block, 0, width * sizeof(double))
-        self.size = size
         return 0
+
+    cdef Py_ssize_t arrange(self, Py_ssize_t n, const int32_t* labels, const double* coefs) except -1 nogil:
+        cdef Py_ssize_t e, count = 0
+        cdef void* found
+        self.reserve(n)
+        if n > self.order_room:
+            found = realloc(self.order, n * sizeof(uint64_t))
+            if found == NULL:
+                with gil:
+                    raise MemoryError(f"no room for the order of {n} entries")
+            self.order, self.order_room = <uint64_t*>found, n
+        for e in range(n):
+            self.keys[count] = <uint64_t>labels[e] << 32 | <uint64_t>e
+            count += coefs[e] != 0.0
+        memcpy(self.order, self.sort(count), count * sizeof(uint64_t))
+        return count
 
     cdef int close(self) except -1 nogil:
         self.flush()

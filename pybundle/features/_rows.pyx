@@ -7,7 +7,6 @@ register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of 
 import numpy as np
 
 from libc.math cimport sqrt
-from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 
 
@@ -276,49 +275,52 @@ cdef class Rows:
 
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil:
-        cdef const uint64_t* order
         cdef Py_ssize_t[BLOCK] row
         cdef double[BLOCK] coef
-        cdef Py_ssize_t e, g = 0, last, start
-        cdef int64_t q
+        cdef Py_ssize_t e, g = 0, last = out.arrange(n, labels, coefs), label, start
         cdef int count
-        cdef double c, total
-        if self.kind >= PB_CSR32:
-            for e in range(n):
-                c = coefs[e] * self.scale
-                if c == 0.0:
-                    continue
-                out.reserve(self.X.indptr[rows[e] + 1] - self.X.indptr[rows[e]] + 1)
-                start = first + labels[e] * self.width
-                for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
-                    out.put(start + self.X.indices[q], c * ((<const float*>self.X.data)[q] if self.kind == PB_CSR32
-                                                            else (<const double*>self.X.data)[q]))
-                if self.has_bias:
-                    out.put(start + self.n_features, coefs[e] * self.bias)
-            return 0
-        out.reserve(n)
-        for e in range(n):
-            if coefs[e] != 0.0:
-                out.keys[g] = <uint64_t>labels[e] << 32 | <uint64_t>e
-                g += 1
-        last, g = g, 0
-        order = out.sort(last)
+        cdef double total
         while g < last:
-            start = order[g] >> 32
+            label = out.order[g] >> 32
+            start = first + label * self.width
             total = 0.0
-            while g < last and <Py_ssize_t>(order[g] >> 32) == start:
+            while g < last and <Py_ssize_t>(out.order[g] >> 32) == label:
                 count = 0
-                while count < BLOCK and g < last and <Py_ssize_t>(order[g] >> 32) == start:
-                    e = order[g] & 0xFFFFFFFFu
+                while count < BLOCK and g < last and <Py_ssize_t>(out.order[g] >> 32) == label:
+                    e = out.order[g] & 0xFFFFFFFFu
                     row[count] = rows[e]
                     coef[count] = coefs[e] * self.scale
                     total += coefs[e]
                     count += 1
                     g += 1
-                self.kernels.accumulate[self.kind](&self.X, row, coef, count, out.block)
-            if self.has_bias:
-                out.block[self.n_features] = self.bias * total
-            out.flush_block(first + start * self.width, self.width)
+                if self.kind < PB_CSR32:
+                    self.kernels.accumulate[self.kind](&self.X, row, coef, count, out.block)
+                else:
+                    self._put_sparse(out, start, row, coef, count)
+            if self.kind < PB_CSR32:
+                if self.has_bias:
+                    out.block[self.n_features] = self.bias * total
+                out.flush_block(start, self.width)
+            else:
+                if self.has_bias:
+                    out.reserve(1)
+                    out.put(start + self.n_features, self.bias * total)
+                out.flush()
+        return 0
+
+    cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,
+                         int n) except -1 nogil:
+        """Entries of sum_e coefs[e] X_rows[e] wait, those of a block that begins at `start`."""
+        cdef const float* x32 = <const float*>self.X.data
+        cdef const double* x64 = <const double*>self.X.data
+        cdef int64_t q, last
+        cdef int e
+        for e in range(n):
+            q, last = self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]
+            out.reserve(last - q)
+            while q < last:
+                out.put(start + self.X.indices[q], coefs[e] * (x32[q] if self.kind == PB_CSR32 else x64[q]))
+                q += 1
         return 0
 
 
@@ -366,7 +368,6 @@ def sum_rows(Py_ssize_t dim, RowSums head, RowSums tail=None):
         for j in range(head.n_planes):
             head.put(out, j)
             if has_tail:
-                out.flush()         # dense rows of the tail wait for none
                 tail.put(out, j)
             out.close()
     return out.matrix()

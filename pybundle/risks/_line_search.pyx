@@ -72,7 +72,7 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 
 cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssize_t i) noexcept nogil:
-    # whether the truth leads at both ends, hence everywhere between: neither value nor slope
+    # whether the truth leads at t = 0 and 1, hence everywhere between: neither value nor slope there
     cdef int y = p.y[i], k
     cdef real first, last
     if p.binary:
@@ -113,7 +113,7 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
         g_lo, g_hi, value, fixed, slope, left = a, a + b * hi, 0.0, 0.0, 0.0, 0
         cut = 0.0
         for i in range(n):
-            if is_idle(&p, s0 + i * columns, s1 + i * columns, i):
+            if hi <= 1.0 and is_idle(&p, s0 + i * columns, s1 + i * columns, i):
                 continue
             ci = p.c[i]
             at = maximum(&p, s0 + i * columns, s1 + i * columns, i, 0.0)

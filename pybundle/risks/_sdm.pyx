@@ -402,7 +402,7 @@ cdef class Blocks:
     def _aggregate(self, const real[:, ::1] betas, double[::1] slope):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        cdef Py_ssize_t n = e.n_examples, i = 0, first, last, size, q, entries = 0
+        cdef Py_ssize_t n = e.n_examples, i = 0, size, entries = 0
         cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
         cdef bint single = e.loss != MULTICLASS
         # entries of a block of rows, class by class: K entries a row are the most

@@ -10,6 +10,7 @@ from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_number, check_vector, integer_array
 from .linear import LinearRisk
 from .partition import SHARD_ROWS
+from .multipliers import Multipliers
 
 
 class _Binary(LinearRisk):
@@ -43,6 +44,10 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
+
+    def multipliers(self):
+        """Access to multipliers of labels, for dual methods."""
+        return Multipliers(self)
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

@@ -8,6 +8,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix, example_weights
 from ..core.validation import integer_array
 from .linear import LinearRisk
+from .multipliers import Multipliers
 
 
 class MulticlassHinge(LinearRisk):
@@ -71,6 +72,10 @@ class MulticlassHinge(LinearRisk):
 
         self._build(X, encode, n_parts, sample_weight, scale, bias, partition, random_state, precision,
                     example_weights)
+
+    def multipliers(self):
+        """Access to multipliers of labels, for dual methods."""
+        return Multipliers(self)
 
     # the losses of examples with labels y (n,), for `oracle`
     def _decode(self, y, scores):

@@ -64,6 +64,6 @@ class Result(OptimizeResult):
     """
 
 
-def sentence(status, gap, tol):
-    """The message of a result: reason, gap and tolerance."""
-    return f"{SENTENCES[status]} (gap {gap:.3g}, tol {tol:.3g})"
+def sentence(status, gap, tol, choice=""):
+    """The message of a result: reason, gap and tolerance, and why the method, where that was left open."""
+    return f"{SENTENCES[status]} (gap {gap:.3g}, tol {tol:.3g})" + (f"; {choice}" if choice else "")

@@ -112,7 +112,8 @@ class BlockMethod(Run):
 
     def describe(self):
         """What is about to run."""
-        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}"
+        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}, "
+                f"{self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with")
 
     def n_planes(self):
         return self.core.n_planes()

@@ -12,7 +12,7 @@ from ..bundle._blocks import Blocks
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 
-IDLE = 10           # iterations without activity after which a plane is forgotten
+IDLE = 4            # iterations without activity after which a plane is forgotten
 FULL = 10           # cached passes of which one visits every block
 USED = 0.3          # share of the target to which gaps between planes in use are closed
 
@@ -124,6 +124,10 @@ class CachedBlocks:
     def known(self):
         """What another run can go on from: the blocks."""
         return self.blocks
+
+    def nbytes(self):
+        """Memory of planes, multipliers and Gram matrices."""
+        return self.blocks.bytes
 
     def n_planes(self):
         return self.blocks.n_planes

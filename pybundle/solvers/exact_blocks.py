@@ -85,6 +85,10 @@ class ExactBlocks:
     def forget(self):
         """Nothing is stored."""
 
+    def nbytes(self):
+        """Memory of the multipliers."""
+        return self._blocks.beta.nbytes
+
     def n_planes(self):
         """None is stored."""
         return 0

@@ -111,12 +111,14 @@ class QuasiNewton(Run):
         return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs)
 
     def refine(self):
-        self.fun = np.inf           # the value of the next pass replaces that of a coarser one
+        self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones
         self._begin_at(self.w)
 
     def known_value(self):
         """Values of the pass at the best point, where the risk knows their rounding error."""
-        if getattr(self.risk, "precision", None) != "float64" or not hasattr(self.risk, "value_errors"):
+        if self.best_values is None or not hasattr(self.risk, "value_errors"):
+            return None
+        if getattr(self.risk, "precision", None) != "float64":
             return None
         return self.best_values, self.risk.value_errors(self.w, self.best_values)
 

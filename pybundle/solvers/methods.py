@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
+from .alm import AugmentedLagrangian
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CachedBlocks
@@ -117,6 +118,9 @@ def cached(problem, method, schedule, kappa=None, **settings):
 
 
 def blocks(problem, make_core, schedule, kappa):
+    if problem.settings.memory_limit is not None:
+        raise ParameterError("memory_limit must be None for block methods, which keep a state of every example; use "
+                             "method 'oca'")
     return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
                        problem.random_state or 0)
 
@@ -126,8 +130,8 @@ def prox_bcfw(problem):
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
-        return blocks(problem, ExactBlocks, Accelerated(), kappa)
-    schedule = Accelerated(opening=8, share=0.02, most_passes=200)
+        return blocks(problem, ExactBlocks, Accelerated(most_passes=12), kappa)
+    schedule = Accelerated(opening=5, share=0.2, share_before=0.2, most_passes=100)
     return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
 
 
@@ -138,6 +142,27 @@ def bcfw(problem):
 def mp_bcfw(problem):
     schedule = MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None)
     return cached(problem, "mp-bcfw", schedule, batch=_batch(problem, 1), step=_step(problem))
+
+
+def auto(problem):
+    """The method that the capabilities of the risk speak for, and the reason in words."""
+    risk = problem.risk
+    if isinstance(problem.objective, Ball):
+        return _because(last_iterate(problem), "cutting-plane", "a radius is given")
+    if problem.settings.memory_limit is not None:
+        return _because(oca(problem), "oca", "planes of parts can be kept under a memory limit")
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
+    if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):
+        return _because(prox_bcfw(problem), "prox-bcfw", "examples can be decoded one at a time")
+    if getattr(risk, "smooth", False):
+        return _because(lbfgs(problem), "lbfgs", "the risk is smooth")
+    return _because(oca(problem), "oca", "the risk gives planes of parts only")
+
+
+def _because(run, method, reason):
+    run.choice = f"auto chose {method!r}: {reason}"
+    return run
 
 
 def _batch(problem, default):
@@ -155,6 +180,22 @@ def _sampling(problem, gap_check):
     return check_integer("gap_check", problem.options.get("gap_check", gap_check), low=1), bool(gap_sampling)
 
 
+# ---------------------------------------------------------------------- methods on the multipliers of all labels
+
+def alm(problem):
+    risk, objective = problem.risk, problem.objective
+    if not callable(getattr(risk, "multipliers", None)):
+        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or "
+                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
+    if objective.nonneg is not None:
+        raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
+    sigma = problem.options.get("sigma")
+    if sigma is not None:
+        sigma = check_number("sigma", sigma, low=0.0, strict=True)
+    growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
+    return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
+
+
 METHODS = {
     "cutting-plane": Method(1, BUNDLE, last_iterate),
     "bmrm": Method(1, BUNDLE, last_iterate),
@@ -164,6 +205,7 @@ METHODS = {
     "bcfw": Method(1, FRANK_WOLFE, bcfw),
     "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),
     "prox-bcfw": Method(1, BLOCKS, prox_bcfw),
+    "auto": Method(16, (*BUNDLE, *BLOCKS), auto),
     "lbfgs": Method(1, ("memory", "warm_start"), lbfgs),
-    "auto": Method(16, BUNDLE, oca),
+    "alm": Method(1, ("sigma", "growth", "warm_start"), alm),
 }

@@ -35,8 +35,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     lam, radius : float
         Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
         R(w) over `|w| <= radius`.
-    method : {"auto", "bmrm", "prox-bmrm", "oca", "lbfgs", "cutting-plane", "sgd"}
-        See the table in the README. "auto" is "oca" with 16 parts.
+    method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
+"cutting-plane", "sgd"}
+        See the table in the README. "auto" takes "prox-bcfw" where the labellings of single examples are at hand,
+        "lbfgs" for smooth risks, "oca" elsewhere and under a memory limit, and says so in `message`.
     tol, atol : float
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
     n_parts : int, optional
@@ -80,6 +82,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
         memory : "lbfgs" only
             Pairs of steps and gradients kept, default 100 or what fits into 512 MB or `memory_limit`.
+        sigma, growth : "alm" only
+            First step of the proximal point method on the dual (default: by the gap of the start, `lam / Rbar^2` for a
+            start from nothing) and its factor from one proximal step to the next (1.5). `warm_start` also
+            takes the multipliers over, whatever their lam was.
         t0 : "sgd" only
             Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
 
@@ -152,7 +158,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
     try:
         run.start(w0, state)
         if report is not None:
-            report.say(run.describe())
+            report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
         while status is None:
             status = run.step()
             if status is Status.CONVERGED and not run.confirm():

@@ -1,0 +1,139 @@
+"""Sums over examples that multipliers need: phi itself, and products with its derivative.
+
+    phi = sum_i coef_i x_i'                      coef_i (K,), mostly zero: two or three labels an example
+    out = sum_i J_i V x_i x_i'                   V (K, width), J_i the projection onto the directions of the face of
+                                                 a_i: vectors on its support that sum to zero
+
+Dense rows are taken in blocks, so that X travels from memory once: a block is scored where scores are needed, and added
+label by label, in float64, while it is in cache. Of sparse rows the slope is what should stay in cache: a group of many
+rows is added for one label, then for the next.
+"""
+
+from libc.stdlib cimport free, malloc
+
+from ..features._rows cimport BLOCK, PB_CSR32, Rows, Weights
+
+
+cdef enum:
+    GROUP = 1 << 18     # coefficients of a group of sparse rows: 2 MB
+
+
+cdef struct Scratch:
+    int group           # rows of a group
+    double* coef        # K x group, label by label
+    void* scores        # K x BLOCK
+    Py_ssize_t* at      # BLOCK entries on their way into the slope
+    double* packed
+
+
+cdef int _allocate(Scratch* b, Rows X) except -1:
+    cdef int K = X.n_scores
+    b.group = BLOCK
+    if X.kind >= PB_CSR32:
+        b.group = max(1, GROUP // K // BLOCK) * BLOCK
+    b.coef = <double*>malloc(<size_t>K * b.group * sizeof(double))
+    b.scores = malloc(<size_t>K * BLOCK * sizeof(double))
+    b.at = <Py_ssize_t*>malloc(BLOCK * sizeof(Py_ssize_t))
+    b.packed = <double*>malloc(BLOCK * sizeof(double))
+    if b.coef == NULL or b.scores == NULL or b.at == NULL or b.packed == NULL:
+        _release(b)
+        raise MemoryError
+    return 0
+
+
+cdef void _release(Scratch* b) noexcept:
+    free(b.coef)
+    free(b.scores)
+    free(b.at)
+    free(b.packed)
+
+
+cdef void _add(Rows X, Scratch* b, const Py_ssize_t* rows, int count, double* out) noexcept nogil:
+    # out += the coefficients of this group times its rows
+    cdef int k, r, size
+    cdef const double* coef
+    for k in range(X.n_scores):
+        size = 0
+        coef = b.coef + <Py_ssize_t>k * b.group
+        for r in range(count):
+            if coef[r] != 0.0:
+                b.at[size] = rows[r]
+                b.packed[size] = coef[r]
+                size += 1
+            if size == BLOCK or (size and r == count - 1):
+                X.accumulate(b.at, b.packed, size, out + k * X.width)
+                size = 0
+
+
+def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, double[::1] out):
+    """out (K * width,) += sum_e coef[e] x_rows[e]', without scale; coef (len(rows), K), entries of 0 cost nothing."""
+    cdef Py_ssize_t i = 0, n = rows.shape[0]
+    cdef int r, k, count
+    cdef Scratch b
+    if out.shape[0] != X.n_scores * X.width or coef.shape[0] != n or coef.shape[1] != X.n_scores:
+        raise ValueError(f"out must have {X.n_scores * X.width} entries, coef shape ({n}, {X.n_scores})")
+    _allocate(&b, X)
+    with nogil:
+        while i < n:
+            count = <int>min(<Py_ssize_t>b.group, n - i)
+            for r in range(count):
+                for k in range(X.n_scores):
+                    b.coef[<Py_ssize_t>k * b.group + r] = coef[i + r, k]
+            _add(X, &b, &rows[i], count, &out[0])
+            i += count
+    _release(&b)
+
+
+cdef void _centre(Rows X, Weights v, const double[:, ::1] alpha, const Py_ssize_t* rows, int count, int ahead,
+                  bint binary, void* scores, double* coef, int group) noexcept nogil:
+    # coefficients J_i V x_i of a block
+    cdef int r, k, size, K = X.n_scores
+    cdef double mean
+    X.score(v, rows, count, ahead, scores)
+    for k in range(K):
+        for r in range(count):
+            coef[<Py_ssize_t>k * group + r] = (<float*>scores)[k * BLOCK + r] if v.is_single \
+                else (<double*>scores)[k * BLOCK + r]
+    for r in range(count if not binary else 0):
+        mean, size = 0.0, 0
+        for k in range(K):
+            if alpha[rows[r], k] > 0.0:
+                mean += coef[<Py_ssize_t>k * group + r]
+                size += 1
+        mean /= max(size, 1)
+        for k in range(K):
+            if alpha[rows[r], k] > 0.0:
+                coef[<Py_ssize_t>k * group + r] -= mean
+            else:
+                coef[<Py_ssize_t>k * group + r] = 0.0
+
+
+def add_face_products(Rows X, Weights v, const double[:, ::1] alpha, const Py_ssize_t[::1] rows, bint binary,
+                      double[::1] out):
+    """out (K * width,) += sum over `rows` of J_i V x_i x_i', without scale.
+
+    Parameters
+    ----------
+    v : Weights
+        V, packed in float32 or float64.
+    alpha : (n, K)
+        a; its positive entries are the faces. A binary row is always inside its interval, J = 1.
+    """
+    cdef Py_ssize_t i = 0, j, n = rows.shape[0]
+    cdef int count, block
+    cdef Scratch b
+    if out.shape[0] != X.n_scores * X.width or alpha.shape[1] != X.n_scores:
+        raise ValueError(f"out must have {X.n_scores * X.width} entries, alpha {X.n_scores} columns")
+    _allocate(&b, X)
+    with nogil:
+        while i < n:
+            count = <int>min(<Py_ssize_t>b.group, n - i)
+            j = 0
+            while j < count:
+                block = <int>min(<Py_ssize_t>BLOCK, count - j)
+                _centre(X, v, alpha, &rows[i + j], block, <int>min(<Py_ssize_t>BLOCK, n - i - j - block), binary,
+                        b.scores, b.coef + j, b.group)
+                j += block
+            _add(X, &b, &rows[i], count, &out[0])
+            i += count
+    _release(&b)

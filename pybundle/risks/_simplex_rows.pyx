@@ -1,0 +1,159 @@
+"""Rows of multipliers: projection onto scaled simplices, and the proximal step of the dual of a hinge risk.
+
+Row i of the multipliers holds `alpha_i >= 0` with sum `c_i` (multiclass), or one number in `[0, c_i]` (binary hinge).
+The proximal step at scores S is
+
+    a_i = argmax_a <a, u_i> - |a - alpha_i|^2 / (2 sigma) = P(alpha_i + sigma u_i),  u_ik = L(y_i, k) + s_ik - s_{i y_i}
+
+Everything is in float64; a row costs O(K) for each label set that the search for its threshold goes through, two or
+three of them as a rule.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
+
+
+cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
+    # out = argmin |out - v| with out >= 0 and sum mass; gives the size of the support and overwrites v.
+    # Michelot's sets {v > theta}: from below theta only rises, and the set only shrinks.
+    cdef double top = -INFINITY, theta = -mass, total
+    cdef int k, count = 0, last = 0
+    for k in range(K):
+        top = max(top, v[k])
+    for k in range(K):
+        v[k] -= top             # so that a mass far below the values is not rounded away
+    if mass <= 0.0:
+        for k in range(K):
+            out[k] = 0.0
+        return 0
+    while True:
+        total = 0.0
+        count = 0
+        for k in range(K):
+            if v[k] > theta:
+                total += v[k]
+                count += 1
+        if count == last or count == 0:
+            break
+        last = count
+        theta = (total - mass) / count
+    count = 0
+    for k in range(K):
+        out[k] = max(v[k] - theta, 0.0)
+        count += out[k] > 0.0
+    return count
+
+
+def project_rows(const double[:, ::1] V, const double[::1] mass, double[:, ::1] out):
+    """out[i] = the point of `{a >= 0, sum a = mass_i}` nearest to V[i]; zero where the mass is."""
+    cdef Py_ssize_t i
+    cdef int k, K = <int>V.shape[1]
+    cdef double* v
+    if out.shape[0] != V.shape[0] or out.shape[1] != K or mass.shape[0] != V.shape[0]:
+        raise ValueError("V and out must have the same shape (n, K), mass n entries")
+    v = <double*>malloc((K + 1) * sizeof(double))
+    if v == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(V.shape[0]):
+            for k in range(K):
+                v[k] = V[i, k]
+            project(v, K, mass[i], &out[i, 0])
+    free(v)
+
+
+def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c, cost,
+                    double sigma, Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support):
+    """Proximal step of the rows start..stop of a multiclass hinge.
+
+    Parameters
+    ----------
+    alpha, S : (n, K)
+        Multipliers and scores.
+    cost : (K, K) float64 array or None
+        L; None is the 0/1 loss.
+    out : (n, K)
+        a; only the rows of this call are written, as in `support`.
+    support : (n,)
+        Number of labels with a_ik > 0; 0 for the truth alone.
+
+    Returns
+    -------
+    smooth, offset, risk : float
+        Sums over the rows of `<a, u> - |a - alpha|^2 / (2 sigma)`, of `<a, L>` and of `c max u`.
+    """
+    cdef Py_ssize_t i
+    cdef int k, truth, count, K = <int>S.shape[1]
+    cdef double smooth = 0.0, offset = 0.0, risk = 0.0, base, inner, moved, losses, top, ci, step = 0.5 / sigma
+    cdef const double[:, ::1] L
+    cdef const double* loss = NULL
+    cdef const double* s
+    cdef const double* old
+    cdef double* new
+    cdef double* u
+    cdef double* v
+    if not (alpha.shape[0] == out.shape[0] == S.shape[0] and alpha.shape[1] == out.shape[1] == K
+            and 0 <= start <= stop <= S.shape[0]):
+        raise ValueError("alpha, S and out must have the same shape (n, K)")
+    if cost is not None:
+        L = cost
+    u = <double*>malloc(2 * (K + 1) * sizeof(double))
+    if u == NULL:
+        raise MemoryError
+    v = u + K
+    with nogil:
+        for i in range(start, stop):
+            truth, ci = y[i], c[i]
+            s, old, new = &S[i, 0], &alpha[i, 0], &out[i, 0]
+            base, top = s[truth], 0.0
+            if cost is None:
+                for k in range(K):
+                    u[k] = 1.0 + (s[k] - base)
+            else:
+                loss = &L[truth, 0]
+                for k in range(K):
+                    u[k] = loss[k] + (s[k] - base)
+            u[truth] = 0.0
+            for k in range(K):
+                top = max(top, u[k])
+                v[k] = old[k] + sigma * u[k]
+            count = project(v, K, ci, new)
+            risk += ci * top
+            if count == 1 and new[truth] > 0.0:
+                support[i] = 0
+                if old[truth] == ci:
+                    continue            # most rows: the truth before and after
+            else:
+                support[i] = count
+            inner = moved = losses = 0.0
+            for k in range(K):
+                inner += new[k] * u[k]
+                moved += (new[k] - old[k]) * (new[k] - old[k])
+            if cost is None:
+                for k in range(K):
+                    losses += new[k] if k != truth else 0.0
+            else:
+                for k in range(K):
+                    losses += new[k] * loss[k]
+            smooth += inner - step * moved
+            offset += losses
+    free(u)
+    return smooth, offset, risk
+
+
+def hinge_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c, cost,
+               double sigma, Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support):
+    """As `multiclass_step` for the binary hinge: `u = 1 - y s`, a in [0, c]; support 2 strictly between, 1 at c."""
+    cdef Py_ssize_t i
+    cdef double smooth = 0.0, offset = 0.0, risk = 0.0, u, a, step = 0.5 / sigma
+    with nogil:
+        for i in range(start, stop):
+            u = 1.0 - y[i] * S[i, 0]
+            a = min(max(alpha[i, 0] + sigma * u, 0.0), c[i])
+            support[i] = 0 if a <= 0.0 else 1 if a >= c[i] else 2
+            smooth += a * u - (a - alpha[i, 0]) * (a - alpha[i, 0]) * step
+            offset += a
+            risk += c[i] * max(u, 0.0)
+            out[i, 0] = a
+    return smooth, offset, risk

@@ -1,0 +1,205 @@
+"""Multipliers of enumerable labels: what dual methods of hinge risks need from the data.
+
+    alpha_i >= 0, sum_k alpha_ik = c_i:   phi = sum_i (sum_k alpha_ik x_i in block k  -  c_i x_i in block y_i),
+                                          B = sum_i sum_k alpha_ik L(y_i, k),          B + <phi, w> <= R(w) for all w
+
+Binary hinge: one number `alpha_i` in [0, c_i], `phi = -sum_i alpha_i y_i x_i`, `B = sum_i alpha_i`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ._faces import add_face_products, add_rows
+from ._simplex_rows import hinge_step, multiclass_step, project_rows
+from .partition import SHARD_ROWS
+
+UNIT = 2.0**-53
+
+
+class Step(NamedTuple):
+    """A proximal step: the new multipliers and sums over all examples.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (n, K)
+    support : int32 array, shape (n,)
+        Labels of positive weight; 0 for an example whose whole weight is on the truth, hence outside of phi.
+    smooth : float
+        `sum_i <a_i, u_i> - |a_i - alpha_i|^2 / (2 sigma)`, a smooth lower bound of the risk.
+    offset, risk : float
+        B of the new multipliers, and R at the scores.
+    """
+
+    alpha: np.ndarray
+    support: np.ndarray
+    smooth: float
+    offset: float
+    risk: float
+
+
+class Multipliers:
+    """The multipliers of a `MulticlassHinge` or `BinaryHinge`, as arrays alpha of `shape` (n, K)."""
+
+    def __init__(self, risk):
+        self.risk = risk
+        self.shape = (risk.n_examples, risk.n_scores)
+        self.is_binary = risk.n_scores == 1
+        self.rows = risk.examples.rows(risk.n_scores)
+        self._cost = getattr(risk, "loss", None)
+
+    def truth(self):
+        """All weight on the true labels: phi = 0."""
+        alpha = np.zeros(self.shape)
+        if not self.is_binary:
+            alpha[np.arange(len(alpha)), self.risk.labels] = self.risk.sample_weight
+        return alpha
+
+    def check(self, alpha):
+        """Multipliers from elsewhere, projected onto the feasible ones."""
+        alpha = np.array(alpha, dtype=np.float64, order="C")
+        if alpha.shape != self.shape or not np.isfinite(alpha).all():
+            raise ParameterError(f"multipliers must be finite and of shape (n_examples, n_scores) = {self.shape}, got "
+                                 f"shape {alpha.shape}; start from a point only, w0=result.x")
+        if self.is_binary:
+            return np.clip(alpha, 0.0, self.risk.sample_weight[:, None])
+        feasible = np.empty(self.shape)
+        project_rows(alpha, self.risk.sample_weight, feasible)
+        return feasible
+
+    def step(self, alpha, S, sigma):
+        """Proximal step of length sigma from `alpha` at float64 scores S (n, K): O(n K), no pass over X."""
+        risk, work = self.risk, hinge_step if self.is_binary else multiclass_step
+        out, support = np.empty(self.shape), np.empty(len(alpha), dtype=np.int32)
+
+        def shard(start):
+            return work(alpha, S, risk.labels, risk.sample_weight, self._cost, sigma, start,
+                        min(start + SHARD_ROWS, len(S)), out, support)
+
+        sums = np.zeros(3)
+        for part in risk._map(shard, range(0, len(S), SHARD_ROWS)):
+            sums += part
+        return Step(out, support, *map(float, sums))
+
+    def faces(self, step, largest=None):
+        """Curvature of the smooth bound at a step."""
+        return Faces(self, step.alpha, step.support, largest)
+
+    def aggregate(self, alpha, support):
+        """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64.
+
+        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i; it does by a few
+        roundings at most, which the errors count like those of the sums.
+        """
+        rows = np.flatnonzero(support)
+        risk, K = self.risk, self.shape[1]
+        coef = alpha[rows]
+        if self.is_binary:
+            offset = float(coef.sum())
+            coef = coef * -risk.labels[rows, None]
+        else:
+            here, truth = np.arange(len(rows)), risk.labels[rows]
+            coef[here, truth] = 0.0
+            offset = float(coef.sum() if self._cost is None else np.einsum("ik,ik->", coef, self._cost[truth]))
+            coef[here, truth] = -coef.sum(axis=1)
+        phi = risk.examples.unscale(self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out),
+                                             len(rows)), K)
+        terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + K + 8.0
+        error = UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
+        return offset, phi, error, UNIT * (len(rows) * K + 8.0) * offset
+
+    def add(self, work, n):
+        """Sum of `work(slice, out)` over fixed pieces of n rows, in order: the same bits for any executor."""
+        def piece(start):
+            out = np.zeros(self.risk.dim)
+            work(slice(start, min(start + SHARD_ROWS, n)), out)
+            return out
+
+        total = np.zeros(self.risk.dim)
+        for out in self.risk._map(piece, range(0, n, SHARD_ROWS)):
+            total += out
+        return total
+
+
+class Faces:
+    """Curvature of the smooth bound at a step: `V -> sum_i J_i V x_i x_i'`.
+
+    J_i projects onto the directions of the face of a_i, so only examples with two labels or more count.
+
+    Parameters
+    ----------
+    multipliers : Multipliers
+    alpha, support : ndarray
+        Of a `Step`.
+    largest : int, optional
+        With more examples than that, every m-th of them stands for all.
+
+    Attributes
+    ----------
+    n_rows, rank : int
+        Examples on a face, and the sum of the dimensions of their faces.
+    share : float
+        Examples on a face that each of `n_rows` stands for.
+    """
+
+    def __init__(self, multipliers, alpha, support, largest=None):
+        self._multipliers, self._alpha = multipliers, alpha
+        rows = np.flatnonzero(support >= 2)
+        stride = 1 if largest is None else max(1, -(-len(rows) // largest))
+        kept = np.ascontiguousarray(rows[::stride])
+        self.rows, self._support = kept, support[kept]
+        self.n_rows, self.share = len(kept), len(rows) / max(len(kept), 1)
+        self.rank = int(self._support.sum()) - self.n_rows
+
+    def product(self, v):
+        """The operator at v (dim,), from scores in float32 where the data have them: a direction needs no more."""
+        risk, m = self._multipliers.risk, self._multipliers
+        packed = m.rows.pack(v, "float32")
+        out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
+                                                        out), self.n_rows)
+        return risk.examples.unscale(out, risk.n_scores) * self.share
+
+    def diagonal(self):
+        """The diagonal of the operator, (dim,)."""
+        risk, K = self._multipliers.risk, self._multipliers.shape[1]
+        X, d = risk.examples.X, risk.n_features
+        out = np.zeros((K, risk.examples.width))
+        for start in range(0, self.n_rows, SHARD_ROWS):
+            part = slice(start, start + SHARD_ROWS)
+            weights = np.ones((len(self.rows[part]), 1)) if self._multipliers.is_binary else (
+                (self._alpha[self.rows[part]] > 0.0) * (1.0 - 1.0 / self._support[part])[:, None])
+            x = X[self.rows[part]]
+            kind = np.float64 if x.dtype == np.float64 else np.float32
+            squares = x.astype(kind).power(2) if sp.issparse(x) else np.square(x, dtype=kind)
+            out[:, :d] += (squares.T @ weights.astype(kind)).T * (risk.examples.scale**2 * self.share)
+            if risk.examples.bias is not None:
+                out[:, d] += risk.examples.bias**2 * self.share * weights.sum(axis=0)
+        return out.ravel()
+
+    def directions(self, kind):
+        """Orthonormal directions of all faces: `(X, Q)`, the e-th being `Q[e] X[e]'` in the shape of the weights.
+
+        Rows of X (rank, width) come as often as their face has dimensions; Q (rank, K). Directions of a face of s
+        labels are Helmert's: the first j of its labels together against the next one, j = 1..s-1.
+        """
+        examples = self._multipliers.risk.examples
+        if self._multipliers.is_binary:
+            owner, Q = np.arange(self.n_rows), np.ones((self.n_rows, 1))
+        else:
+            inside = self._alpha[self.rows] > 0.0
+            place = np.cumsum(inside, axis=1)
+            owner = np.repeat(np.arange(self.n_rows), self._support - 1)
+            first = np.cumsum(self._support - 1) - (self._support - 1)
+            j = (np.arange(self.rank) - first[owner] + 1)[:, None]
+            inside, place = inside[owner], place[owner]
+            Q = (inside & (place <= j)) - j * (inside & (place == j + 1.0))
+            Q = Q / np.sqrt(j * (j + 1.0))
+        X = examples.X[self.rows[owner]].astype(kind) * kind(examples.scale)
+        if examples.bias is not None:
+            bias = np.full((len(owner), 1), examples.bias, dtype=kind)
+            X = sp.hstack([X, bias], format="csr") if sp.issparse(X) else np.hstack([X, bias])
+        return X, Q.astype(kind)

@@ -1,0 +1,170 @@
+"""Augmented Lagrangian with semismooth Newton steps, for hinge risks whose labels can be enumerated.
+
+The proximal point method on the dual: with multipliers alpha and a step sigma
+
+    Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
+
+Phi is once differentiable, and quadratic as long as no a_i changes its face: damped Newton steps minimise it, in which
+only the examples count that lie on a face of two labels or more [Li, Sun, Toh 2018]. Every step gives feasible
+multipliers, hence a lower bound, and scores, hence an upper bound by exact line search from the best point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import NumericalError
+from ..runtime.certificate import LowerBound
+from ..runtime.result import Status
+from .newton import LARGEST_RANK, NewtonDirection
+from .run import Run, State
+
+SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
+DECREASE = 1e-4         # Armijo's constant
+SHORTEST = 1e-6         # a shorter step means that rounding has taken over
+SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, where all examples lie on some
+FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of where a run starts
+LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
+STALLED_AFTER = 50      # Newton steps that moved neither bound
+
+
+class AugmentedLagrangian(Run):
+    """A run of the method on a risk that has `multipliers()`.
+
+    Parameters
+    ----------
+    risk : MulticlassHinge or BinaryHinge
+    objective : L2
+        Without constraints on signs.
+    sigma : float or None
+        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = 2 mean |x_i|^2 and the
+        relative gap that of the start, at most 1: sigma grows about like that in a run from the truths.
+    growth : float
+        Its factor after each proximal step.
+    """
+
+    def __init__(self, risk, objective, settings, sigma=None, growth=1.5):
+        super().__init__(risk, objective, settings)
+        self.lam, self.growth = objective.lam, growth
+        self._multipliers = risk.multipliers()
+        examples = risk.examples
+        self._unit = self.lam / max(2.0 * float(np.mean(examples.norms**2)), 1e-300)
+        self.sigma, self._given_sigma = sigma or self._unit, sigma
+        row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width
+        largest = LARGEST_RANK
+        if settings.memory_limit is not None:
+            largest = min(largest, int(np.sqrt(settings.memory_limit / 8.0)))
+        self._newton = NewtonDirection(self.lam, row_size, largest)
+        self._point = self._scores = self._best_scores = self._step = self._gradient = None
+        self._first_norm, self._idle = 0.0, 0
+
+    # ------------------------------------------------------------------ start, step
+    def start(self, w0, state=None):
+        """Multipliers of another run, or those of the truths, at its best point or at w0."""
+        alpha = None
+        if state is not None:
+            self.check_state(state)
+            w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
+        self.alpha = self._multipliers.truth() if alpha is None else self._multipliers.check(alpha)
+        self._point, self._scores = w0, self._score(w0)
+        self._take(self._multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
+        value = self._observe()
+        if self._given_sigma is None:
+            gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
+            self.sigma = self._unit / np.sqrt(gap)
+        self._advance()
+        self.record(value)
+
+    def step(self):
+        """A Newton step, and a proximal step where Phi is minimal enough; a Status when the run is over, else None."""
+        before = self.fun, self.bound.value
+        self.trace.n_iter += 1
+        with self.trace.clock.phase("qp"):
+            faces = self._multipliers.faces(self._step, SAMPLE)
+            norm = float(np.linalg.norm(self._gradient))
+            tol = min(0.1, 0.3 * np.sqrt(norm / max(self._first_norm, 1e-300)))
+            direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
+        self.trace.n_passes += n_products * faces.n_rows / self.risk.n_examples
+        length = self._search(direction)
+        self.record(self._observe())
+        if self.is_close():
+            return Status.CONVERGED
+        excess = float(self._gradient @ self._gradient) / (2.0 * self.lam)
+        if excess <= SHARE * (self.fun - self.bound.value) or length < SHORTEST:
+            self.sigma = min(self.growth * self.sigma, max(self.sigma, LARGEST_SIGMA * self._unit))
+            self.alpha = self._step.alpha
+            self._advance()
+        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
+        return Status.STALLED if self._idle >= STALLED_AFTER else None
+
+    def describe(self):
+        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: augmented Lagrangian from "
+                f"sigma = {self.sigma:.3g}")
+
+    def state(self):
+        return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha)
+
+    def refine(self):
+        """Scores in float64 from now on."""
+        self._multipliers.risk = self.risk
+        self._scores, self._best_scores = self._score(self._point), self._score(self.w)
+        self._propose()
+
+    # ------------------------------------------------------------------ inside
+    def _score(self, w):
+        if not np.isfinite(w).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+        with self.trace.clock.phase("oracle"):
+            scores = self.risk.scores(w).astype(np.float64, copy=False)
+        self.trace.n_passes += 1
+        return scores
+
+    def _advance(self):
+        # a proximal step: Phi has a new centre
+        self._propose()
+        self._newton.restart()
+        self._first_norm = float(np.linalg.norm(self._gradient))
+
+    def _propose(self):
+        # a(w) at the current point, gradient and lower bound
+        self._take(self._multipliers.step(self.alpha, self._scores, self.sigma))
+
+    def _take(self, step):
+        self._step = step
+        evidence = self._multipliers.aggregate(step.alpha, step.support)
+        self._gradient = self.lam * self._point + evidence[1]
+        self.offer(LowerBound.from_aggregate(self.objective, *evidence))
+
+    def _search(self, direction):
+        # halves the step until Phi falls by a share of what its slope promises; scores are affine, hence no pass
+        change = self._score(direction)
+        slope, t = float(self._gradient @ direction), 1.0
+        value = self.objective.value(self._point) + self._step.smooth
+        while True:
+            point, scores = self._point + t * direction, self._scores + t * change
+            step = self._multipliers.step(self.alpha, scores, self.sigma)
+            reached = self.objective.value(point) + step.smooth
+            if reached <= value + DECREASE * t * slope + 1e-13 * abs(value) or t < SHORTEST:
+                break
+            t *= 0.5
+        self._point, self._scores = point, scores
+        self._take(step)
+        return t
+
+    def _observe(self):
+        # the best point between the best so far and this one
+        value = self.objective.value(self._point) + self._step.risk
+        if value < self.fun:
+            self.observe(self._point, self._step.risk)
+            self._best_scores = self._scores
+            return value
+        move = self._point - self.w
+        t, risk_value = self.risk.line_search(self._best_scores, self._scores, self.lam * float(self.w @ move),
+                                              self.lam * float(move @ move))
+        if t > 0.0:
+            scores = self._best_scores + t * (self._scores - self._best_scores)
+            point = self.w + t * move
+            if self.objective.value(point) + risk_value < self.fun:
+                self.observe(point, risk_value)
+                self._best_scores = scores
+        return value

@@ -1,0 +1,107 @@
+"""Newton directions of `lam/2 |w|^2 + sigma * (sum over faces)`: conjugate gradients with a preconditioner that fits.
+
+    (lam I + sigma A'A) d = -g,      A: one row for every direction of every face
+
+Many faces, far from the solution: Jacobi. Few faces, where sigma is large and conjugate gradients crawl: a Cholesky
+factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and only rounding is left to them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+LARGEST_RANK = 6000
+"""Order of the largest factor: 150 MB in float32."""
+PAYS_OFF = 8.0
+"""A product of the operator runs at this fraction of the speed of a factorisation, which is GEMM."""
+TOO_ROUGH = 20
+"""Iterations with an exact factor that show that float32 is too rough for it."""
+
+
+class NewtonDirection:
+    """Solves the Newton systems of a run; remembers which preconditioner served last.
+
+    Parameters
+    ----------
+    lam : float
+    row_size : float
+        Entries of a row of X that count.
+    largest_rank : int
+    """
+
+    def __init__(self, lam, row_size, largest_rank=LARGEST_RANK, max_iter=60):
+        self.lam, self.largest_rank, self.max_iter = lam, largest_rank, max_iter
+        self._row_size = row_size
+        self._spent, self._factored = 0, False
+        self._kind = np.float32
+
+    def restart(self):
+        """A new subproblem begins."""
+        self._spent = 0
+
+    def __call__(self, faces, gradient, sigma, tol):
+        """Direction d with `|H d + g| <= tol |g|` where `max_iter` products allow, and their number."""
+        self._factored = faces.share == 1.0 and faces.rank <= self.largest_rank and self._pays(faces)
+        precondition = self._factor(faces, sigma) if self._factored else None
+        if precondition is None:
+            diagonal = self.lam + sigma * faces.diagonal()
+            precondition = lambda r: r / diagonal                                                   # noqa: E731
+        direction, n_products = conjugate_gradients(
+            lambda v: self.lam * v + sigma * faces.product(v), gradient, precondition, tol, self.max_iter)
+        self._spent += n_products
+        if self._factored and n_products > TOO_ROUGH:
+            self._kind = np.float64
+        return direction, n_products
+
+    def _pays(self, faces):
+        # A factor is bought as soon as the products spent on this subproblem have cost as much, and from then on
+        # always: later subproblems have fewer faces and a larger sigma.
+        rank, size = float(faces.rank), self._row_size
+        factor = rank * rank * (size + rank / 3.0)
+        return self._factored or factor <= PAYS_OFF * self._spent * 4.0 * (rank + faces.n_rows) * size
+
+    def _factor(self, faces, sigma):
+        for kind in (self._kind, np.float64):
+            X, Q = faces.directions(kind)
+            H = X @ X.T
+            H = H.toarray() if sp.issparse(H) else H
+            for start in range(0, len(H), 512):                 # the product of Q with itself is never whole
+                H[start:start + 512] *= Q[start:start + 512] @ Q.T
+            H.flat[::len(H) + 1] += self.lam / sigma
+            try:
+                factor = cho_factor(H.T, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                self._kind = np.float64
+                continue
+            return lambda r: self._woodbury(X, Q, factor, r)
+        return None
+
+    def _woodbury(self, X, Q, factor, r):
+        V = r.reshape(Q.shape[1], -1).astype(Q.dtype)
+        z = cho_solve(factor, np.einsum("ek,ek->e", X @ V.T, Q), check_finite=False)
+        back = X.T @ (Q * z[:, None])
+        return (r - np.ascontiguousarray(back.T).ravel()) / self.lam
+
+
+def conjugate_gradients(product, gradient, precondition, tol, max_iter):
+    """`d` with `|H d + g| <= tol |g|`, or what `max_iter` products of H came to; a descent direction in any case."""
+    d, r = np.zeros_like(gradient), -gradient
+    z = precondition(r)
+    p, rz, goal = z.copy(), float(r @ z), tol * float(np.linalg.norm(gradient))
+    for k in range(1, max_iter + 1):
+        q = product(p)
+        curvature = float(p @ q)
+        if not curvature > 0.0 or not rz > 0.0:
+            return d if k > 1 else r, k
+        step = rz / curvature
+        d += step * p
+        r -= step * q
+        if float(np.linalg.norm(r)) <= goal:
+            break
+        z = precondition(r)
+        rz, before = float(r @ z), rz
+        p *= rz / before
+        p += z
+    return d, k

@@ -14,7 +14,7 @@ def subtract_truths(double[:, ::1] p, const int32_t[::1] gold, const int64_t[::1
     """`p[t] = scale (p[t] - e_gold)`, and what follows for the weights of labels.
 
     p (N, K): marginals of the positions of one item after another, gold (N,), offsets (n + 1,), scales (n,). `pairs`
-    (K, K) loses the true transitions, times the scale of their item; start and end (K,), which may be empty: not wanted,
+    (K, K) loses the true transitions, times the scale of their item; start and end (K,), empty where not wanted,
     receive the sums of the first and of the last rows of p.
     """
     cdef Py_ssize_t i, t, k, K = p.shape[1]

@@ -127,11 +127,6 @@ def certify(risk, objective, w, bound, known=None):
         values, errors = exact.values(w)
     else:
         values, errors = exact.evaluate(w)[0], 0.0
-    return judge(objective, w, bound, values, errors)
-
-
-def judge(objective, w, bound, values, errors=0.0):
-    """The certificate from values of the parts at w, whose rounding errors are bounded by `errors`."""
     regulariser, total = objective.value(w), float(np.sum(values))
     fun = regulariser + total
     error = float(1.01 * np.sum(errors) + UNIT * (

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..runtime.certificate import UNIT, LowerBound, judge
+from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
 from .recent_planes import RecentPlanes
 from .run import Run, State
@@ -111,8 +111,16 @@ class QuasiNewton(Run):
         return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs)
 
     def refine(self):
-        self.fun = np.inf           # the value of the next pass replaces that of a coarser one
+        self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones
         self._begin_at(self.w)
+
+    def known_value(self):
+        """Values of the pass at the best point, where the risk knows their rounding error."""
+        if self.best_values is None or not hasattr(self.risk, "value_errors"):
+            return None
+        if getattr(self.risk, "precision", None) != "float64":
+            return None
+        return self.best_values, self.risk.value_errors(self.w, self.best_values)
 
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
@@ -173,15 +181,6 @@ class QuasiNewton(Run):
         self._direction = direction
         self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
         return True
-
-    def _certify(self):
-        """The values of the pass at the best point serve, where their rounding error is known: no pass."""
-        if getattr(self.risk, "precision", None) != "float64" or not hasattr(self.risk, "value_errors"):
-            super()._certify()
-            return
-        errors = self.risk.value_errors(self.w, self.best_values)
-        self._certificate = judge(self.objective, self.w, self.bound, self.best_values, errors)
-        self._certified = self.w, self.bound
 
 
 class Pairs:

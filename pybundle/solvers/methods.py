@@ -98,9 +98,6 @@ def lbfgs(problem):
     if not getattr(risk, "smooth", False):
         raise ParameterError(f"method 'lbfgs' needs a risk that says it is smooth, and {type(risk).__name__} here does "
                              "not; use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
-    if problem.settings.stop == "published":
-        raise ParameterError("stop='published' is unknown to method 'lbfgs', whose papers have no rule for a gap; use "
-                             "stop='certificate'")
     memory = memory if memory is None else check_integer("memory", memory, low=1)
     return QuasiNewton(risk, problem.objective, problem.settings, memory)
 

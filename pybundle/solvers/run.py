@@ -127,6 +127,7 @@ class Run:
     def known_value(self):
         """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
         return None
+
     # ------------------------------------------------------------------ passes
     def evaluate(self, w):
         """Planes at w: one pass."""

@@ -45,6 +45,15 @@ def rng():
 
 # ---------------------------------------------------------------------- projection
 
+
+def test_projection_of_feasible_rows_ends():
+    """Rounding made the threshold go to and fro, and the search for it never ended."""
+    V = np.random.default_rng(0).dirichlet(np.ones(4), 200000)
+    out = np.empty_like(V)
+    project_rows(V, np.ones(len(V)), out)
+    np.testing.assert_allclose(out, V, atol=1e-15)
+
+
 @pytest.mark.parametrize("K", [1, 2, 3, 10, 137])
 @pytest.mark.parametrize("case", ["normal", "ties", "zeros", "huge", "tiny", "spread", "small mass"])
 def test_projection_of_rows_is_the_sorted_one(K, case, rng):

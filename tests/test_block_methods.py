@@ -149,6 +149,43 @@ def test_warm_starts_keep_blocks_whatever_their_lam():
     assert bundle.success
 
 
+def test_every_method_goes_on_from_every_other():
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    risk = pb.risks.MulticlassHinge(X, y)
+    fun = best(risk, 1.0).fun
+    for first in ("prox-bcfw", "mp-bcfw", "alm", "oca"):
+        start = pb.minimize(risk, lam=2.0, method=first, tol=1e-3)
+        for second in ("prox-bcfw", "mp-bcfw", "alm", "oca", "frank-wolfe"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", pb.ConvergenceWarning)
+                result = pb.minimize(risk, lam=1.0, method=second, tol=1e-3, warm_start=start, max_iter=300)
+            assert result.certified and result.lower_bound <= fun * (1.0 + 1e-9)
+            assert result.fun >= fun * (1.0 - 1e-9) and (result.success or second == "frank-wolfe")
+
+
+def test_auto_passes_a_small_tolerance_on():
+    X, y = np.random.default_rng(0).normal(size=(200, 6)), np.arange(200) % 3
+    risk = pb.risks.MulticlassHinge(X, y)
+    result = pb.minimize(risk, lam=0.5, tol=1e-9)
+    assert result.success and "then 'alm'" in result.message
+    assert (np.diff(result.history["lower_bound"]) >= 0.0).all() and (np.diff(result.history["n_passes"]) >= 0.0).all()
+    assert result.fun == pytest.approx(best(risk, 0.5).fun, rel=1e-8)
+
+
+def test_a_stalled_run_is_taken_over(monkeypatch):
+    from pybundle.solvers import block_method
+
+    risk = chains()
+    step, calls = block_method.BlockMethod.step, []
+
+    def stalls(self):
+        calls.append(1)
+        return step(self) if len(calls) < 8 else pb.Status.STALLED
+    monkeypatch.setattr(block_method.BlockMethod, "step", stalls)
+    result = pb.minimize(risk, lam=1.0, tol=1e-6)
+    assert result.success and len(calls) == 8 and result.n_planes > 0
+
+
 def test_a_start_is_used_and_an_end_without_value_is_certified():
     risk = chains()
     x = best(risk, 2.0).x

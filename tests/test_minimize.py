@@ -139,9 +139,9 @@ def test_memory_limit_too_small_is_refused():
 
 def test_mean_scale_is_converted_once_at_the_border():
     risk, n = multiclass(n_parts=2), 60
-    total = pb.minimize(risk, lam=3.0, tol=1e-6)
+    total = pb.minimize(risk, lam=3.0, tol=1e-6, method="oca")
     seen = []
-    mean = pb.minimize(risk, lam=3.0 / n, tol=1e-6, scale="mean", callback=lambda p: seen.append(p.fun))
+    mean = pb.minimize(risk, lam=3.0 / n, tol=1e-6, scale="mean", method="oca", callback=lambda p: seen.append(p.fun))
     np.testing.assert_allclose(seen, mean.history["best_primal"])
     np.testing.assert_array_equal(total.x, mean.x)
     assert mean.fun == pytest.approx(total.fun / n, rel=1e-14)

@@ -449,7 +449,7 @@ class TestStalls:
         X, y = rng.standard_normal((50, 5)), rng.integers(3, size=50)
         X[0] *= 1e8
         risk = pybundle.risks.MulticlassHinge(X, y, n_parts=2, n_classes=3)
-        bundle = pybundle.minimize(risk, lam=1e-3, tol=1e-3, max_iter=7).state.bundle
+        bundle = pybundle.minimize(risk, lam=1e-3, tol=1e-3, max_iter=7, method="oca").state.bundle
         result = solve_simplex_qp(bundle.H / 1e-3, bundle.offsets, bundle.parts, 1e-4, True, method=method)
         assert result.success, result.message
         assert result.n_steps < 300000

@@ -45,7 +45,8 @@ cdef struct Plane:
     int last            # tick of the last activity
 
 cdef struct Block:
-    int n, room, n_used # planes, room for them, planes with a multiplier
+    int n, room         # planes, and room for them
+    int n_used          # planes with a multiplier
     Plane* planes       # the truth first
     double* alpha
     double* gram        # (room, room)
@@ -302,7 +303,8 @@ cdef class Blocks:
         a.name = hash_plane(offset, n, index, value)
         return 0
 
-    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:
+    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                   const double* value) noexcept nogil:
         """Place of an equal plane in the block, or -1."""
         cdef uint64_t name = hash_plane(offset, n, index, value)
         cdef int q
@@ -323,7 +325,8 @@ cdef class Blocks:
                 return q
         return -1
 
-    cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) except -1 nogil:
+    cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                  const double* value) except -1 nogil:
         """Place of the plane in the block, which it enters if it is new."""
         cdef int q = self._find(b, offset, n, index, value)
         if q >= 0:
@@ -424,7 +427,8 @@ cdef class Blocks:
         sort_entries(count, index, value)
         memset(&merged, 0, sizeof(Plane))
         try:
-            self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index, value)
+            self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index,
+                        value)
         finally:
             free(index)
             free(value)

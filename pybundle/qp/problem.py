@@ -213,8 +213,11 @@ def _check_matrix(H, m):
     if (diagonal < 0.0).any():
         j = int(np.argmin(diagonal))
         raise ParameterError(f"H must be positive semidefinite, got H[{j}, {j}] = {diagonal[j]:g}")
-    if largest > 1e-9 * max(diagonal.max(), np.finfo(float).tiny):
-        i, j = np.unravel_index(int(np.argmax(np.abs(H - H.T))), H.shape)
-        raise ParameterError(f"H must be symmetric, got H[{i}, {j}] = {H[i, j]:g} and H[{j}, {i}] = "
-                             f"{H[j, i]:g}; pass (H + H.T) / 2")
+    allowed = 1e-9 * max(diagonal.max(), np.finfo(float).tiny)
+    if largest > allowed:
+        difference = np.abs(H - H.T)
+        i, j = np.unravel_index(int(np.argmax(difference)), H.shape)
+        if difference[i, j] > allowed:
+            raise ParameterError(f"H must be symmetric, got H[{i}, {j}] = {H[i, j]:g} and H[{j}, {i}] = "
+                                 f"{H[j, i]:g}; pass (H + H.T) / 2")
     return H

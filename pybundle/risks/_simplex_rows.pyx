@@ -18,7 +18,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
     # out = argmin |out - v| with out >= 0 and sum mass; gives the size of the support and overwrites v.
     # Michelot's sets {v > theta}: from below theta only rises, and the set only shrinks.
     cdef double top = -INFINITY, theta = -mass, total
-    cdef int k, count = 0, last = 0
+    cdef int k, count = 0, last = K + 1
     for k in range(K):
         top = max(top, v[k])
     for k in range(K):
@@ -34,7 +34,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
             if v[k] > theta:
                 total += v[k]
                 count += 1
-        if count == last or count == 0:
+        if count >= last or count == 0:         # more than last: rounding of theta, which would go to and fro
             break
         last = count
         theta = (total - mass) / count

@@ -46,6 +46,8 @@ class CachedBlocks:
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
         settings = objective.nonneg, step, max_steps, cap
+        if not isinstance(known, Blocks):       # multipliers of labels are no planes
+            known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0

@@ -38,7 +38,7 @@ class ExactBlocks:
     def __init__(self, risk, multipliers=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._blocks = risk.blocks(multipliers)
+        self._blocks = risk.blocks(multipliers if isinstance(multipliers, np.ndarray) else None)
         self._evaluated = 0.0
         self._phi = None            # aggregate slope, until the next step changes it
         self._scores = None         # at the best point of the run

@@ -18,9 +18,12 @@ from .frank_wolfe import FrankWolfe
 from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .relay import Relay
 from .schedules import Accelerated, MultiPlane, Plain
 from .sgd import StochasticSubgradient
 
+FINE, HANDOVER = 1e-4, 1e-3
+"""Tolerances below FINE are for the augmented Lagrangian, from a gap of HANDOVER on: cold it is ten times slower."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
 BLOCKS = ("kappa", "batch", "warm_start")
 FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
@@ -164,23 +167,28 @@ def _averaged(problem, method, schedule):
 
 
 def auto(problem):
-    """The method that the capabilities of the risk speak for, and the reason in words."""
-    risk = problem.risk
+    """The method that the capabilities of the risk speak for, the next one for where it stalls, the reason in words."""
+    risk, memory = problem.risk, problem.settings.memory_limit
     if isinstance(problem.objective, Ball):
-        return _because(last_iterate(problem), "cutting-plane", "a radius is given")
-    if problem.settings.memory_limit is not None:
-        return _because(oca(problem), "oca", "planes of parts can be kept under a memory limit")
-    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
-        return _because(prox_bcfw(problem), "prox-bcfw", "the labels of an example can be enumerated")
-    if hasattr(risk, "oracle") and not getattr(risk, "smooth", False):
-        return _because(prox_bcfw(problem), "prox-bcfw", "examples can be decoded one at a time")
+        return _because(last_iterate(problem), "'cutting-plane': a radius is given")
     if getattr(risk, "smooth", False):
-        return _because(lbfgs(problem), "lbfgs", "the risk is smooth")
-    return _because(oca(problem), "oca", "the risk gives planes of parts only")
+        return _because(Relay(lbfgs(problem), oca(problem)), "'lbfgs': the risk is smooth")
+    if memory is not None:
+        return _because(oca(problem), "'oca': planes of parts can be kept under a memory limit")
+    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        if problem.settings.gap.tol < FINE:
+            run = Relay(prox_bcfw(problem), alm(problem), HANDOVER)
+            return _because(run, "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small")
+        return _because(Relay(prox_bcfw(problem), oca(problem)),
+                        "'prox-bcfw': the labels of an example can be enumerated")
+    if hasattr(risk, "oracle"):
+        return _because(Relay(prox_bcfw(problem), oca(problem)),
+                        "'prox-bcfw': examples can be decoded one at a time")
+    return _because(oca(problem), "'oca': the risk gives planes of parts only")
 
 
-def _because(run, method, reason):
-    run.choice = f"auto chose {method!r}: {reason}"
+def _because(run, words):
+    getattr(run, "_current", run).choice = f"auto chose {words}"
     return run
 
 

@@ -15,6 +15,7 @@ FIGURES = Path(__file__).resolve().parents[1] / "figures"
 """For pictures that show data; not committed."""
 
 METHODS = {
+    "auto": ("auto", None),
     "oca, P = 16": ("oca", 16),
     "oca": ("oca", 1),
     "BMRM": ("bmrm", 1),

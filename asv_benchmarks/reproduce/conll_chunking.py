@@ -29,9 +29,8 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.core.ragged import Ragged
 
-GRID = (30.0, 10.0, 3.0)
-METHODS_GRID = (3000.0,)
-EPOCHS = 8
+GRID = (100.0, 30.0, 10.0, 3.0, 1.0)
+METHODS_GRID = (3000.0, 300.0)
 AT_LEAST = 2
 
 
@@ -87,7 +86,7 @@ def errors(train, test, limit):
     plot(curve, RESULTS / "conll_chunking.png")
     text = TEXT.format(
         version=pb.__version__, limit=limit, twice=2 * limit, features=len(vocabulary(train)), held=held,
-        fit=len(fit.tags), epochs=EPOCHS, gap=f"{result.gap:.2g}", passes=f"{result.n_passes:.0f}",
+        fit=len(fit.tags), gap=f"{result.gap:.2g}", passes=f"{result.n_passes:.0f}",
         fun=f"{result.fun:.0f}", bound=f"{result.lower_bound:.0f}",
         rows=table(("", "test F1", "test tags right, %", "seconds of training"), rows),
         curve=table(("lam", "gap", "passes", "seconds", "oracle", "QP", "held-out F1"), curve))
@@ -145,12 +144,11 @@ def bind(sentences):
 
 
 def chains(sentences, grid, time_limit):
-    """(lam, predictor, result) for each lam, largest first: epochs of SGD, then oca, which keeps its planes."""
+    """(lam, predictor, result) for each lam, largest first; planes of examples go on from lam to lam."""
     numbers, tags, risk = bind(sentences)
-    start = pb.minimize(risk, lam=grid[0], method="sgd", max_iter=EPOCHS, t0=1000.0, random_state=0).x
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        results = pb.path(risk, grid, w0=start, method="oca", n_parts=1, tol=1e-2, time_limit=time_limit)
+        results = pb.path(risk, grid, tol=1e-2, time_limit=time_limit)
 
     def predictor(w):
         W, *scores = risk.model.split(w)
@@ -246,14 +244,13 @@ triples of tags, those that occur twice), and python-crfsuite on the same featur
 
 {rows}
 
-lam is the best of the next table. The training of the chain SVM: {epochs} epochs of SGD, then oca with one part,
-stopped at a certified relative gap of 1e-2 or after {twice:g} seconds; it ended at a gap of {gap} after {passes}
-passes, F = {fun}, lower bound {bound}. Seconds are wall clock and include the construction of the data.
+lam is the best of the next table. The chain SVM is trained by `method="auto"` to a certified
+relative gap of 1e-2 or for {twice:g} seconds; it ended at a gap of {gap} after {passes} passes, F = {fun}, lower bound {bound}. Seconds are wall clock and include the construction of the data.
 
 ## Error over lam
 
-{fit} training sentences, {held} others held out. SGD at the largest lam, then oca from lam to lam, planes kept, at most
-{limit:g} seconds each.
+{fit} training sentences, {held} others held out. `method="auto"` from the largest lam down, planes kept from lam to lam,
+at most {limit:g} seconds each.
 
 {curve}
 

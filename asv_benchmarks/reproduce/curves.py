@@ -8,10 +8,10 @@ import pybundle as pb
 
 
 def held_out(risk, grid, errors, time_limit):
-    """lam: (result, {name: error}), `errors` a mapping of names to functions of w; planes go on from lam to lam."""
+    """lam: (result, {name: error}), `errors` a mapping of names to functions of w; what is known goes on from lam to lam."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        path = pb.path(risk, grid, method="oca", n_parts=16, tol=1e-2, time_limit=time_limit)
+        path = pb.path(risk, grid, tol=1e-2, time_limit=time_limit)
     found = {result.lam: (result, {name: error(result.x) for name, error in errors.items()}) for result in path}
     for row in rows(found):
         print(*row, sep=" | ", flush=True)

@@ -99,7 +99,7 @@ def curve(model, horses, images, measured):
     others = {name: pb.risks.Structured(model, *examples(horses, rows)) for name, rows in measured.items()}
     found = {}
     for lam in GRID:
-        result = solve(risk, lam * len(images), "oca", 16, tol=CURVE_TOL, time_limit=45.0)
+        result = solve(risk, lam * len(images), "auto", None, tol=CURVE_TOL, time_limit=45.0)
         found[lam] = result, {name: other.predict_losses(result.x).mean() for name, other in others.items()}
         print(len(images), f"{lam:g}", f"{result.gap:.1e}", found[lam][1], flush=True)
     return found
@@ -115,7 +115,7 @@ def final(model, horses, w, lam):
     plain = horses._replace(X=alone)
     risk = pb.risks.Structured(model, *examples(plain, horses.train))
     errors = {c: pb.risks.Structured(model, *examples(plain, horses.test)).predict_losses(
-        solve(risk, c * risk.n_examples, "oca", 16, tol=CURVE_TOL).x).mean() for c in (1e3, 100.0, 10.0)}
+        solve(risk, c * risk.n_examples, "auto", None, tol=CURVE_TOL).x).mean() for c in (1e3, 100.0, 10.0)}
     return FINAL.format(lam=lam, test=100 * np.mean([bad.mean() for bad in wrong]), pixels=100 * pixels,
                         alone=100 * min(errors.values()),
                         background=100 * np.mean([horses.y[i].mean() for i in horses.test]))
@@ -162,7 +162,7 @@ TITLE = """\
 mean Hamming loss; lam in the mean scale. One thread. Written by `asv_benchmarks/reproduce/horses.py` with pybundle
 {version}. HorseSeg, the set of the MP-BCFW paper, is not available; these are other images of the same kind."""
 CURVE = """\
-Wrong superpixels, % of an image, mean over the images. oca, P = 16, gap {tol:g}. Column 3 trains on the first 160
+Wrong superpixels, % of an image, mean over the images. `method="auto"`, gap {tol:g}. Column 3 trains on the first 160
 images and counts on the other 40; the last error column trains on {few} images only. With 200 images 183 weights
 overfit hardly at all, so that the curves are flat on the left; with {few} they do.
 
@@ -172,7 +172,7 @@ The development images choose lam = {lam:g}. There the test error is {test:.2f} 
 of the pixels. The same features without pairs: {alone:.2f} % of the superpixels at the best of three lam; all
 background: {background:.1f} %."""
 PASSES = """\
-Cold starts, 200 images; oca with P = 16 may take 60 s, the others {limit:g} s. An ill-conditioned problem: the mean of
+Cold starts, 200 images; auto may take 60 s, the others {limit:g} s. An ill-conditioned problem: the mean of
 the squared bound on |psi| is 4.6e7. Prototypes of per-example methods stood at these gaps after 129 passes: BCFW .987,
 exact blocks with cached planes .41, accelerated proximal blocks .0035 (lam = 1); .999, .90 and .22 (lam = 0.1)."""
 

@@ -97,7 +97,7 @@ def curve(risk, share, errors, time_limit):
     for lam in GRID:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.ConvergenceWarning)
-            result = pb.minimize(risk, lam=share * lam, method="oca", n_parts=1, tol=1e-2, time_limit=time_limit,
+            result = pb.minimize(risk, lam=share * lam, tol=1e-2, time_limit=time_limit,
                                  **previous)
         previous = {"w0": result.x, "warm_start": result}
         found[lam] = result, {name: error(result.x) for name, error in errors.items()}
@@ -142,7 +142,7 @@ as large). Written by `asv_benchmarks/reproduce/landmarks.py` with pybundle {ver
 
 ## Error over lam
 
-oca with one part from the largest lam down, each run warmed by the planes of the one before.
+`method="auto"` from the largest lam down, each run warmed by the planes of the one before.
 
 {curve}
 

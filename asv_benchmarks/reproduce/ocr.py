@@ -140,7 +140,7 @@ def letters(words, grid, time_limit):
 
 
 def path(risk, grid, time_limit):
-    method, n_parts = METHODS["oca, P = 16"]
+    method, n_parts = METHODS["auto"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         return pb.path(risk, grid, method=method, n_parts=n_parts, tol=1e-2, time_limit=time_limit)
@@ -212,7 +212,7 @@ HEAD = """\
 # OCR words
 
 Chains on the words of Taskar, Guestrin and Koller: n = 4082 weights (26 letters x 129 features, transitions, first and
-last letter), loss = wrong letters, sum scale. Trained by oca with 16 parts to a certified relative gap of 1e-2 where
+last letter), loss = wrong letters, sum scale. Trained by `method="auto"` to a certified relative gap of 1e-2 where
 nothing else is said, one thread. Written by `asv_benchmarks/reproduce/ocr.py` with pybundle {version}."""
 ROTATIONS = """\
 Means over {rotations} rotations. lam (python-crfsuite: c2) is chosen in each rotation on a held-out fifth of the

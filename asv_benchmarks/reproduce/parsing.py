@@ -56,9 +56,9 @@ def main():
         curves.plot(found, best, "wrong heads, %", name, RESULTS / picture(name))
         sections.append(report(name, treebank, model, found, best))
         print(sections[-1], flush=True)
-        for method in ("oca", "oca, P = 16", "BMRM", "Prox-BMRM"):
-            lam = GRIDS[name][0]         # where oca started from zero, too
-            result = found[lam][0] if method == "oca" else solve(risks["train"], lam, *METHODS[method],
+        for method in ("auto", "oca, P = 16", "BMRM", "Prox-BMRM"):
+            lam = GRIDS[name][0]         # where auto started from zero, too
+            result = found[lam][0] if method == "auto" else solve(risks["train"], lam, *METHODS[method],
                                                                  time_limit=limit / 4.0)
             compared.append((name, *cells(f"{lam:g}", method, result)))
             print(*compared[-1], sep=" | ", flush=True)
@@ -93,7 +93,7 @@ def train(risks, treebank, grid, limit):
     found, result = {}, None
     for lam in grid:
         options = {} if result is None else {"warm_start": result}
-        result = solve(risks["train"], lam, "oca", 1, time_limit=limit, **options)
+        result = solve(risks["train"], lam, "auto", None, time_limit=limit, **options)
         found[lam] = result, {part: float(risk.predict_losses(result.x).sum() / n_words(treebank[part][1]))
                               for part, risk in risks.items()}
         wrong = (f"{part} {100 * error:.2f} %" for part, error in found[lam][1].items())
@@ -187,7 +187,7 @@ TEXT = """\
 
 Written by `asv_benchmarks/reproduce/parsing.py` with pybundle {version}. UD English EWT (2.16) and UD Dutch LassySmall
 (1.4) with gold parts of speech; all tokens count. {n_templates} templates hashed to {dim} weights, wrong heads summed
-over sentences, exactly one root arc, one thread. For a grid of lam, largest first, oca with one part starts with the
+over sentences, exactly one root arc, one thread. For a grid of lam, largest first, `method="auto"` starts with the
 planes of the lam before it and stops at a certified relative gap of 1e-2 or after {limit:g} seconds (Dutch: a third);
 lam is chosen on the development part.
 
@@ -195,7 +195,7 @@ lam is chosen on the development part.
 
 ## Passes
 
-All from zero; all but oca stop after a quarter of the time.
+All from zero; all but auto stop after a quarter of the time.
 
 {compared}
 """

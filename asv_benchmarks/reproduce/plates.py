@@ -203,7 +203,7 @@ is 5 to 13 columns, that of a label 7 or 10), {lost} have no room and became fil
 
 ## Error over lam
 
-oca with 16 parts on {fit} training plates, each lam from the planes of the one before; {held} others are the
+`method="auto"` on {fit} training plates, each lam from what the one before knew; {held} others are the
 validation set. Error: annotated columns with the wrong character.
 
 {curve}

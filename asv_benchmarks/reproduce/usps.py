@@ -34,7 +34,7 @@ def main():
         "training": lambda w: error(w, X[fit], y[fit]), "validation": lambda w: error(w, X[held], y[held])}, limit)
     best = curves.best_lam(chosen, "validation")
     risk = pb.risks.MulticlassHinge(X, y)
-    final = solve(risk, best, *METHODS["oca, P = 16"], time_limit=limit)
+    final = solve(risk, best, *METHODS["auto"], time_limit=limit)
     print(f"lam {best:g}: test error {100 * error(final.x, X_test, y_test):.2f} %", flush=True)
     solves = []
     for lam in TABLE:
@@ -63,7 +63,7 @@ Written by `asv_benchmarks/reproduce/usps.py` with pybundle {version}.
 
 ## Error over lam
 
-oca with 16 parts on {fit} training images, each lam from the planes of the one before; {held} others are the
+`method="auto"` on {fit} training images, each lam from what the one before knew; {held} others are the
 validation set.
 
 {curve}

@@ -48,7 +48,7 @@ class Result(OptimizeResult):
     status : Status
     message : str
     nit : int
-        Solutions of the master problem (epochs for "sgd").
+        Solutions of the master problem; epochs for "sgd", rounds of passes for block methods, Newton steps for "alm".
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float

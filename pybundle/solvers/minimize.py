@@ -59,9 +59,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     executor : object, optional
         Instead of `n_jobs`: anything with `map(function, items)` that keeps the order.
     deterministic : bool
-        True forbids decisions by the clock. No method here makes any.
+        True forbids decisions by the clock: "mp-bcfw" then counts the work of cached passes instead of timing them.
     random_state : int or None
-        Order of examples in "sgd".
+        Order of examples in "sgd" and the block methods.
     verbose : {0, 1}
         1 prints a line a few times a second.
     scale : {"sum", "mean"}
@@ -80,6 +80,13 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
+        kappa : "prox-bcfw" only
+            Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes.
+        batch : block methods on cached planes
+            Examples decoded at one point in a sequential pass: n/32, at most 256, for "prox-bcfw", else 1.
+        step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
+            "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
+            whether averages of the points are evaluated; passes between two certificates (10, 5).
         memory : "lbfgs" only
             Pairs of steps and gradients kept, default 100 or what fits into 512 MB or `memory_limit`.
         sigma, growth : "alm" only

@@ -1,0 +1,180 @@
+"""Every method that knows single examples, and peers, on the same objectives, to several certified gaps.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/race.py [--only ocr usps mnist] [--time-limit 60]
+
+Multiclass SVMs on MNIST and USPS, chain SVMs on the words of folds 1-9 of the OCR letters (normalised Hamming loss); lam
+in the sum scale, cold starts, one thread. The clock stops when best value and best bound of a run are within the gap;
+passes count visits of examples by the exact oracle. Peers: LinearSVC (crammer_singer, CSR made beforehand) runs at
+falling tolerances until its objective is within 1 % of our lower bound, and its last run is timed; python-crfsuite trains
+100 L-BFGS iterations of a CRF on the same words, which is another objective and has no certificate.
+
+Writes results/race.md and results/race-*.png.
+"""
+
+import argparse
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from common import RESULTS, data_file, table  # sets threads: before NumPy
+
+# isort: split
+import numpy as np
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+
+GAPS = (1e-2, 1e-3, 1e-6)
+METHODS = {
+    "auto": {},
+    "oca, P = 16": {"method": "oca", "n_parts": 16},
+    "bcfw": {"method": "bcfw"},
+    "bcfw, gap sampling, pairwise": {"method": "bcfw", "gap_sampling": True, "step": "pairwise"},
+    "mp-bcfw": {"method": "mp-bcfw"},
+    "frank-wolfe": {"method": "frank-wolfe"},
+}
+SETS = {"mnist": (1000.0, 100.0, 10.0, 1.0), "usps": (1.0,), "ocr": (62.51, 6.251, 1.0)}
+LINEAR_SVC_TOLERANCES = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS), help="the other parts are kept")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of a run (default 60)")
+    arguments = parser.parse_args()
+    file = RESULTS / "race.md"
+    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
+        else {}
+    for name in arguments.only:
+        kept[name] = "\n" + part(name, arguments.time_limit).strip() + "\n"
+    text = HEAD.format(version=pb.__version__) + "".join(
+        f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
+    file.write_text(text, encoding="utf-8")
+
+
+def part(name, limit):
+    risk, peer = {"mnist": mnist, "usps": usps, "ocr": ocr}[name]()
+    rows = []
+    for lam in SETS[name]:
+        runs, bound = {}, -np.inf
+        for method, options in METHODS.items():
+            runs[method] = result = run(risk, lam, limit, **options)
+            bound = max(bound, result.lower_bound)
+            rows.append((f"{lam:g}", method, *reached(result.history), f"{result.gap:.1e}", f"{result.fun:.8g}"))
+            print(name, *rows[-1], sep=" | ", flush=True)
+        rows.append((f"{lam:g}", *peer(risk, lam, bound)))
+        print(name, *rows[-1], sep=" | ", flush=True)
+        plot(runs, f"{name}, lam = {lam:g}", RESULTS / f"race-{name}-{lam:g}.png")
+    pictures = "\n".join(f"![lam = {lam:g}](race-{name}-{lam:g}.png)" for lam in SETS[name])
+    return f"{risk.n_examples} examples, dimension {risk.dim}.\n\n" + table(COLUMNS, rows) + "\n\n" + pictures
+
+
+def run(risk, lam, limit, **options):
+    """To the smallest gap, or as far as the time goes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        return pb.minimize(risk, lam=lam, tol=GAPS[-1], max_iter=10**6, time_limit=limit, **options)
+
+
+def reached(history):
+    """Passes and seconds at which each of the gaps was there."""
+    cells = []
+    for gap in GAPS:
+        at = np.flatnonzero(history["gap"] <= gap)
+        cells.append(f"{history['n_passes'][at[0]]:.1f}; {history['time'][at[0]]:.2f}" if len(at) else "-")
+    return cells
+
+
+def mnist():
+    with np.load(data_file("mnist", "mnist.npz"), allow_pickle=False) as file:
+        X, y = file["X_train"].reshape(60000, -1).astype(np.float32) / np.float32(255.0), file["y_train"]
+    return multiclass(X, y)
+
+
+def usps():
+    with np.load(data_file("usps", "usps.npz"), allow_pickle=False) as file:
+        X, y = np.ascontiguousarray(file["X_train"] / file["scale"], dtype=np.float32), file["y_train"]
+    return multiclass(X, y)
+
+
+def multiclass(X, y):
+    risk, csr = pb.risks.MulticlassHinge(X, y.astype(np.int32)), sp.csr_matrix(X.astype(np.float64))
+
+    def linear_svc(risk, lam, bound):
+        try:
+            from sklearn.svm import LinearSVC
+        except ImportError:
+            return "LinearSVC (not installed)", *["-"] * 5
+        for tol in LINEAR_SVC_TOLERANCES:
+            began = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                w = LinearSVC(multi_class="crammer_singer", C=1.0 / lam, fit_intercept=False, tol=tol).fit(csr, y).coef_
+            seconds = time.perf_counter() - began
+            fun = 0.5 * lam * float((w * w).sum()) + float(risk.values(w.ravel())[0].sum())
+            if fun <= 1.01 * bound:
+                break
+        return f"LinearSVC, tol = {tol:g}", f"{seconds:.2f} s", "-", "-", "none", f"{fun:.8g}"
+
+    return risk, linear_svc
+
+
+def ocr():
+    with np.load(data_file("ocr_letters", "ocr_letters.npz"), allow_pickle=False) as file:
+        X, offsets, fold = file["X"], file["offsets"].astype(np.int64), file["fold"]
+        y = file["y"].astype(np.int32)
+    fold = fold if len(fold) == len(offsets) - 1 else fold[offsets[:-1]]
+    rows = np.flatnonzero(fold != 0)
+    words = Ragged(np.hstack([X, np.ones((len(X), 1), np.uint8)]), offsets).take(rows)
+    letters = Ragged(y, offsets).take(rows)
+    risk = pb.risks.Structured(pb.models.Chain(26, 129, normalised=True), words, letters)
+
+    def crfsuite(risk, lam, bound):
+        try:
+            import pycrfsuite
+        except ImportError:
+            return "python-crfsuite (not installed)", *["-"] * 5
+        trainer = pycrfsuite.Trainer(verbose=False)
+        for word, labels in zip(words, letters, strict=True):
+            trainer.append([[str(k) for k in np.flatnonzero(x)] for x in word], [str(label) for label in labels])
+        trainer.set_params({"c1": 0.0, "c2": 1.0, "max_iterations": 100})
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            trainer.train(str(Path(folder) / "model"))
+            seconds = time.perf_counter() - began
+        return "python-crfsuite, 100 iterations", f"{seconds:.2f} s", "-", "-", "none", "another objective"
+
+    return risk, crfsuite
+
+
+def plot(runs, title, path):
+    """Gap over passes and over seconds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    for axes, over, label in zip(figure.subplots(1, 2, sharey=True), ("n_passes", "time"), ("passes", "seconds"),
+                                 strict=True):
+        for method, result in runs.items():
+            known = np.isfinite(result.history["gap"])
+            axes.loglog(result.history[over][known], result.history["gap"][known], label=method)
+        axes.set(xlabel=label, ylim=(GAPS[-1], 1.0))
+    axes.figure.axes[0].set(ylabel="certified relative gap")
+    axes.legend(fontsize=8)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)
+
+
+COLUMNS = ("lam", "method", *(f"passes; seconds to {gap:g}" for gap in GAPS), "gap at the end", "F at the end")
+HEAD = """\
+# Race
+
+Every method and every peer on the same objectives: passes and seconds of one thread until best value and best bound are
+within a relative gap; "-" is not within the time limit. Written by `asv_benchmarks/reproduce/race.py` with pybundle
+{version}.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -245,12 +245,13 @@ triples of tags, those that occur twice), and python-crfsuite on the same featur
 {rows}
 
 lam is the best of the next table. The chain SVM is trained by `method="auto"` to a certified
-relative gap of 1e-2 or for {twice:g} seconds; it ended at a gap of {gap} after {passes} passes, F = {fun}, lower bound {bound}. Seconds are wall clock and include the construction of the data.
+relative gap of 1e-2 or for {twice:g} seconds; it ended at a gap of {gap} after {passes} passes, F = {fun}, lower bound
+{bound}. Seconds are wall clock and include the construction of the data.
 
 ## Error over lam
 
-{fit} training sentences, {held} others held out. `method="auto"` from the largest lam down, planes kept from lam to lam,
-at most {limit:g} seconds each.
+{fit} training sentences, {held} others held out. `method="auto"` from the largest lam down, planes kept from lam to
+lam, at most {limit:g} seconds each.
 
 {curve}
 

@@ -8,7 +8,7 @@ import pybundle as pb
 
 
 def held_out(risk, grid, errors, time_limit):
-    """lam: (result, {name: error}), `errors` a mapping of names to functions of w; what is known goes on from lam to lam."""
+    """lam: (result, {name: error}), `errors` a mapping of names to functions of w; what is known goes on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         path = pb.path(risk, grid, tol=1e-2, time_limit=time_limit)

@@ -11,8 +11,8 @@
 
 with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolation of accelerated proximal point methods
 [Lin, Mairal, Harchaoui 2015]; it is left out once where the last centre pulled w back, or where F rose twice
-[O'Donoghue & Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013;
-Shah et al. 2015].
+[O'Donoghue & Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al.
+2013; Shah et al. 2015].
 
 A *core* keeps the blocks (`cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done when (`schedules.py`).
 """

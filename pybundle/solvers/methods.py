@@ -24,6 +24,8 @@ from .sgd import StochasticSubgradient
 
 FINE, HANDOVER = 1e-4, 1e-3
 """Tolerances below FINE are for the augmented Lagrangian, from a gap of HANDOVER on: cold it is ten times slower."""
+COST = 20.0
+"""Visits of cached blocks that a visit of the oracle counts as, where a run may not look at the clock."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
 BLOCKS = ("kappa", "batch", "warm_start")
 FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
@@ -143,8 +145,8 @@ def frank_wolfe(problem):
     if isinstance(problem.objective, Ball):
         raise ParameterError("radius belongs to method 'cutting-plane', got method='frank-wolfe'; pass lam")
     if not (np.asarray(problem.risk.lower_bounds) >= 0.0).all():
-        raise ParameterError(f"method 'frank-wolfe' starts from the bound R >= 0, which {type(problem.risk).__name__} does "
-                             "not declare (lower_bounds); use method 'oca'")
+        raise ParameterError("method 'frank-wolfe' starts from the bound R >= 0, which "
+                             f"{type(problem.risk).__name__} does not declare (lower_bounds); use method 'oca'")
     return FrankWolfe(problem.risk, problem.objective, problem.settings)
 
 
@@ -153,7 +155,8 @@ def bcfw(problem):
 
 
 def mp_bcfw(problem):
-    return _averaged(problem, "mp-bcfw", MultiPlane(*_sampling(problem, 5), cost=20.0 if problem.deterministic else None))
+    cost = COST if problem.deterministic else None
+    return _averaged(problem, "mp-bcfw", MultiPlane(*_sampling(problem, 5), cost=cost))
 
 
 def _averaged(problem, method, schedule):

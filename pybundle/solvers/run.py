@@ -230,7 +230,8 @@ class Run:
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
             message=sentence(status, gap, self.settings.gap.tol, self.choice), nit=trace.n_iter,
             n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
-            max_planes=trace.max_planes, seconds=trace.clock.seconds(), history=trace.history.arrays(), state=self.state())
+            max_planes=trace.max_planes, seconds=trace.clock.seconds(),
+            history=trace.history.arrays(), state=self.state())
 
     def _certify(self):
         with self.trace.clock.phase("oracle"):

@@ -12,6 +12,7 @@ from ..bundle._blocks import Blocks
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 
+CHUNK = 1024        # examples that a thread decodes at a time
 IDLE = 4            # iterations without activity after which a plane is forgotten
 FULL = 10           # cached passes of which one visits every block
 USED = 0.3          # share of the target to which gaps between planes in use are closed
@@ -160,13 +161,19 @@ class CachedBlocks:
         averaged = self.average()
         w = w if averaged is None else averaged
         weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
-        total = getattr(self.oracle, "total", lambda rows, uppers, norm: (float(np.maximum(uppers, 0.0).sum()), np.inf))
-        value, error = 0.0, 0.0
-        for rows in np.array_split(np.arange(self.n_examples), max(1, self.n_examples // 2048)):
+        total = getattr(self.oracle, "total", None)
+
+        def look(rows):
             found = self.oracle.solve_batch(rows, weights)
-            part, part_error = total(rows, found.uppers, norm)
+            known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
+                rows, found.uppers, norm)
+            return rows, known, self.oracle.planes(rows, found.labellings)
+
+        value, error = 0.0, 0.0
+        chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // CHUNK))
+        for rows, (part, part_error), planes in getattr(self.risk, "_map", map)(look, chunks):
             value, error = value + part, error + part_error
-            self.blocks.learn(rows, *self.oracle.planes(rows, found.labellings))
+            self.blocks.learn(rows, *planes)
         self._turn = -1
         self.visits += self.n_examples
         fun = run.observe(w, value)

@@ -19,7 +19,7 @@ import numpy as np
 import pybundle as pb
 from pybundle.models import BinaryLabeling, Graph
 
-GRID = (1e4, 1e3, 300.0, 100.0, 10.0, 1.0, 0.1)
+GRID = (1e4, 1e3, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 TABLE = (1e3, 100.0, 10.0, 1.0)
 CURVE_TOL = 2e-3
 FEW = 25

@@ -257,3 +257,77 @@ def test_auto_says_what_it_chose():
         result = pb.minimize(risk, lam=1.0, tol=1e-2, **options)
         assert result.success and f"auto chose {words}" in result.message
     assert "auto" not in pb.minimize(chains(), lam=1.0, method="prox-bcfw").message
+
+
+class Shifted:
+    """R(w) = max(w, -10): an example whose loss can be negative, which only lower_bounds tells."""
+
+    dim = n_parts = n_examples = 1
+    lower_bounds = np.array([-10.0])
+
+    def evaluate(self, w):
+        return np.array([max(w[0], -10.0)]), np.array([[float(w[0] > -10.0)]])
+
+    def oracle(self):
+        return self
+
+
+def test_losses_that_can_be_negative_are_left_to_the_bundle_method():
+    result = pb.minimize(Shifted(), lam=1.0, tol=1e-6)
+    assert result.success and result.fun == pytest.approx(-0.5) and "'oca'" in result.message
+    for method in ("prox-bcfw", "bcfw", "mp-bcfw"):
+        with pytest.raises(pb.ParameterError, match="losses of examples >= 0"):
+            pb.minimize(Shifted(), lam=1.0, method=method)
+
+
+@pytest.mark.parametrize("seed", [5, 77, 125, 251, 320])
+def test_scores_belong_to_the_point_that_is_returned(seed):
+    """Where F was flat, scores went on without the point: R and regulariser of two points made F."""
+    rng = np.random.default_rng(seed)
+    n, d, K = int(rng.integers(2, 80)), int(rng.integers(1, 8)), int(rng.integers(2, 5))
+    X, y = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-3, 3), rng.integers(0, K, n)
+    risk, lam = pb.risks.MulticlassHinge(X, y, n_classes=K), float(10.0 ** rng.uniform(-4, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-15, max_iter=500)
+    fun = 0.5 * lam * result.x @ result.x + risk.values(result.x)[0].sum()
+    assert result.certified and result.fun == pytest.approx(fun, rel=1e-12)
+
+
+def test_interrupts_keep_the_best_state(monkeypatch):
+    from pybundle.solvers import alm, block_method
+
+    rng = np.random.default_rng(0)
+    risk = pb.risks.MulticlassHinge(rng.normal(size=(60, 6)), np.arange(60) % 3)
+    observe, calls = block_method.BlockMethod.observe, []
+
+    def interrupted(self, *arguments):
+        calls.append(observe(self, *arguments))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return calls[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(block_method.BlockMethod, "observe", interrupted)
+        result = pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-6)
+    fun = 0.05 * result.x @ result.x + risk.values(result.x)[0].sum()
+    assert result.status == pb.Status.INTERRUPTED and result.certified and result.fun == pytest.approx(fun, rel=1e-12)
+
+    def interrupt(self, w):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(alm.AugmentedLagrangian, "_score", interrupt)
+    result = pb.minimize(risk, lam=1.0, tol=1e-8)
+    assert result.status == pb.Status.INTERRUPTED and result.certified and result.gap < 1e-2
+
+
+def test_before_the_first_value():
+    risk, seen = chains(), []
+    with pytest.warns(pb.ConvergenceWarning):
+        early = pb.minimize(risk, lam=1.0, method="prox-bcfw", max_iter=2)
+    assert np.isfinite(early.state.risk_value)
+    pb.minimize(risk, lam=1.0, method="prox-bcfw", warm_start=early,
+                callback=lambda progress: seen.append((progress.w is not None, progress.fun, progress.gap)))
+    assert all(known and np.isfinite(fun) and not np.isnan(gap) for known, fun, gap in seen)
+    gaps = pb.minimize(risk, lam=1.0, method="prox-bcfw").history["gap"]
+    assert not np.isnan(gaps).any() and gaps[0] == np.inf
+    with pytest.raises(pb.InputTypeError, match="batch must be"):
+        pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1]), lam=1.0, method="prox-bcfw", batch="x")

@@ -768,12 +768,21 @@ cdef class Blocks:
         cdef Py_ssize_t i
         cdef int q
         cdef Block* b
-        cdef double offset = 0.0, size = 0.0
+        cdef double offset = 0.0, size = 0.0, total
         phi = np.zeros(self.dim)
         cdef double[::1] view = phi
         with nogil:
             for i in range(self.n_blocks):
                 b = &self.blocks[i]
+                total = 0.0
+                for q in range(1, b.n):
+                    total += b.alpha[q]
+                if total > 1.0:                 # rounding; sums of at most 1 are what makes a bound
+                    for q in range(1, b.n):
+                        b.alpha[q] /= total
+                    total = 1.0
+                b.n_used += (total < 1.0) - (b.alpha[0] > 0.0)
+                b.alpha[0] = 1.0 - total
                 for q in range(1, b.n):
                     if b.alpha[q] > 0.0:
                         offset += b.alpha[q] * b.planes[q].offset

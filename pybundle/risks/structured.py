@@ -295,7 +295,7 @@ class WeightedOracle:
         losses, slopes = self._oracle.planes(rows, labellings)
         c = self._weights[rows]
         if (c != 1.0).any():
-            losses = c * losses
+            losses, slopes = c * losses, slopes.copy()
             slopes.data *= np.repeat(c, np.diff(slopes.indptr))
             if not c.all():
                 slopes.eliminate_zeros()

@@ -107,8 +107,8 @@ class Certificate:
     def gap(self):
         """Relative gap with the rounding error counted: `(fun + error - lower_bound) / |fun|`."""
         difference = max(0.0, self.fun + self.error - self.lower_bound)
-        if difference == 0.0:
-            return 0.0
+        if difference in (0.0, float("inf")):
+            return difference
         return difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
 

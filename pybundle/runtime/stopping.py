@@ -20,6 +20,8 @@ def relative_gap(fun, lower_bound):
     difference = max(0.0, fun - lower_bound)
     if difference == 0.0:
         return 0.0
+    if difference == float("inf"):      # no value yet, or no bound
+        return difference
     return difference / abs(fun) if fun != 0.0 else float("inf")
 
 

@@ -69,10 +69,9 @@ class BlockMethod(Run):
             blocks, w0 = state.blocks, state.w
         self.core = self.make_core(self.risk, blocks)
         self._centre = self._before = np.array(w0)
+        self.w = self.objective.project(self._centre)           # something to hand back until there is a value
         if state is not None and self.objective.contains(state.w):
             self.observe(state.w, state.risk_value)
-        else:
-            self.w = self.objective.project(self._centre)       # something to hand back until there is a value
         self.core.place(self.objective.lam, 0.0, self._centre)
         self._bound()
         if self.schedule.is_proximal:

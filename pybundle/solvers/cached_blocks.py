@@ -54,6 +54,8 @@ class CachedBlocks:
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
+        self._errors = (float(np.sum(getattr(risk, "slope_errors", 0.0))),
+                        float(np.max(getattr(risk, "offset_errors", 0.0))))
         self._value = None              # (point, R there, bound on its rounding error) of the best point
         if average:
             self.blocks.start_averages()
@@ -96,9 +98,9 @@ class CachedBlocks:
             rows = order[first:first + self.batch]
             found = self.oracle.solve_batch(rows, self.oracle.prepare(self.w))
             losses, slopes = self.oracle.planes(rows, found.labellings)
+            self.visits += len(rows)
             total += self.blocks.visit(rows, losses, slopes, self.towards)
         self._turn = -1
-        self.visits += len(order)
         return total
 
     def cached_pass(self, rng, target):
@@ -173,9 +175,9 @@ class CachedBlocks:
         chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // CHUNK))
         for rows, (part, part_error), planes in getattr(self.risk, "_map", map)(look, chunks):
             value, error = value + part, error + part_error
+            self.visits += len(rows)
             self.blocks.learn(rows, *planes)
         self._turn = -1
-        self.visits += self.n_examples
         fun = run.observe(w, value)
         if run.w is w and np.isfinite(error):
             self._value = w, value, error
@@ -192,7 +194,8 @@ class CachedBlocks:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi
         terms = self.n_examples + self.blocks.n_planes + 4.0
-        return offset, phi, terms * UNIT * size, terms * UNIT * abs(offset)
+        slope_error, offset_error = self._errors
+        return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
 
     def radius2(self):
         """Mean |psi|^2 of the stored planes."""

@@ -41,7 +41,8 @@ class ExactBlocks:
         self._blocks = risk.blocks(multipliers if isinstance(multipliers, np.ndarray) else None)
         self._evaluated = 0.0
         self._phi = None            # aggregate slope, until the next step changes it
-        self._scores = None         # at the best point of the run
+        self._scores = None         # at the point `_scored`, the best one of the run
+        self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
 
@@ -100,22 +101,26 @@ class ExactBlocks:
         self._evaluated += self.n_examples
         risk_value = self._blocks.look(scores, NEAR * self._blocks.largest_loss)
         reach = self._reach_of(w)
-        if self._scores is None:
+        if self._scored is not run.w or self._scores is None:
             fun = run.observe(w, risk_value)
             if run.w is w:
-                self._scores, self._reach = scores, reach
+                self._scores, self._reach, self._scored = scores, reach, w
             return fun
         fun = run.objective.value(w) + risk_value
         best, lam = run.w, run.objective.lam
         step = w - best
         t, risk_value = self._exact.line_search(
             self._scores, scores, lam * float(best @ step), lam * float(step @ step))
+        point = best + t * step
         if t > 0.0:
+            run.observe(point, risk_value)
+        if run.w is point:
+            self._scored = None
             self._reach = (1.0 - t) * self._reach + t * reach + 16.0 * UNIT * (self._largest(w) + self._largest(best))
-            run.observe(best + t * step, risk_value)
             scores -= self._scores              # S0 + t (S1 - S0), in place
             scores *= t
             self._scores += scores
+            self._scored = point
         self._spare = scores
         return fun
 
@@ -129,7 +134,7 @@ class ExactBlocks:
 
     def known_value(self, w):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""
-        if self._scores is None:
+        if self._scores is None or self._scored is not w:
             return None
         value, weighted = self._blocks.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
         error = 2.02 * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (

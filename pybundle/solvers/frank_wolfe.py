@@ -34,6 +34,7 @@ class FrankWolfe(Run):
         self._error = float(np.sum(slope_errors)), float(np.max(offset_errors))
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # of slopes and offsets so far: what rounding is a share of
+        self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
         self._plane = self._look(self.objective.project(w0))
         self._bound()
         self.record(self.fun)
@@ -50,6 +51,7 @@ class FrankWolfe(Run):
         self.offset += gamma * (offset - self.offset)
         self._steps += 1
         self.trace.n_iter += 1
+        self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
         self._plane = self._look(self.objective.point(self.phi, lam))
         self._bound()
         self.record(self._value)

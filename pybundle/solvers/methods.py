@@ -117,10 +117,17 @@ def cached(problem, method, schedule, kappa=None, **settings):
                              f"{type(risk).__name__} has none here; use method 'oca'")
     if isinstance(problem.objective, Ball):
         raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
+    if not _is_positive(risk):
+        raise ParameterError(f"method {method!r} starts from losses of examples >= 0, which {type(risk).__name__} does "
+                             "not declare (lower_bounds); use method 'oca'")
 
     def make_core(risk, known):
         return CachedBlocks(risk, problem.objective, known, **settings)
     return blocks(problem, make_core, schedule, kappa)
+
+
+def _is_positive(risk):
+    return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
 
 
 def blocks(problem, make_core, schedule, kappa):
@@ -135,16 +142,17 @@ def prox_bcfw(problem):
     kappa, risk = problem.options.get("kappa"), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
+    batch = _batch(problem, min(max(risk.n_examples // 32, 1), 256))
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         return blocks(problem, ExactBlocks, Accelerated(most_passes=12), kappa)
     schedule = Accelerated(opening=5, share=0.2, share_before=0.2, most_passes=100)
-    return cached(problem, "prox-bcfw", schedule, kappa, batch=_batch(problem, min(max(risk.n_examples // 32, 1), 256)))
+    return cached(problem, "prox-bcfw", schedule, kappa, batch=batch)
 
 
 def frank_wolfe(problem):
     if isinstance(problem.objective, Ball):
         raise ParameterError("radius belongs to method 'cutting-plane', got method='frank-wolfe'; pass lam")
-    if not (np.asarray(problem.risk.lower_bounds) >= 0.0).all():
+    if not _is_positive(problem.risk):
         raise ParameterError("method 'frank-wolfe' starts from the bound R >= 0, which "
                              f"{type(problem.risk).__name__} does not declare (lower_bounds); use method 'oca'")
     return FrankWolfe(problem.risk, problem.objective, problem.settings)
@@ -184,7 +192,7 @@ def auto(problem):
             return _because(run, "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small")
         return _because(Relay(prox_bcfw(problem), oca(problem)),
                         "'prox-bcfw': the labels of an example can be enumerated")
-    if hasattr(risk, "oracle"):
+    if hasattr(risk, "oracle") and _is_positive(risk):
         return _because(Relay(prox_bcfw(problem), oca(problem)),
                         "'prox-bcfw': examples can be decoded one at a time")
     return _because(oca(problem), "'oca': the risk gives planes of parts only")

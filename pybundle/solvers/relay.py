@@ -34,6 +34,6 @@ class Relay:
 
     def _take_over(self):
         first, second = self._current, self._second
-        self._current, self._second = second, None
         second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
-        second.start(first.w, first.state())
+        second.start(first.w, first.state())       # the first is there to hand back its state until this is done
+        self._current, self._second = second, None

@@ -216,6 +216,8 @@ class Run:
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
         certificate = self._certificate
+        if self._is_certified() and not np.isfinite(self.risk_value):
+            self.fun, self.risk_value = certificate.fun, certificate.fun - self.objective.value(self.w)
         if not self._is_certified():
             lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
             certificate = Certificate(self.fun, lower, certified=False)

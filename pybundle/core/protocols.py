@@ -39,16 +39,23 @@ class ExamplePlane(NamedTuple):
 class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
 
-    Values are losses, which no w makes negative: 0 is the value of the truth. A labelling is whatever names a plane
-    of an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples are
-    part of values, offsets and slopes. An oracle may offer batches, without which solvers loop over `solve` and
-    `plane`: ``prepare(w) -> weights`` w as batches want it; w must stay as it is while the weights are in use.
-    ``update(weights, w, indices) -> weights`` `prepare(w)` where w, which may be the same array, differs at `indices`
-    only (int array; repeated, unsorted or unchanged ones are allowed): O(len(indices)) where that pays. The old
-    weights are spent. ``solve_batch(rows, weights) -> Decodings`` `solve` for the examples `rows`. ``planes(rows,
-    labellings) -> (losses (n,), slopes)`` `plane` for one labelling of each of the examples `rows`; slopes are a
-    csr_array (n, dim) of float64 with int32 indices, sorted in every row, each index once, zeros left out. ``sizes :
-    ndarray, shape (n_examples,)`` work of each example, in any unit.
+    Values are losses, which no w makes negative: 0 is the value of the truth. A labelling is whatever names a plane of
+    an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples are part of values, offsets and slopes.
+
+    An oracle may offer batches, without which solvers loop over `solve` and `plane`:
+
+    ``prepare(w) -> weights``
+        w as batches want it; w must stay as it is while the weights are in use.
+    ``update(weights, w, indices) -> weights``
+        `prepare(w)` where w, which may be the same array, differs at `indices` only (int array; repeated, unsorted or
+        unchanged ones are allowed): O(len(indices)) where that pays. The old weights are spent.
+    ``solve_batch(rows, weights) -> Decodings``
+        `solve` for the examples `rows`.
+    ``planes(rows, labellings) -> (losses (n,), slopes)``
+        `plane` for one labelling of each of the examples `rows`; slopes are a csr_array (n, dim) of float64 with int32
+        indices, sorted in every row, each index once, zeros left out.
+    ``sizes : ndarray, shape (n_examples,)``
+        work of each example, in any unit.
     """
 
     n_examples: int

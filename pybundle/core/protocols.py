@@ -40,7 +40,8 @@ class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
 
     Values are losses, which no w makes negative: 0 is the value of the truth. A labelling is whatever names a plane of
-    an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples are part of values, offsets and slopes.
+    an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples
+    are part of values, offsets and slopes.
 
     An oracle may offer batches, without which solvers loop over `solve` and `plane`:
 

@@ -214,7 +214,7 @@ def test_weights_follow_w(case):
 def test_small_batches_of_wide_rows_read_w_as_it_stands():
     rng = np.random.default_rng(9)
     for dtype in (np.float32, np.float64):
-        X = sp.random_array((50, 400), density=0.02, rng=rng, format="csr", dtype=dtype)
+        X = sp.csr_array(sp.random(50, 400, density=0.02, random_state=rng, format="csr", dtype=dtype))
         rows = pb.features.Examples(X, scale=0.5, bias=2.0).rows(3)
         w = rng.normal(size=3 * 401)
         weights, some = LazyWeights(rows, w), np.array([3, 7, 7, 49])

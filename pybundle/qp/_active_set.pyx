@@ -207,7 +207,7 @@ cdef class ActiveSet:
             return 0
         if n + k > self.face.capacity or n_parts + n + k > self.face.row_capacity:
             # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
-            j = max(n + k, min(2 * (n + k), (m + n_parts) * 17 // 16 + 16))
+            j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
                 self.face.reserve(j, n_parts, self.face.single)
         for j in range(k):

@@ -673,6 +673,14 @@ cdef class Blocks:
         offsets (len,), slopes CSR (len, dim) with int32 indices, sorted, no duplicates. With `towards` the new plane is
         the target of the step.
         """
+        return self._take(rows, offsets, slopes, True, towards)
+
+    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
+        """Adds a plane to each of these blocks; multipliers stay. As `visit` otherwise."""
+        self._take(rows, offsets, slopes, False, False)
+
+    cdef double _take(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, bint step,
+                      bint towards) except? -1.0:
         cdef const int32_t[::1] index = slopes.indices
         cdef const double[::1] value = slopes.data
         cdef const int64_t[::1] start = slopes.indptr.astype(np.int64, copy=False)
@@ -685,24 +693,11 @@ cdef class Blocks:
                 place = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
                                   &index[0] + start[j] if start[j + 1] > start[j] else NULL,
                                   &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                total += self._step(&self.blocks[rows[j]], place if towards else -1, False)
-                self._count(0)
+                if step:
+                    total += self._step(&self.blocks[rows[j]], place if towards else -1, False)
+                    self._count(0)
                 self._breathe()
         return total
-
-    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Adds a plane to each of these blocks; multipliers stay. As `visit` otherwise."""
-        cdef const int32_t[::1] index = slopes.indices
-        cdef const double[::1] value = slopes.data
-        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64, copy=False)
-        cdef Py_ssize_t j
-        self._check(rows, offsets, start)
-        with nogil:
-            for j in range(rows.shape[0]):
-                self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
-                          &index[0] + start[j] if start[j + 1] > start[j] else NULL,
-                          &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                self._breathe()
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
         """A step on each of these blocks over the planes known, or those in use; gives the sum of the gaps met."""
@@ -809,22 +804,13 @@ cdef class Blocks:
             view[i] = self.blocks[i].gap
         return out
 
-    def sizes(self):
-        """Planes of every block, the truth included, shape (n_blocks,)."""
+    def sizes(self, bint used_only=False):
+        """Planes of every block, or those with a multiplier, the truth included, shape (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] view = out
         for i in range(self.n_blocks):
-            view[i] = self.blocks[i].n
-        return out
-
-    def used(self):
-        """Planes with a multiplier in every block, the truth included, shape (n_blocks,)."""
-        cdef Py_ssize_t i
-        out = np.empty(self.n_blocks, dtype=np.intp)
-        cdef Py_ssize_t[::1] view = out
-        for i in range(self.n_blocks):
-            view[i] = self.blocks[i].n_used
+            view[i] = self.blocks[i].n_used if used_only else self.blocks[i].n
         return out
 
     def mean_squared_norm(self):

@@ -43,7 +43,7 @@ class CachedBlocks:
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100,
                  average=False):
-        self.risk, self.objective = risk, objective
+        self.risk = risk
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
         settings = objective.nonneg, step, max_steps, cap
@@ -111,7 +111,7 @@ class CachedBlocks:
         """
         self._turn, self._phi = self._turn + 1, None
         if self._turn % FULL and self._used_gap > USED * target:
-            rows = np.flatnonzero(self.blocks.used() > 1)
+            rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
             self._used_gap = self.blocks.sweep(rows, True)
         else:

@@ -7,6 +7,9 @@ import numpy as np
 
 from pybundle.core cimport _blas
 
+cdef extern from "_inner.h" nogil:
+    int pb_inner(int m, int n, int d, const double* A, const double* B, double* C)
+
 
 cdef class DensePlanes:
     """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order.
@@ -47,13 +50,14 @@ cdef class DensePlanes:
         self.count = need
 
     def inner(self, Py_ssize_t first):
-        """`A[first:] @ A.T`, shape (len - first, len): one GEMM of `2 dim len (len - first)` flops."""
+        """`A[first:] @ A.T`, shape (len - first, len): one product of `2 dim len (len - first)` flops."""
         out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
-        if first < self.count:
+        cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
+        if new > 0:
             with nogil:
-                _blas.gemm_nt(<int>(self.count - first), <int>self.count, <int>self.dim, &self.view[first, 0],
-                              <int>self.dim, &self.view[0, 0], <int>self.dim, &C[0, 0], <int>self.count)
+                if not pb_inner(new, n, d, &self.view[first, 0], &self.view[0, 0], &C[0, 0]):
+                    _blas.gemm_nt(new, n, d, &self.view[first, 0], d, &self.view[0, 0], d, &C[0, 0], n)
         return out
 
     def combine(self, const double[::1] weights):

@@ -46,6 +46,7 @@ cdef class ActiveSet:
     cdef int breathe(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil
+    cdef bint _pays_to_restart(self) noexcept nogil
     cdef void _admit(self, Point point, double floor) noexcept nogil
     cdef void _admit_one(self, Point point, double floor) noexcept nogil
     cdef int _extend(self, Point point, double shift) except -1 nogil

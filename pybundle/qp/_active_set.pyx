@@ -94,14 +94,15 @@ cdef class ActiveSet:
         self.last_gap = point.gap
         for _attempt in range(5):
             self._recall_base(point)
-            if 5 * self.face.n_held > self.face.n + 24:
-                self.face.n = self.face.n_held = 0
-                self.chosen.clear(point)
             n_free = self.face.n - self.face.n_held
             if self.caution == ONE:
                 self._admit_one(point, floor)
             else:
                 self._admit(point, floor)
+                if self._pays_to_restart():
+                    self.face.n = self.face.n_held = 0
+                    self.chosen.clear(point)
+                    self._admit(point, floor)
             n_held = self.face.n_held
             info = self._extend(point, shift)
             # the border of the factor, and the products with all of H in this round
@@ -152,12 +153,22 @@ cdef class ActiveSet:
         total /= q.m
         if not total > 0.0:
             total = 1.0
-        if (self.face.capacity == 0 or self.face.row_capacity < q.n_parts + self.face.capacity
-                or self.face.single != single):
+        if self.face.capacity == 0 or self.face.row_capacity < q.n_parts or self.face.single != single:
             with gil:
                 self.face.reserve(max(min(400, q.m) + q.n_parts, self.face.capacity), q.n_parts, single)
         self.face.clear(q.n_parts, total, shift)
         return 0
+
+    cdef bint _pays_to_restart(self) noexcept nogil:
+        """Whether a factor of the free and the chosen alone is cheaper than the border of the one that is there.
+
+        Held variables cost each border and each solve; a base in float64 that grows by a quarter into the range
+        of float32 costs as much as a new one.
+        """
+        cdef double n = self.face.n, grown = n + self.chosen.n
+        if 5.0 * self.face.n_held * grown * grown > (n + 24.0) * n * n:
+            return True
+        return not (self.face.single or self.exact) and grown >= MANY and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
         """Held variables that the point uses or the gradient wants return; support and violators follow."""
@@ -205,7 +216,7 @@ cdef class ActiveSet:
             self._start_base(point, shift)
         if k == 0:
             return 0
-        if n + k > self.face.capacity or n_parts + n + k > self.face.row_capacity:
+        if n + k > self.face.capacity:
             # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
             j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
@@ -270,6 +281,10 @@ cdef class ActiveSet:
                 k = 1
             elif self.caution == HALF or 4 * k > n - self.face.n_held:
                 k = self._leaving_early(k)
+            i = n_parts + self.face.n_held + k
+            if i > self.face.row_capacity:
+                with gil:
+                    self.face.reserve(n, i, self.face.single)
             self.face.hold(self.leaving, k)
         memset(self.target, 0, (point.problem.m + n_parts) * sizeof(double))
         for i in range(n):

@@ -22,13 +22,16 @@ in float64 to rounding. One source serves both: public methods choose, private o
 """
 
 from libc.math cimport fabs, frexp, ldexp
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from pybundle.core cimport _blas
 from pybundle.core._blas cimport real
+
+cdef extern from "_memory.h" nogil:
+    void* pb_allocate(size_t size)
+    void pb_free(void* memory)
 
 cdef extern from "_kernels.h" nogil:
     void pb_gather_float(int n, const double* row, const int* index, const int* part, int p, double unit,
@@ -44,69 +47,84 @@ cdef float LEAST_PIVOT = 1e-5
 # Variables held at once: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
 cdef int FEW = 4, BLOCK = 16
 # Variables appended at once: the rows just gathered stay in the cache, and a failure shows early.
-cdef int SLAB = 192
+cdef int SLAB = 128
+
+
+cdef void* _allocate(size_t size) except NULL:
+    cdef void* memory = pb_allocate(size)
+    if memory == NULL:
+        raise MemoryError(f"no memory for a factor of {size} bytes")
+    return memory
 
 
 cdef class Face:
 
     def __cinit__(self):
-        self.memory = NULL
-        self.capacity = self.row_capacity = self.side = self.n = self.n_parts = self.n_held = 0
+        self.columns = self.rows = NULL
+        self.capacity = self.row_capacity = self.n = self.n_parts = self.n_held = 0
         self.single = False
 
     def __dealloc__(self):
-        free(self.memory)
+        pb_free(self.columns)
+        pb_free(self.rows)
 
-    cdef int reserve(self, int n, int n_parts, bint single) except -1:
-        cdef int rows, i, stride, held
-        cdef size_t item = sizeof(float) if single else sizeof(double), line = 128 // item, total = 0
-        cdef size_t size[7]
-        cdef void* part[7]
-        cdef char* memory
-        cdef char* old = self.memory
+    cdef int reserve(self, int n, int n_rows, bint single) except -1:
         if single != self.single:
-            self.n = self.n_held = self.capacity = self.row_capacity = 0
+            self.n = self.n_held = self.n_parts = 0
             self.single = single
-        if n <= self.capacity and n_parts + n <= self.row_capacity:
-            return 0
-        # Rows an odd number of cache lines apart: a power of two would put a column into one cache set.
-        n = max(n, self.capacity)
-        rows = max(n_parts + n, self.row_capacity)
-        stride = <int>(n // line * line + line + line // 2)
-        size[0], size[1] = n * stride * item, rows * stride * item                      # L, R
-        size[2] = size[3] = <size_t>rows * rows * item                                  # M, F
-        size[4], size[5] = 2 * n * item + rows * item, rows * sizeof(double)            # y, z, t; missing
-        size[6] = (3 * n + rows) * sizeof(int)                                          # index, part, row, held
-        for i in range(7):
-            size[i] = (size[i] + 127) // 128 * 128
-            total += size[i]
-        # One block: malloc keeps what it freed for the next solver, where several smaller ones would go back to
-        # the system, and each page of fresh memory costs time.
-        memory = <char*>malloc(total + 128)
-        if memory == NULL:
-            raise MemoryError(f"no memory for a factor of {n} variables")
-        total = 128 - <size_t>memory % 128
-        for i in range(7):
-            part[i] = memory + total
-            total += size[i]
-        held = self.n_parts + self.n_held if self.capacity else 0
-        for i in range(self.n):
-            memcpy(<char*>part[0] + i * stride * item, <char*>self.L + i * self.stride * item, (i + 1) * item)
-        for i in range(held):
-            memcpy(<char*>part[1] + i * stride * item, <char*>self.R + i * self.stride * item, self.n * item)
-            memcpy(<char*>part[2] + i * self.side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
-        memcpy(part[6], self.index, self.n * sizeof(int))
-        memcpy(<int*>part[6] + n, self.part, self.n * sizeof(int))
-        memcpy(<int*>part[6] + 2 * n, self.row, self.n * sizeof(int))
-        memcpy(<int*>part[6] + 3 * n, self.held, self.n_held * sizeof(int))
-        self.L, self.R, self.M, self.F = part[0], part[1], part[2], part[3]
-        self.y, self.z, self.t = part[4], <char*>part[4] + n * item, <char*>part[4] + 2 * n * item
-        self.missing = <double*>part[5]
-        self.index = <int*>part[6]
-        self.part, self.row, self.held = self.index + n, self.index + 2 * n, self.index + 3 * n
-        self.memory = memory
-        free(old)
-        self.capacity, self.row_capacity, self.stride = n, rows, stride
+            self.stride = self.old_stride = self._stride()
+        if n > self.capacity:
+            n_rows = max(n_rows, self.row_capacity)
+            self._reserve_columns(n)
+            self.row_capacity = 0           # rows of R are as long as those of L
+            self._reserve_rows(n_rows)
+        elif n_rows > self.row_capacity:
+            self._reserve_rows(2 * n_rows)
+        return 0
+
+    cdef int _stride(self) noexcept nogil:
+        """An odd number of cache lines: a power of two would put a column into one cache set."""
+        cdef int line = 32 if self.single else 16
+        return self.capacity // line * line + line + line // 2
+
+    cdef int _reserve_columns(self, int n) except -1:
+        """L, y, z, index, part, row and held for n variables of either precision; R is still as before."""
+        cdef size_t item = sizeof(float) if self.single else sizeof(double), size = sizeof(double)
+        cdef size_t vectors = (2 * n * size + 4 * n * sizeof(int) + 127) // 128 * 128, i, stride
+        cdef char* memory = <char*>_allocate(vectors + n * (n // 16 * 16 + 24) * size)
+        cdef char* L = memory + vectors
+        cdef int* index = <int*>(memory + 2 * n * size)
+        self.old_stride, self.capacity = self.stride, n
+        stride = self.stride = self._stride()
+        for i in range(<size_t>self.n):
+            memcpy(L + i * stride * item, <char*>self.L + i * self.old_stride * item, (i + 1) * item)
+        memcpy(index, self.index, self.n * sizeof(int))
+        memcpy(index + n, self.part, self.n * sizeof(int))
+        memcpy(index + 2 * n, self.row, self.n * sizeof(int))
+        memcpy(index + 3 * n, self.held, self.n_held * sizeof(int))
+        pb_free(self.columns)
+        self.columns, self.L = memory, L
+        self.y, self.z = memory, memory + n * size
+        self.index, self.part, self.row, self.held = index, index + n, index + 2 * n, index + 3 * n
+        return 0
+
+    cdef int _reserve_rows(self, int n_rows) except -1:
+        """R, M, F, t and missing for n_rows constraints."""
+        cdef size_t item = sizeof(float) if self.single else sizeof(double), size = sizeof(double)
+        cdef size_t side = n_rows // 16 * 16 + 24, i, rows = self.n_parts + self.n_held, stride = self.stride
+        cdef size_t length = side * (self.capacity // 16 * 16 + 24) * size
+        cdef char* memory = <char*>_allocate(length + 2 * side * side * size + 2 * side * size)
+        cdef char* M = memory + length
+        for i in range(rows):
+            memcpy(memory + i * stride * item, <char*>self.R + i * self.old_stride * item, self.n * item)
+            memcpy(M + i * side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
+        pb_free(self.rows)
+        self.rows = self.R = memory
+        self.M, self.F = M, M + side * side * size
+        self.missing = <double*>(M + 2 * side * side * size)
+        self.t = self.missing + side
+        self.side = self.row_capacity = <int>side
+        self.old_stride = self.stride
         return 0
 
     cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil:
@@ -119,19 +137,8 @@ cdef class Face:
         self.n_parts = n_parts
         self.coupling = self.unit * diagonal
         self.shift = shift * self.coupling
-        self.side = 0
-        self._widen(n_parts)
         for i in range(n_parts):
             memset(<char*>self.M + i * self.side * item, 0, (i + 1) * item)
-
-    cdef void _widen(self, int rows) noexcept nogil:
-        """M gets room for more rows, which lie close: each page of fresh memory costs time."""
-        cdef int i, side = min(self.row_capacity, rows // 8 * 16 + 24)
-        cdef size_t item = sizeof(float) if self.single else sizeof(double)
-        if rows > self.side:
-            for i in range(self.n_parts + self.n_held - 1 if self.side else 0, 0, -1):
-                memmove(<char*>self.M + i * side * item, <char*>self.M + i * self.side * item, (i + 1) * item)
-            self.side = side
 
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil:
@@ -203,7 +210,6 @@ cdef class Face:
         return 0
 
     cdef void hold(self, const int* position, int k) noexcept nogil:
-        self._widen(self.n_parts + self.n_held + k)
         if self.single:
             self._hold(<float*>self.L, position, k)
         else:
@@ -351,7 +357,7 @@ def _face_step(H, const int[::1] parts, int n_parts, const int[::1] held, const 
     cdef const double[:, ::1] H_view = H
     cdef int[::1] index = np.arange(len(H), dtype=np.intc)
     cdef double[::1] lack = 1.0 - np.bincount(parts, x, n_parts), step = np.empty(len(H))
-    face.reserve(<int>len(H), n_parts, single)
+    face.reserve(<int>len(H), n_parts + <int>held.shape[0], single)
     face.clear(n_parts, np.trace(H) / len(H), 1e-12)
     if face.append(&H_view[0, 0], len(H), &index[0], &parts[0], <int>len(H)):
         return None

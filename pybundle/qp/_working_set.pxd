@@ -8,11 +8,11 @@ cdef class WorkingSet:
     """Support and worst violators, sorted by part, with their rows of H gathered."""
 
     cdef Selection chosen
-    cdef object _arrays, _compact           # owners of the memory below
+    cdef object _arrays                     # owner of `member` and `start`
     cdef Py_ssize_t room, compact_room      # variables and slacks that fit; variables that fit in Q
     cdef int* member                        # (n,) the variables, sorted by part
     cdef int* start                         # (n_parts + 2,) where each part begins
-    cdef double* Q                          # (n, n) their entries of H
+    cdef double* Q                          # (n, n) their entries of H; owns the memory of g and x too
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
     cdef Py_ssize_t n_steps                 # since `begin`

@@ -3,7 +3,6 @@
 A round takes the support of x and the variables that violate optimality most, gathers their corner of H, and
 runs `_smo` on it. Work is counted in floating-point operations, never in seconds: equal input, equal bits.
 """
-
 from libc.math cimport log
 
 import numpy as np
@@ -19,11 +18,20 @@ cdef double PAIRWISE_SHARE = 0.1
 cdef double PATIENCE = 2.0
 
 
+cdef extern from "_memory.h" nogil:
+    void* pb_allocate(size_t size)
+    void pb_free(void* memory)
+
+
 cdef class WorkingSet:
 
     def __cinit__(self):
         self.chosen = Selection()
         self.room = self.compact_room = 0
+        self.Q = NULL
+
+    def __dealloc__(self):
+        pb_free(self.Q)
 
     cdef int reserve(self, Py_ssize_t n) except -1:
         cdef int[:, ::1] integers
@@ -37,11 +45,13 @@ cdef class WorkingSet:
         return 0
 
     cdef int _reserve_compact(self, Py_ssize_t n) except -1:
-        cdef double[::1] memory
         n = max(n, 5 * self.compact_room // 4)          # n^2 entries
-        memory = np.empty(n * n + 2 * n)
-        self._compact = memory.base
-        self.Q, self.g, self.x = &memory[0], &memory[n * n], &memory[n * n + n]
+        pb_free(self.Q)
+        self.compact_room = 0
+        self.Q = <double*>pb_allocate((n * n + 2 * n) * sizeof(double))
+        if self.Q == NULL:
+            raise MemoryError(f"no memory for the entries of H of {n} variables")
+        self.g, self.x = self.Q + n * n, self.Q + n * n + n
         self.compact_room = n
         return 0
 

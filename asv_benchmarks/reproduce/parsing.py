@@ -22,7 +22,7 @@ import pybundle as pb
 from pybundle.datasets import crossing_arcs, read_conllu
 
 TREEBANKS = {"English EWT": "ud_english_ewt/en_ewt-ud", "Dutch LassySmall": "ud_dutch_lassysmall/nl_lassysmall-ud"}
-GRIDS = {"English EWT": (300.0, 100.0, 30.0, 10.0), "Dutch LassySmall": (100.0, 30.0, 10.0)}
+GRIDS = {"English EWT": (300.0, 100.0, 30.0, 10.0), "Dutch LassySmall": (100.0, 30.0, 10.0, 3.0)}
 # the universal tag stands for neighbours and in wide templates, the fine one for head and word
 TEMPLATES = (
     "h.word distance", "m.word distance", "h.pos distance", "m.pos distance", "h.pos m.pos distance",

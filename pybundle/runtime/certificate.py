@@ -40,10 +40,17 @@ class LowerBound:
         The norm of phi and the difference in which the bound ends, which cancels, are rounded too; that is
         counted here and needs no `error`.
         """
-        reach = error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + error)
-        value = objective.lower_bound(offset - offset_error, phi, reach)
+        value = objective.lower_bound(offset - offset_error, phi, cls._reach(phi, error))
         value -= 8.0 * UNIT * (abs(offset) + abs(offset - value))
         return cls(offset, phi, error, value, offset_error)
+
+    @staticmethod
+    def _reach(phi, error):
+        return error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + error)
+
+    def slope(self, objective):
+        """`|phi|` without what sign constraints take up, errors counted."""
+        return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(self.phi, self.error)
 
 
 def aggregation_error(beta, norms, plane_errors):
@@ -96,12 +103,15 @@ class Certificate:
         Both are finite and agree.
     error : float
         Bound on the rounding error of `fun`.
+    slope : float
+        Norm of the slope of the aggregate plane behind the bound, errors counted.
     """
 
     fun: float
     lower_bound: float
     certified: bool
     error: float = 0.0
+    slope: float = float("nan")
 
     @property
     def gap(self):
@@ -133,4 +143,4 @@ def certify(risk, objective, w, bound, known=None):
         (len(w) + 3) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + abs(fun)))
     lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun))
-    return Certificate(fun, min(lower, fun) if agree else lower, agree, error)
+    return Certificate(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

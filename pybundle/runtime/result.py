@@ -41,6 +41,9 @@ class Result(OptimizeResult):
         `F(x)` and a number that no value of F can fall below, in the scale that was asked for.
     gap : float
         `(fun - lower_bound) / |fun|`; 0 when both are equal.
+    slope : float
+        Norm of the aggregate plane behind the bound: for another lam' the bound is
+        `lower_bound + slope^2/2 (1/lam - 1/lam')`. NaN where nothing is certified.
     certified : bool
         Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
     success : bool

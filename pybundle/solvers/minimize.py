@@ -199,7 +199,8 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
 
 def _scaled(result, factor):
     """The result with objective and bounds times `factor`, in place."""
-    result.fun, result.lower_bound = result.fun * factor, result.lower_bound * factor
+    for name in ("fun", "lower_bound", "slope"):
+        result[name] *= factor
     for name in ("primal", "best_primal", "lower_bound"):
         result.history[name] *= factor
     return result

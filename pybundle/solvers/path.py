@@ -1,4 +1,4 @@
-"""A grid of regularisation constants, largest first, each run warmed by the one before."""
+"""Many regularisation constants, largest first, each run warmed by the one before."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number
 from ..runtime.result import Status
+from .interval import SHARE, reach
 from .minimize import minimize
 
 
-def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
-    """Solves `min lam/2 |w|^2 + R(w)` for every lam of a grid.
+def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", **options):
+    """Solves `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval.
 
     Parameters
     ----------
@@ -20,15 +21,20 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     lams : sequence of float
         Solved from the largest to the smallest.
     reuse : {"planes", "solution"}
-        "planes" keeps the bundle: planes bound R and do not depend on lam, so the next run starts with a lower bound
-        and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+        "planes" keeps bundle and caches: planes bound R and do not depend on lam, so the next run starts with a lower
+        bound and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+    interval : bool
+        True takes `lams = (high, low)` as the ends of an interval and certifies all of it: at every lam between them
+        one of the results is an answer to the relative gap `tol`, each of them on its `lam_range`. Each is solved to
+        `tol / 2`, and the next lam is the end of its range. Needs a risk that is never negative.
 
     Returns
     -------
     list of Result
-        In the order of `lams`; each has the field `lam`. Only the one of the smallest lam keeps its `state`. After
-        Ctrl-C, or where the callback asks to stop, those that were reached; an exception carries the finished ones
-        as `error.finished`.
+        In the order of `lams`, of an interval from the largest lam down; each has the field `lam`, and with `interval`
+        `lam_range = (low, high)`. Only the one of the smallest lam keeps its `state`. After Ctrl-C, or where the
+        callback asks to stop, those that were reached; an exception carries the finished ones as `error.finished`.
+        An interval also ends early where a run does not reach `tol`.
 
     Examples
     --------
@@ -36,31 +42,72 @@ def path(risk, lams, *, reuse="planes", w0=None, method="auto", **options):
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
     >>> [round(r.fun, 3) for r in pb.path(risk, [1.0, 0.1], tol=1e-8)]
     [0.5, 0.05]
+    >>> ranges = [r.lam_range for r in pb.path(risk, (10.0, 0.1), interval=True, tol=0.1)]
+    >>> ranges[0][1], ranges[-1][0], all(a[0] == b[1] for a, b in zip(ranges, ranges[1:]))
+    (10.0, 0.1, True)
     """
     check_choice("reuse", reuse, ("planes", "solution"))
     if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
         raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
     lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
-    results = [None] * len(lams)
-    previous, first = None, {"w0": w0, "warm_start": options.pop("warm_start", None)}
-    for k in sorted(range(len(lams)), key=lambda k: -lams[k]):
-        warm = {}
-        if previous is not None:
-            warm = {"w0": previous.x}
-            if reuse == "planes":
-                warm["warm_start"] = previous
-        else:
-            warm = {name: value for name, value in first.items() if value is not None}
+    plan = Interval(risk, lams, options) if interval else Grid(lams)
+    found, previous = [], None
+    warm = {name: value for name, value in (("w0", w0), ("warm_start", options.pop("warm_start", None)))
+            if value is not None}
+    lam = plan.first
+    while lam is not None:
         try:
-            result = minimize(risk, lam=lams[k], method=method, **warm, **options)
+            result = minimize(risk, lam=lam, method=method, **warm, **options)
         except Exception as error:
-            error.finished = [result for result in results if result is not None]
+            error.finished = plan.sort(found)
             raise
         if previous is not None:
             previous.state = None           # its planes live on in the new bundle
-        previous = result
-        previous.lam = lams[k]
-        results[k] = previous
-        if result.status in (Status.INTERRUPTED, Status.CALLBACK):
-            break
-    return [result for result in results if result is not None]
+        previous, result.lam = result, lam
+        found.append(result)
+        warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
+        lam = None if result.status in (Status.INTERRUPTED, Status.CALLBACK) else plan.next(result)
+    return plan.sort(found)
+
+
+class Grid:
+    """Every lam of a list, largest first."""
+
+    def __init__(self, lams):
+        self.order = sorted(range(len(lams)), key=lambda k: -lams[k])
+        self.lams, self.n = lams, 0
+        self.first = lams[self.order[0]]
+
+    def next(self, result):
+        self.n += 1
+        return self.lams[self.order[self.n]] if self.n < len(self.lams) else None
+
+    def sort(self, found):
+        """In the order of the list."""
+        return [result for _, result in sorted(zip(self.order, found, strict=False), key=lambda pair: pair[0])]
+
+
+class Interval:
+    """Each lam is where the certificate of the one before ends; `options` get the tolerance of the runs."""
+
+    def __init__(self, risk, lams, options):
+        if len(lams) != 2:
+            raise ParameterError(f"lams must be (high, low) with interval=True, got {len(lams)} numbers")
+        bounds = getattr(risk, "lower_bounds", np.array([-np.inf]))
+        if not np.all(bounds >= 0.0):
+            raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "
+                                 "little where F can be 0; pass a grid of lams")
+        self.first, self.least = max(lams), min(lams)
+        self.tol = check_number("tol", options.get("tol", 1e-2), low=0.0, strict=True)
+        options["tol"] = SHARE * self.tol
+        self.floor = float(np.sum(bounds)) / (risk.n_examples if options.get("scale") == "mean" else 1)
+
+    def next(self, result):
+        low = result.lam
+        if result.certified and result.gap <= self.tol:
+            low = reach(result, result.lam, self.least, self.tol, self.floor)
+        result.lam_range = low, result.lam
+        return low if self.least < low < result.lam else None
+
+    def sort(self, found):
+        return found

@@ -229,7 +229,8 @@ class Run:
             status = Status.STALLED
         trace = self.trace
         return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, certified=certified, success=success, status=status,
+            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
+            success=success, status=status,
             message=sentence(status, gap, self.settings.gap.tol, self.choice), nit=trace.n_iter,
             n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),

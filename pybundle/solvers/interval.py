@@ -1,0 +1,67 @@
+"""How far a certificate reaches: the lam around its own for which the same point is still good enough.
+
+For lam' = r lam, r <= 1, the point x of a run at lam has the objective
+
+    F'(x) = F(x) - (1 - r) c,   c = lam/2 |x|^2,
+
+and its aggregate plane `b + <phi, w> <= R(w)`, mixed with the lower bound l <= R(w), proves for any t in [0, 1]
+
+    min F' >= (1 - t) l + t b - t^2 q / r,   q = |phi|^2 / (2 lam).
+
+t = 1 keeps the multipliers as they are, t = r scales them with lam (keep-dual and keep-primal of Osokin et al. 2016,
+section 4). At the optimum of lam the first leaves a gap of `c (1 - r)^2 / r` only, so a run to half the tolerance covers
+an interval of a width of about sqrt(tol). The bound is concave in r and F' is linear: what holds at both ends of an
+interval holds inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# What runs are solved to, as a share of the tolerance of the interval.
+SHARE = 0.5
+# Halvings of log r.
+HALVINGS = 50
+
+
+def gap_at(result, lam, other, floor=0.0):
+    """Proven gap of `result.x`, from a run at lam, as an answer at another lam; relative to `F` there.
+
+    Parameters
+    ----------
+    result : Result
+        Certified.
+    lam, other : float
+        That of the run, and the one asked for.
+    floor : float
+        A number that R never falls below, -inf where none is known.
+
+    Returns
+    -------
+    float
+        inf where F at `other` is not positive.
+    """
+    ratio = other / lam
+    upper = result.lower_bound + result.gap * abs(result.fun) - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
+    quadratic = result.slope**2 / (2.0 * lam)
+    offset = result.lower_bound + quadratic
+    share = 1.0
+    if np.isfinite(floor) and quadratic > 0.0:
+        share = min(1.0, max(0.0, (offset - floor) * ratio / (2.0 * quadratic)))
+    lower = share * offset - share**2 * quadratic / ratio + (0.0 if share == 1.0 else (1.0 - share) * floor)
+    lower -= 1e-13 * (abs(offset) + quadratic / ratio + abs(upper))
+    return (upper - lower) / upper if upper > 0.0 else float("inf")
+
+
+def reach(result, lam, least, tol, floor=0.0):
+    """The smallest lam' in [least, lam] down to which `result` is an answer to relative gap tol; lam if none is."""
+    if gap_at(result, lam, least, floor) <= tol:
+        return least
+    good, bad = 0.0, np.log(least / lam)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (good + bad)
+        if gap_at(result, lam, lam * np.exp(middle), floor) <= tol:
+            good = middle
+        else:
+            bad = middle
+    return lam * float(np.exp(good))

@@ -1,0 +1,90 @@
+"""Intervals of lam: one of a few results is a certified answer at every lam."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_minimize import multiclass
+
+import pybundle as pb
+from pybundle.solvers.interval import gap_at, reach
+
+
+def objective(risk, lam, w, scale="sum"):
+    share = risk.n_examples if scale == "mean" else 1
+    return 0.5 * lam * w @ w + np.sum(risk.evaluate(w)[0]) / share
+
+
+@pytest.mark.parametrize("method", ["auto", "oca", "bcfw"])
+@pytest.mark.parametrize("scale", ["sum", "mean"])
+def test_every_lam_of_an_interval_is_certified(method, scale):
+    risk = multiclass(n=200)
+    high, low, tol = (50.0, 0.05, 0.02) if scale == "sum" else (0.25, 2.5e-4, 0.02)
+    results = pb.path(risk, (low, high), interval=True, tol=tol, method=method, scale=scale)
+    assert results[0].lam_range[1] == high and results[-1].lam_range[0] == low
+    assert all(a.lam_range[0] == b.lam_range[1] == b.lam for a, b in zip(results, results[1:], strict=False))
+    rng = np.random.default_rng(0)
+    for result in results:
+        for lam in rng.uniform(*result.lam_range, 2):
+            exact = pb.minimize(risk, lam=lam, tol=1e-6, scale=scale)
+            value = objective(risk, lam, result.x, scale)
+            proven = gap_at(result, result.lam, lam)
+            assert (value - exact.fun) / value <= proven * (1 + 1e-9) <= tol * (1 + 1e-9)
+
+
+def test_a_reach_is_much_longer_than_the_tolerance():
+    risk = multiclass(n=200)
+    result = pb.minimize(risk, lam=1.0, tol=1e-4)
+    assert reach(result, 1.0, 1e-3, 0.01) < 0.9         # about 1 - sqrt(tol)
+    assert gap_at(result, 1.0, 1.0) == pytest.approx(result.gap, rel=1e-6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 1000), tol=st.floats(1e-4, 0.5), spread=st.floats(1.0, 1e4))
+def test_the_proven_gap_holds_inside_what_is_reached(seed, tol, spread):
+    risk = multiclass(n=40, seed=seed)
+    result = pb.minimize(risk, lam=1.0, tol=min(tol, 0.1))
+    low = reach(result, 1.0, 1.0 / spread, tol)
+    assert 1.0 / spread <= low <= 1.0
+    for lam in np.geomspace(low, 1.0, 7):
+        assert gap_at(result, 1.0, lam) <= tol * (1 + 1e-9) or low == 1.0
+
+
+def test_weights_that_must_not_be_negative():
+    risk = multiclass(n=120)
+    nonneg = np.zeros(risk.dim, bool)
+    nonneg[::3] = True
+    results = pb.path(risk, (10.0, 0.1), interval=True, tol=0.02, nonneg=nonneg)
+    for result in results:
+        lam = np.mean(result.lam_range)
+        exact = pb.minimize(risk, lam=lam, tol=1e-5, nonneg=nonneg)
+        assert exact.lower_bound <= objective(risk, lam, result.x) <= exact.fun / (1 - 0.02)
+
+
+def test_an_interval_ends_where_a_run_does():
+    risk = multiclass(n=200)
+    with pytest.warns(pb.ConvergenceWarning):
+        results = pb.path(risk, (10.0, 1e-3), interval=True, tol=1e-4, max_iter=1)
+    assert len(results) == 1 and results[0].lam_range == (10.0, 10.0)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+    results = pb.path(risk, (10.0, 1.0), interval=True, callback=interrupt)
+    assert [r.status for r in results] == [pb.Status.INTERRUPTED]
+
+
+def test_where_everything_smaller_is_answered():
+    """Separable data: below some lam the loss is 0 and one run does for all."""
+    risk = pb.risks.BinaryHinge([[1.0], [-1.0]], [1, -1])
+    results = pb.path(risk, (1.0, 1e-9), interval=True, tol=0.01)
+    assert results[-1].lam_range[0] == 1e-9 and len(results) < 5
+
+
+def test_named_errors():
+    risk = multiclass()
+    with pytest.raises(pb.ParameterError, match=r"lams must be \(high, low\) with interval=True, got 3"):
+        pb.path(risk, [3.0, 2.0, 1.0], interval=True)
+    with pytest.raises(pb.ParameterError, match="risk must have lower_bounds >= 0"):
+        pb.path(lambda w: (w.sum(), np.ones(2)), (1.0, 0.1), interval=True, w0=np.zeros(2))
+    with pytest.raises(pb.ParameterError, match="tol must be"):
+        pb.path(risk, (1.0, 0.1), interval=True, tol=-1.0)

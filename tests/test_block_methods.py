@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pybundle as pb
+from pybundle.solvers.handover import part_planes
 from pybundle.solvers.schedules import MultiPlane
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
@@ -161,6 +162,35 @@ def test_every_method_goes_on_from_every_other():
                 result = pb.minimize(risk, lam=1.0, method=second, tol=1e-3, warm_start=start, max_iter=300)
             assert result.certified and result.lower_bound <= fun * (1.0 + 1e-9)
             assert result.fun >= fun * (1.0 - 1e-9) and (result.success or second == "frank-wolfe")
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+@pytest.mark.parametrize("kind", ["structured", "multiclass", "binary", "weighted"])
+def test_a_bundle_method_starts_with_the_bound_of_the_blocks(kind, n_parts):
+    """Planes of parts made from the multipliers prove exactly what these did."""
+    risk = chains(n_parts=n_parts) if kind == "structured" else _flat(kind, n_parts)
+    blocks = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4)
+    first = []
+    pb.minimize(risk, lam=2.0, method="oca", tol=1e-9, warm_start=blocks,
+                callback=lambda progress: first.append(progress.lower_bound) or len(first) > 0)
+    assert first[0] >= blocks.lower_bound * (1.0 - 1e-9)
+    end = pb.minimize(risk, lam=0.7, method="oca", tol=1e-6, warm_start=blocks)
+    cold = pb.minimize(risk, lam=0.7, method="oca", tol=1e-6)
+    assert end.success and end.lower_bound <= cold.fun * (1 + 1e-9) and cold.lower_bound <= end.fun * (1 + 1e-9)
+    known = part_planes(risk, blocks.state.blocks)
+    for w in np.random.default_rng(0).normal(size=(20, risk.dim)):
+        assert (known.planes.offsets + known.planes.dot(w) <= risk.evaluate(w)[0] + 1e-9).all()
+
+
+def _flat(kind, n_parts):
+    rng = np.random.default_rng(3)
+    y = np.arange(80) % 4
+    X = rng.normal(size=(80, 6)) + rng.normal(size=(4, 6))[y]
+    if kind == "binary":
+        return pb.risks.BinaryHinge(X, np.where(y < 2, -1, 1), n_parts=n_parts)
+    options = {} if kind == "multiclass" else {
+        "sample_weight": rng.random(80), "loss": np.arange(16.0).reshape(4, 4) * (1 - np.eye(4)), "bias": 1.0}
+    return pb.risks.MulticlassHinge(X, y, n_parts=n_parts, **options)
 
 
 def test_auto_passes_a_small_tolerance_on():

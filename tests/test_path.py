@@ -1,5 +1,7 @@
 """Intervals of lam: one of a few results is a certified answer at every lam."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +24,7 @@ def test_every_lam_of_an_interval_is_certified(method, scale):
     high, low, tol = (50.0, 0.05, 0.02) if scale == "sum" else (0.25, 2.5e-4, 0.02)
     results = pb.path(risk, (low, high), interval=True, tol=tol, method=method, scale=scale)
     assert results[0].lam_range[1] == high and results[-1].lam_range[0] == low
-    assert all(a.lam_range[0] == b.lam_range[1] == b.lam for a, b in zip(results, results[1:], strict=False))
+    assert all(a.lam_range[0] == b.lam_range[1] == b.lam for a, b in pairwise(results))
     rng = np.random.default_rng(0)
     for result in results:
         for lam in rng.uniform(*result.lam_range, 2):

@@ -760,12 +760,21 @@ cdef class Blocks:
 
     def aggregate(self):
         """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`."""
+        offsets, slopes, sizes = self.aggregate_parts(np.zeros(self.n_blocks, dtype=np.intp), 1)
+        self.offset = offsets[0]
+        return self.offset, slopes[0], sizes[0]
+
+    def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
+        """The same for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
         cdef Py_ssize_t i
         cdef int q
         cdef Block* b
-        cdef double offset = 0.0, size = 0.0, total
-        phi = np.zeros(self.dim)
-        cdef double[::1] view = phi
+        cdef double total
+        offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
+        cdef double[::1] offset = offsets, size = sizes
+        cdef double[:, ::1] phi = slopes
+        if part.shape[0] != self.n_blocks or self.n_blocks and not 0 <= np.min(part) <= np.max(part) < n_parts:
+            raise ValueError(f"part must name one of {n_parts} parts for each of {self.n_blocks} blocks")
         with nogil:
             for i in range(self.n_blocks):
                 b = &self.blocks[i]
@@ -780,12 +789,11 @@ cdef class Blocks:
                 b.alpha[0] = 1.0 - total
                 for q in range(1, b.n):
                     if b.alpha[q] > 0.0:
-                        offset += b.alpha[q] * b.planes[q].offset
-                        pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &view[0])
-                        size += b.alpha[q] * b.gram[q * b.room + q] ** 0.5
+                        offset[part[i]] += b.alpha[q] * b.planes[q].offset
+                        pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
+                        size[part[i]] += b.alpha[q] * b.gram[q * b.room + q] ** 0.5
                         self.work += b.planes[q].slope.n
-        self.offset = offset
-        return offset, phi, size
+        return offsets, slopes, sizes
 
     def measure(self):
         """Sets the gap of every block to that over all its planes at the present point."""

@@ -17,6 +17,7 @@ from ..core.exceptions import NumericalError, ParameterError
 from ..runtime.certificate import LowerBound, aggregation_errors
 from ..runtime.result import Status
 from .contract import refuse_above
+from .handover import part_planes
 from .master import Master
 from .run import Run, State
 
@@ -60,6 +61,7 @@ class BundleMethod(Run):
         self._limit_memory()
         flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
         self.append(self.policy.start(self, self.objective.project(state.w if state is not None else w0)))
+        self._take_blocks(None if state is None else part_planes(risk, state.blocks))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
@@ -164,6 +166,14 @@ class BundleMethod(Run):
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
     # ------------------------------------------------------------------ inside
+    def _take_blocks(self, known):
+        """Planes that prove what the multipliers of another run's blocks did."""
+        if known is None:
+            return
+        slopes, offsets = self._errors
+        self._errors = slopes + known.slope_errors, offsets + known.offset_errors
+        self.append(known.planes)
+
     def _limit_memory(self):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:

@@ -9,7 +9,7 @@ and its aggregate plane `b + <phi, w> <= R(w)`, mixed with the lower bound l <= 
     min F' >= (1 - t) l + t b - t^2 q / r,   q = |phi|^2 / (2 lam).
 
 t = 1 keeps the multipliers as they are, t = r scales them with lam (keep-dual and keep-primal of Osokin et al. 2016,
-section 4). At the optimum of lam the first leaves a gap of `c (1 - r)^2 / r` only, so a run to half the tolerance covers
+section 4). At the optimum of lam the first leaves a gap of `c (1 - r)^2 / r` only: a run to half the tolerance covers
 an interval of a width of about sqrt(tol). The bound is concave in r and F' is linear: what holds at both ends of an
 interval holds inside.
 """

@@ -1,0 +1,68 @@
+"""From multipliers of single examples to planes of parts: what a block method tells a bundle.
+
+With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p, and the
+bound of these P planes is the D(alpha) of the block method, exactly. So nothing proven is lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..bundle._blocks import Blocks
+from ..core.plane import Planes
+from ..risks.multipliers import Multipliers
+from ..runtime.certificate import UNIT
+
+
+class PartPlanes(NamedTuple):
+    """Aggregates of the parts, and bounds on their rounding errors.
+
+    Attributes
+    ----------
+    planes : Planes
+        Its values are not known: NaN.
+    slope_errors : ndarray, shape (P,)
+        In the Euclidean norm.
+    offset_errors : ndarray, shape (P,)
+        Relative.
+    """
+
+    planes: Planes
+    slope_errors: np.ndarray
+    offset_errors: np.ndarray
+
+
+def part_planes(risk, blocks):
+    """Planes of the parts of `risk` from the blocks of a `State`; None where they are of no kind known for the risk."""
+    if isinstance(blocks, Blocks):
+        return _of_planes(risk, blocks)
+    if isinstance(blocks, np.ndarray) and getattr(risk, "has_exact_blocks", False):
+        return _of_labels(risk, blocks)
+    return None
+
+
+def _of_planes(risk, blocks):
+    part = np.empty(risk.n_examples, dtype=np.intp)
+    for p, rows in enumerate(risk.parts):
+        part[rows] = p
+    offsets, slopes, sizes = blocks.aggregate_parts(part, risk.n_parts)
+    terms = np.bincount(part, blocks.sizes(), risk.n_parts) + 4.0
+    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), offsets, slopes), terms * UNIT * sizes, terms * UNIT)
+
+
+def _of_labels(risk, alpha):
+    multipliers = Multipliers(risk)
+    alpha = multipliers.check(alpha)
+    support = np.count_nonzero(alpha, axis=1).astype(np.int32)
+    if not multipliers.is_binary:
+        rows = np.flatnonzero(support == 1)
+        support[rows[alpha[rows, risk.labels[rows]] > 0.0]] = 0
+    slopes, sums = np.empty((risk.n_parts, risk.dim)), np.empty((risk.n_parts, 3))
+    for p, rows in enumerate(risk.parts):
+        inside = np.zeros_like(support)
+        inside[rows] = support[rows]
+        offset, slopes[p], error, offset_error = multipliers.aggregate(alpha, inside)
+        sums[p] = offset, error, offset_error / max(offset, 1e-300)
+    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), sums[:, 0].copy(), slopes), sums[:, 1], sums[:, 2])

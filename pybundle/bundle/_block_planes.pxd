@@ -1,0 +1,64 @@
+# Storage of planes of single examples: slopes, multipliers, Gram matrices.
+
+from libc.stdint cimport int32_t, uint64_t
+
+cdef extern from "_plane.h" nogil:
+    ctypedef struct pb_slope:
+        Py_ssize_t n
+        const int32_t* index
+        const void* value
+        int is_single
+    double pb_slope_dot(const pb_slope* a, const double* w)
+    void pb_slope_axpy(const pb_slope* a, double factor, double* w)
+    double pb_slope_value(const pb_slope* a, Py_ssize_t k)
+    void pb_prefetch(const void* address)
+
+cdef struct Plane:
+    pb_slope slope
+    double offset
+    uint64_t name       # hash of offset and slope: equal planes are stored once
+    int last            # tick of the last activity
+
+cdef struct Block:
+    int n, room         # planes, and room for them
+    int n_used          # planes with a multiplier
+    Plane* planes       # the truth first
+    double* alpha
+    double* gram        # (room, room)
+    char* memory        # the slopes, one after another: a pass streams through them
+    size_t filled, size, wasted
+    double gap          # max u - <alpha, u> before the last step
+
+
+cdef class BlockPlanes:
+
+    cdef readonly Py_ssize_t n_blocks, dim, n_planes
+    cdef readonly double work, bytes
+    cdef readonly int tick
+    cdef public int cap
+    cdef object _scratch
+    cdef Block* blocks
+    cdef double* dense          # (dim,) zeros between uses
+    cdef double* u              # one entry for each plane of the largest block: scratch
+    cdef double* change         # the same
+    cdef int u_room
+
+    cdef int _widen(self, int n) except -1 nogil
+    cdef int _add_truth(self, Block* b) except -1 nogil
+    # Room for n planes / for so many more bytes of slopes
+    cdef int _reserve(self, Block* b, int n) except -1 nogil
+    cdef int _make_memory(self, Block* b, size_t need) except -1 nogil
+    cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
+                    const double* value) except -1 nogil
+    # Place of a plane in its block: -1 where it is not known / which it enters if it is new / which is new
+    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                   const double* value) noexcept nogil
+    cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                  const double* value) except -1 nogil
+    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value) except -1 nogil
+    cdef void _remove(self, Block* b, int q) noexcept nogil
+    cdef int _make_room(self, Block* b) except -1 nogil
+    # Two planes in use that were idle since before a tick become one
+    cdef int _merge(self, Block* b, int before) except -1 nogil
+    cdef int _copy_block(self, Block* new, const Block* b) except -1

@@ -1,0 +1,475 @@
+"""Planes of single examples, one block for each, with multipliers and Gram matrices.
+
+A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
+simplex over them. Slopes lie one after another in one piece of memory a block, sparse or dense, float32 where nothing is
+lost: a pass over the planes of a block streams through it. `Blocks` takes the steps.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+import numpy as np
+from scipy.sparse import csr_array
+
+
+cdef class BlockPlanes:
+    """Storage; a subclass moves multipliers.
+
+    Attributes
+    ----------
+    n_blocks, dim : int
+    n_planes : int
+        Without the truths.
+    work : float
+        Entries of planes read so far.
+    bytes : float
+        Memory of planes, multipliers and Gram matrices.
+    cap : int
+        Most planes of a block, the truth included: beyond, the one idle for longest goes, or two become one.
+    tick : int
+        Iterations so far.
+    """
+
+    def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, *_settings, **_named):
+        cdef double[::1] view
+        cdef Py_ssize_t i
+        self.blocks = NULL
+        self.u = self.change = NULL
+        self.n_blocks, self.dim, self.cap = n_blocks, dim, 100
+        self._scratch = np.zeros(dim)
+        view = self._scratch
+        self.dense = &view[0]
+        self.blocks = <Block*>calloc(n_blocks, sizeof(Block))
+        if self.blocks == NULL:
+            raise MemoryError
+        self._widen(16)
+        for i in range(n_blocks):
+            self._add_truth(&self.blocks[i])
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.blocks != NULL:
+            for i in range(self.n_blocks):
+                free(self.blocks[i].memory)
+                free(self.blocks[i].planes)
+                free(self.blocks[i].alpha)
+                free(self.blocks[i].gram)
+            free(self.blocks)
+        free(self.u)
+        free(self.change)
+
+    # ------------------------------------------------------------------ memory
+
+    cdef int _widen(self, int n) except -1 nogil:
+        cdef double* u
+        cdef double* change
+        if n <= self.u_room:
+            return 0
+        u = <double*>realloc(self.u, n * sizeof(double))
+        if u != NULL:
+            self.u = u
+        change = <double*>realloc(self.change, n * sizeof(double))
+        if change != NULL:
+            self.change = change
+        if u == NULL or change == NULL:
+            with gil:
+                raise MemoryError
+        self.u_room = n
+        return 0
+
+    cdef int _add_truth(self, Block* b) except -1 nogil:
+        self._reserve(b, 2)
+        memset(&b.planes[0], 0, sizeof(Plane))
+        b.alpha[0], b.gram[0], b.n, b.n_used = 1.0, 0.0, 1, 1
+        return 0
+
+    cdef int _reserve(self, Block* b, int n) except -1 nogil:
+        cdef int room, q
+        cdef Plane* planes
+        cdef double* alpha
+        cdef double* gram
+        if n <= b.room:
+            return 0
+        room = max(n, 2 * b.room)
+        planes = <Plane*>malloc(room * sizeof(Plane))
+        alpha = <double*>malloc(room * sizeof(double))
+        gram = <double*>malloc(<size_t>room * room * sizeof(double))
+        if planes == NULL or alpha == NULL or gram == NULL:
+            free(planes)
+            free(alpha)
+            free(gram)
+            with gil:
+                raise MemoryError
+        if b.n:
+            memcpy(planes, b.planes, b.n * sizeof(Plane))
+            memcpy(alpha, b.alpha, b.n * sizeof(double))
+            for q in range(b.n):
+                memcpy(gram + q * room, b.gram + q * b.room, b.n * sizeof(double))
+        free(b.planes)
+        free(b.alpha)
+        free(b.gram)
+        self.bytes += (room - b.room) * (sizeof(Plane) + 8.0) + 8.0 * (<double>room * room - <double>b.room * b.room)
+        b.planes, b.alpha, b.gram, b.room = planes, alpha, gram, room
+        return self._widen(room)
+
+    cdef int _make_memory(self, Block* b, size_t need) except -1 nogil:
+        """Room for `need` more bytes of slopes; they move closer where some were forgotten."""
+        cdef size_t size, used = 0
+        cdef int q
+        cdef char* memory
+        cdef pb_slope* a
+        if b.filled + need <= b.size:
+            return 0
+        size = (b.filled - b.wasted + need) * 3 // 2
+        memory = <char*>malloc(size)
+        if memory == NULL:
+            with gil:
+                raise MemoryError
+        for q in range(1, b.n):
+            a = &b.planes[q].slope
+            memcpy(memory + used, a.value, slope_bytes(a))
+            place_slope(a, memory + used)
+            used += padded(slope_bytes(a))
+        free(b.memory)
+        self.bytes += <double>size - <double>b.size
+        b.memory, b.size, b.filled, b.wasted = memory, size, used, 0
+        return 0
+
+    cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
+                    const double* value) except -1 nogil:
+        """The slope goes into the memory of the block: dense where that takes less, float32 where nothing is lost."""
+        cdef Py_ssize_t k
+        cdef bint single = True, dense
+        cdef size_t item
+        cdef char* memory
+        for k in range(n):
+            if <double><float>value[k] != value[k]:
+                single = False
+                break
+        item = sizeof(float) if single else sizeof(double)
+        dense = n * (item + sizeof(int32_t)) >= self.dim * item
+        a.slope.n = self.dim if dense else n
+        a.slope.is_single = single
+        a.slope.index = NULL if dense else index        # only whether there is one counts here
+        self._make_memory(b, padded(slope_bytes(&a.slope)))
+        memory = b.memory + b.filled
+        b.filled += padded(slope_bytes(&a.slope))
+        place_slope(&a.slope, memory)
+        if dense:
+            memset(memory, 0, self.dim * item)
+        else:
+            memcpy(<void*>a.slope.index, index, n * sizeof(int32_t))
+        for k in range(n):
+            if single:
+                (<float*>memory)[index[k] if dense else k] = <float>value[k]
+            else:
+                (<double*>memory)[index[k] if dense else k] = value[k]
+        a.offset = offset
+        a.name = hash_plane(offset, n, index, value)
+        return 0
+
+    # ------------------------------------------------------------------ planes
+
+    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                   const double* value) noexcept nogil:
+        """Place of an equal plane in the block, or -1."""
+        cdef uint64_t name = hash_plane(offset, n, index, value)
+        cdef int q
+        cdef Py_ssize_t k
+        cdef pb_slope* a
+        if n == 0 and offset == 0.0:
+            return 0
+        for q in range(1, b.n):
+            a = &b.planes[q].slope
+            if b.planes[q].name != name or b.planes[q].offset != offset or (a.index != NULL and a.n != n):
+                continue
+            if a.index != NULL and memcmp(a.index, index, n * sizeof(int32_t)):
+                continue
+            k = 0
+            while k < n and pb_slope_value(a, k if a.index != NULL else index[k]) == value[k]:
+                k += 1
+            if k == n:
+                return q
+        return -1
+
+    cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                  const double* value) except -1 nogil:
+        """Place of the plane in the block, which it enters if it is new."""
+        cdef int q = self._find(b, offset, n, index, value)
+        if q >= 0:
+            b.planes[q].last = self.tick
+            return q
+        if b.n >= self.cap:
+            self._make_room(b)
+        return self._insert(b, offset, n, index, value)
+
+    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value) except -1 nogil:
+        """Place of a plane that the block does not know."""
+        cdef int q, new
+        cdef Py_ssize_t k
+        cdef double norm = 0.0
+        self._reserve(b, b.n + 1)
+        new = b.n
+        self._store(b, &b.planes[new], offset, n, index, value)
+        for k in range(n):
+            self.dense[index[k]] = value[k]
+            norm += value[k] * value[k]
+        self.work += n
+        for q in range(new):
+            b.gram[new * b.room + q] = b.gram[q * b.room + new] = pb_slope_dot(&b.planes[q].slope, self.dense)
+            self.work += b.planes[q].slope.n
+        b.gram[new * b.room + new] = norm
+        for k in range(n):
+            self.dense[index[k]] = 0.0
+        b.alpha[new] = 0.0
+        b.planes[new].last = self.tick
+        b.n += 1
+        self.n_planes += 1
+        return new
+
+    cdef void _remove(self, Block* b, int q) noexcept nogil:
+        """Forgets plane q, whose multiplier is 0; the last one takes its place."""
+        cdef int last = b.n - 1, r
+        cdef Plane* a = &b.planes[q]
+        b.wasted += padded(slope_bytes(&a.slope))
+        if q < last:
+            b.planes[q] = b.planes[last]
+            b.alpha[q] = b.alpha[last]
+            for r in range(last):
+                b.gram[q * b.room + r] = b.gram[last * b.room + r]
+                b.gram[r * b.room + q] = b.gram[r * b.room + last]
+            b.gram[q * b.room + q] = b.gram[last * b.room + last]
+        b.n = last
+        self.n_planes -= 1
+
+    cdef int _make_room(self, Block* b) except -1 nogil:
+        """One plane fewer: the one without a multiplier that was idle for longest, or two merged."""
+        cdef int q, worst = -1
+        for q in range(1, b.n):
+            if b.alpha[q] == 0.0 and (worst < 0 or b.planes[q].last < b.planes[worst].last):
+                worst = q
+        if worst >= 0:
+            self._remove(b, worst)
+            return 0
+        return self._merge(b, self.tick + 1)
+
+    cdef int _merge(self, Block* b, int before) except -1 nogil:
+        """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
+        cdef int q, i = -1, j = -1, r, which
+        cdef double a, share, norm
+        cdef Py_ssize_t k, count = 0
+        cdef int32_t* index
+        cdef double* value
+        cdef Plane merged
+        for q in range(1, b.n):
+            if b.alpha[q] > 0.0 and b.planes[q].last < before:
+                if i < 0 or b.alpha[q] < b.alpha[i]:
+                    i, j = q, i
+                elif j < 0 or b.alpha[q] < b.alpha[j]:
+                    j = q
+        if j < 0:
+            return 0
+        a = b.alpha[i] + b.alpha[j]
+        share = b.alpha[i] / a
+        pb_slope_axpy(&b.planes[i].slope, share, self.dense)
+        pb_slope_axpy(&b.planes[j].slope, 1.0 - share, self.dense)
+        k = min(self.dim, b.planes[i].slope.n + b.planes[j].slope.n)
+        index = <int32_t*>malloc(k * sizeof(int32_t) + 1)
+        value = <double*>malloc(k * sizeof(double) + 1)
+        if index == NULL or value == NULL:
+            free(index)
+            free(value)
+            memset(self.dense, 0, self.dim * sizeof(double))
+            with gil:
+                raise MemoryError
+        for which in range(2):
+            r = j if which else i
+            for k in range(b.planes[r].slope.n):
+                q = b.planes[r].slope.index[k] if b.planes[r].slope.index != NULL else <int>k
+                if self.dense[q] != 0.0:
+                    index[count], value[count] = q, self.dense[q]
+                    count += 1
+                    self.dense[q] = 0.0
+        sort_entries(count, index, value)
+        memset(&merged, 0, sizeof(Plane))
+        try:
+            self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index,
+                        value)
+        finally:
+            free(index)
+            free(value)
+        merged.last = max(b.planes[i].last, b.planes[j].last)
+        norm = (share * share * b.gram[i * b.room + i] + 2.0 * share * (1.0 - share) * b.gram[i * b.room + j]
+                + (1.0 - share) * (1.0 - share) * b.gram[j * b.room + j])
+        for q in range(b.n):
+            b.gram[i * b.room + q] = share * b.gram[i * b.room + q] + (1.0 - share) * b.gram[j * b.room + q]
+            b.gram[q * b.room + i] = b.gram[i * b.room + q]
+        b.gram[i * b.room + i] = norm
+        b.wasted += padded(slope_bytes(&b.planes[i].slope))
+        b.planes[i] = merged
+        b.alpha[i] = a
+        b.alpha[j] = 0.0
+        b.n_used -= 1
+        self._remove(b, j)
+        return 0
+
+    cdef int _copy_block(self, Block* new, const Block* b) except -1:
+        """Planes and multipliers of a block of another object."""
+        cdef int q
+        cdef Py_ssize_t r
+        self._reserve(new, b.n)
+        self._make_memory(new, b.filled - b.wasted)
+        for q in range(b.n):
+            new.planes[q] = b.planes[q]
+            new.alpha[q] = b.alpha[q]
+            for r in range(b.n):
+                new.gram[q * new.room + r] = b.gram[q * b.room + r]
+            if q:
+                memcpy(new.memory + new.filled, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
+                place_slope(&new.planes[q].slope, new.memory + new.filled)
+                new.filled += padded(slope_bytes(&b.planes[q].slope))
+        new.n, new.n_used, new.gap = b.n, b.n_used, b.gap
+        return 0
+
+    # ------------------------------------------------------------------ what is known
+
+    def arrays(self):
+        """Planes and multipliers: rows (m,) the block of each, truths left out; offsets, alpha (m,); CSR (m, dim)."""
+        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0
+        cdef int q
+        cdef pb_slope* a
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                entries += self.blocks[i].planes[q].slope.n
+        rows, start = np.empty(self.n_planes, dtype=np.intp), np.zeros(self.n_planes + 1, dtype=np.int64)
+        offsets, alpha = np.empty(self.n_planes), np.empty(self.n_planes)
+        indices, data = np.empty(entries, dtype=np.int32), np.empty(entries)
+        cdef Py_ssize_t[::1] row = rows
+        cdef int64_t[::1] starts = start
+        cdef double[::1] offset = offsets, multiplier = alpha, value = data
+        cdef int32_t[::1] index = indices
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                a = &self.blocks[i].planes[q].slope
+                row[j], offset[j], multiplier[j] = i, self.blocks[i].planes[q].offset, self.blocks[i].alpha[q]
+                for k in range(a.n):
+                    if pb_slope_value(a, k) != 0.0:
+                        index[at] = a.index[k] if a.index != NULL else <int32_t>k
+                        value[at] = pb_slope_value(a, k)
+                        at += 1
+                j += 1
+                starts[j] = at
+        slopes = csr_array((self.n_planes, self.dim))
+        slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
+        return rows, offsets, alpha, slopes
+
+    def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
+        """The same for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
+        cdef Py_ssize_t i
+        cdef int q
+        cdef Block* b
+        cdef double total
+        offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
+        cdef double[::1] offset = offsets, size = sizes
+        cdef double[:, ::1] phi = slopes
+        if part.shape[0] != self.n_blocks or self.n_blocks and not 0 <= np.min(part) <= np.max(part) < n_parts:
+            raise ValueError(f"part must name one of {n_parts} parts for each of {self.n_blocks} blocks")
+        with nogil:
+            for i in range(self.n_blocks):
+                b = &self.blocks[i]
+                total = 0.0
+                for q in range(1, b.n):
+                    total += b.alpha[q]
+                if total > 1.0:                 # rounding; sums of at most 1 are what makes a bound
+                    for q in range(1, b.n):
+                        b.alpha[q] /= total
+                    total = 1.0
+                b.n_used += (total < 1.0) - (b.alpha[0] > 0.0)
+                b.alpha[0] = 1.0 - total
+                for q in range(1, b.n):
+                    if b.alpha[q] > 0.0:
+                        offset[part[i]] += b.alpha[q] * b.planes[q].offset
+                        pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
+                        size[part[i]] += b.alpha[q] * b.gram[q * b.room + q] ** 0.5
+                        self.work += b.planes[q].slope.n
+        return offsets, slopes, sizes
+
+    def sizes(self, bint used_only=False):
+        """Planes of every block, or those with a multiplier, the truth included, shape (n_blocks,)."""
+        cdef Py_ssize_t i
+        out = np.empty(self.n_blocks, dtype=np.intp)
+        cdef Py_ssize_t[::1] view = out
+        for i in range(self.n_blocks):
+            view[i] = self.blocks[i].n_used if used_only else self.blocks[i].n
+        return out
+
+    def mean_squared_norm(self):
+        """Mean |psi|^2 of all planes, truths left out; 0 without any."""
+        cdef Py_ssize_t i
+        cdef int q
+        cdef double total = 0.0
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                total += self.blocks[i].gram[q * self.blocks[i].room + q]
+        return total / self.n_planes if self.n_planes else 0.0
+
+    def block(self, Py_ssize_t i):
+        """Planes and multipliers of block i: offsets (n,), slopes dense (n, dim), alpha (n,)."""
+        cdef Block* b
+        cdef int q
+        cdef double[:, ::1] view
+        if not 0 <= i < self.n_blocks:
+            raise IndexError(f"i must lie in 0..{self.n_blocks - 1}, got {i}")
+        b = &self.blocks[i]
+        slopes = np.zeros((b.n, self.dim))
+        view = slopes
+        for q in range(1, b.n):
+            pb_slope_axpy(&b.planes[q].slope, 1.0, &view[q, 0])
+        return (np.array([b.planes[q].offset for q in range(b.n)]), slopes,
+                np.array([b.alpha[q] for q in range(b.n)]))
+
+
+cdef size_t slope_bytes(const pb_slope* a) noexcept nogil:
+    return a.n * ((4 if a.is_single else 8) + (4 if a.index != NULL else 0))
+
+
+cdef size_t padded(size_t size) noexcept nogil:
+    return (size + 7) // 8 * 8
+
+
+cdef void place_slope(pb_slope* a, char* memory) noexcept nogil:
+    """Points to a slope of this kind and size at `memory`: values first."""
+    a.value = memory
+    if a.index != NULL:
+        a.index = <int32_t*>(memory + a.n * (4 if a.is_single else 8))
+
+
+cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:
+    """FNV-1a over words: equal planes have equal hashes."""
+    cdef uint64_t h = 14695981039346656037ULL, word
+    cdef Py_ssize_t k
+    memcpy(&word, &offset, 8)
+    h = (h ^ word) * 1099511628211ULL
+    for k in range(n):
+        memcpy(&word, &value[k], 8)
+        h = (h ^ word ^ <uint64_t>index[k]) * 1099511628211ULL
+        h ^= h >> 29
+    return h
+
+
+cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
+    """Shell sort by index."""
+    cdef Py_ssize_t gap = n // 2, i, j
+    cdef int32_t key
+    cdef double v
+    while gap > 0:
+        for i in range(gap, n):
+            key, v = index[i], value[i]
+            j = i
+            while j >= gap and index[j - gap] > key:
+                index[j], value[j] = index[j - gap], value[j - gap]
+                j -= gap
+            index[j], value[j] = key, v
+        gap //= 2

@@ -27,7 +27,7 @@ import pybundle as pb
 
 BCFW = {"method": "bcfw", "gap_sampling": True, "step": "pairwise"}
 OTHERS = {"bcfw": {"method": "bcfw"}, "bcfw, gap sampling, pairwise": BCFW, "mp-bcfw": {"method": "mp-bcfw"}}
-SETS = {        # lam in the mean scale, None is 1 / n_examples; goal; passes of the others, None is a multiple of auto's
+SETS = {    # lam in the mean scale, None is 1 / n_examples; goal; passes of the others, None a multiple of auto's
     "conll": ((0.01,), 1e-3, None),
     "ewt": ((None,), 1e-2, None),
     "horses": ((10.0, 1.0, 0.1), 1e-3, 200),
@@ -41,7 +41,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS), help="the other parts are kept")
     parser.add_argument("--multiple", type=float, default=6.0, help="of auto's passes for the others (default 6)")
-    parser.add_argument("--time-limit", type=float, default=300.0, help="seconds of a run (default 300)")
+    parser.add_argument("--time-limit", type=float, default=150.0, help="seconds of a run (default 150)")
     arguments = parser.parse_args()
     file = RESULTS / "block_passes.md"
     kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \

@@ -1,8 +1,8 @@
 """Planes of single examples, one block for each, with multipliers and Gram matrices.
 
 A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
-simplex over them. Slopes lie one after another in one piece of memory a block, sparse or dense, float32 where nothing is
-lost: a pass over the planes of a block streams through it. `Blocks` takes the steps.
+simplex over them. Slopes lie one after another in one piece of memory a block, sparse or dense, float32 where nothing
+is lost: a pass over the planes of a block streams through it. `Blocks` takes the steps.
 """
 
 from libc.stdint cimport int64_t

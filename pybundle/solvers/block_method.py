@@ -75,7 +75,8 @@ class BlockMethod(Run):
         self.core.place(self.objective.lam, 0.0, self._centre)
         self._bound()
         if self.schedule.is_proximal:
-            self._set_kappa()
+            self.kappa = self._kappa()
+            self.core.place(self.objective.lam, self.kappa, self._centre)
         if state is None and w0.any():
             self._evaluate(self.w)
 
@@ -148,20 +149,16 @@ class BlockMethod(Run):
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, error, offset_error))
 
-    def _set_kappa(self):
-        """kappa as soon as there are planes to choose it from."""
-        wanted = np.sqrt(self.objective.lam * self.core.radius2()) if self._wanted is None else self._wanted
-        if wanted > 0.0:
-            self.kappa = float(wanted)
-            self.core.place(self.objective.lam, self.kappa, self._centre)
+    def _kappa(self):
+        """The weight of the centre by the planes known now: those near the optimum are much shorter than the first."""
+        return float(np.sqrt(self.objective.lam * self.core.radius2()) if self._wanted is None else self._wanted)
 
     def _move_centre(self):
         """The test must see w before the centre moves: afterwards it never fires."""
-        if self.kappa == 0.0:
-            self._set_kappa()
-            if self.kappa == 0.0:
-                return
         lam, x = self.objective.lam, self.core.w.copy()
+        self.kappa = self._kappa()
+        if self.kappa == 0.0:           # no plane known
+            return
         root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
         if float((self._centre - x) @ (x - self._before)) > 0.0 or self._rises >= 2:

@@ -7,7 +7,7 @@
 True
 """
 
-from . import bundle, datasets, models, oracles, qp, risks
+from . import bundle, datasets, models, oracles, prox, qp, risks
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -40,6 +40,7 @@ __all__ = [
     "models",
     "oracles",
     "path",
+    "prox",
     "qp",
     "risks",
 ]

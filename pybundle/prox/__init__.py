@@ -1,0 +1,50 @@
+"""Proximity operators, projections and regularisers, of entries and of groups of features."""
+
+from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso
+from .groups import Groups, OverlappingGroups
+from .operators import (
+    prox_elastic_net,
+    prox_l1,
+    prox_l2,
+    prox_lq,
+    prox_overlapping,
+    prox_sparse_group,
+    prox_squared_l1,
+    prox_squared_l2,
+    prox_squared_lq,
+    prox_tree,
+)
+from .projections import project_l1_ball, project_l2_ball, project_l21_ball, project_simplex
+from .regulariser import GroupwiseRegulariser, Regulariser
+from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
+
+__all__ = [
+    "L1",
+    "L2",
+    "ElasticNet",
+    "Groups",
+    "GroupwiseRegulariser",
+    "Lq",
+    "OverlappingGroupLasso",
+    "OverlappingGroups",
+    "Regulariser",
+    "SparseGroupLasso",
+    "SquaredL1",
+    "SquaredL2",
+    "SquaredLq",
+    "TreeGroupLasso",
+    "project_l1_ball",
+    "project_l2_ball",
+    "project_l21_ball",
+    "project_simplex",
+    "prox_elastic_net",
+    "prox_l1",
+    "prox_l2",
+    "prox_lq",
+    "prox_overlapping",
+    "prox_sparse_group",
+    "prox_squared_l1",
+    "prox_squared_l2",
+    "prox_squared_lq",
+    "prox_tree",
+]

@@ -1,0 +1,111 @@
+"""Loops over groups: norms, scaling, and one group prox after another where groups overlap.
+
+Group g holds the entries `offsets[g]..offsets[g + 1] - 1` of a vector in the order of the groups, or of a list of
+indices. Norms are safe from overflow and underflow: where the plain sum of squares is near either, it is taken again
+in units of the largest entry.
+"""
+
+from libc.math cimport fabs, isfinite, sqrt
+
+import numpy as np
+
+# Between these a sum of squares has lost nothing that counts.
+cdef double LEAST = 1e-280, LARGEST = 1e300
+
+
+cdef double _norm(const double* x, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0.0, largest = 0.0, unit
+    cdef Py_ssize_t i
+    if n == 1:
+        return fabs(x[0])
+    for i in range(n):
+        total += x[i] * x[i]
+    if LEAST < total < LARGEST:
+        return sqrt(total)
+    for i in range(n):
+        largest = max(largest, fabs(x[i]))
+    if largest == 0.0 or not isfinite(largest):
+        return largest
+    # two factors: the reciprocal of a denormal number would be infinite
+    unit = 1e290 if largest < 1e-290 else 1.0
+    largest *= unit
+    total = 0.0
+    for i in range(n):
+        total += (x[i] * unit / largest) * (x[i] * unit / largest)
+    return largest * sqrt(total) / unit
+
+
+def group_norms(const double[::1] x, const Py_ssize_t[::1] offsets, double[::1] out):
+    """`out[g] = |x_g|`."""
+    cdef Py_ssize_t g
+    with nogil:
+        for g in range(out.shape[0]):
+            out[g] = _norm(&x[0] + offsets[g], offsets[g + 1] - offsets[g])
+
+
+def group_scale(const double[::1] x, const Py_ssize_t[::1] offsets, const double[::1] factors, double[::1] out):
+    """`out_g = factors[g] x_g`; out may be x."""
+    cdef Py_ssize_t g, i
+    with nogil:
+        for g in range(factors.shape[0]):
+            for i in range(offsets[g], offsets[g + 1]):
+                out[i] = factors[g] * x[i] if factors[g] != 0.0 else 0.0     # no negative zeros
+
+
+def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets,
+                   const double[::1] radii, double[::1] v):
+    """One sweep over the groups: `v_g = projection of z_g + v_g onto the ball of radii[g]`, `z_g += v_g(old) - v_g`.
+
+    From v = 0 this is the group prox of one group after another; repeated, block coordinate ascent in the dual of the
+    prox of the sum (Jenatton et al. 2011, Algorithm 1). Groups of radius 0 are passed over.
+
+    Parameters
+    ----------
+    z : (d,)
+        x minus all v; changed in place.
+    v : (sum of sizes,)
+        Multipliers, in the order of `indices`; changed in place.
+    """
+    cdef Py_ssize_t g, k, start, size, longest = 0
+    cdef double norm, share
+    for g in range(radii.shape[0]):
+        longest = max(longest, offsets[g + 1] - offsets[g])
+    cdef double[::1] x = np.empty(longest)
+    with nogil:
+        for g in range(radii.shape[0]):
+            if radii[g] == 0.0:
+                continue
+            start, size = offsets[g], offsets[g + 1] - offsets[g]
+            for k in range(size):
+                x[k] = z[indices[start + k]] + v[start + k]
+            norm = _norm(&x[0], size)
+            if norm <= radii[g]:
+                for k in range(size):
+                    v[start + k] = x[k]
+                    z[indices[start + k]] = 0.0
+            else:
+                share = radii[g] / norm
+                for k in range(size):
+                    v[start + k] = share * x[k]
+                    z[indices[start + k]] = (1.0 - share) * x[k]
+
+
+def first_crossing(const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets, Py_ssize_t dim):
+    """The first two groups, ascending in size, of which neither holds the other nor are they disjoint; else (-1, -1).
+
+    Every feature remembers the last group that held it. In a tree that group lies in the next one as a whole.
+    """
+    cdef Py_ssize_t[::1] last = np.full(dim, -1, dtype=np.intp)
+    cdef Py_ssize_t[::1] seen = np.zeros(max(len(offsets) - 1, 1), dtype=np.intp)
+    cdef Py_ssize_t g, k, h
+    for g in range(offsets.shape[0] - 1):
+        for k in range(offsets[g], offsets[g + 1]):
+            if last[indices[k]] >= 0:
+                seen[last[indices[k]]] += 1
+        for k in range(offsets[g], offsets[g + 1]):
+            h = last[indices[k]]
+            if h >= 0 and seen[h] != offsets[h + 1] - offsets[h]:
+                return h, g
+        for k in range(offsets[g], offsets[g + 1]):
+            last[indices[k]] = g
+    return -1, -1

@@ -1,0 +1,123 @@
+"""The threshold behind every operator that is usually written with a sort: tau with
+
+    sum_i (y_i - tau)_+ = mass + c tau,        c >= 0.
+
+c = 0, mass = radius:  projection onto the simplex and, for norms, onto the l1-ball (Duchi et al. 2008)
+c = 1/t, mass = 0:     prox of t/2 |.|_1^2 for norms y >= 0 (Martins et al. 2010, Algorithm 2)
+
+The function of tau is convex, so Newton's method from below climbs to the root without passing it, and what lies under
+an iterate can be dropped (Michelot 1986 for the simplex). A round costs the numbers that are left, and a few rounds do;
+inputs made to shrink slowly are sorted after ROUNDS of them, so that the worst case is O(n log n) as in the papers.
+
+Numbers are held as v_i = y_i - max(y) <= 0 and the threshold as a level < 0 below the maximum. All terms of the level
+then have one sign, and the result v_i - level is exact to its last digits where mass or c are far below y, just where
+y_i - tau would cancel.
+
+This file belongs to those whose sums keep their order (setup.py): (y - top) - level must not become y - (top + level).
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc, qsort
+
+cdef enum:
+    ROUNDS = 48
+    BLOCK = 1024        # numbers that are summed before their sum joins the others: rounding grows with n / BLOCK
+    LANES = 8
+
+# Above HUGE, sums of many numbers may overflow; there everything is worked in units of 1 / SHRINK.
+cdef double HUGE = 1e280, SHRINK = 2.0**-60
+
+
+cdef double _sum(const double* v, Py_ssize_t n) noexcept nogil:
+    cdef double lane[LANES]
+    cdef double total = 0.0
+    cdef Py_ssize_t i = 0, stop
+    cdef int k
+    while i < n:
+        stop = min(n, i + BLOCK)
+        for k in range(LANES):
+            lane[k] = 0.0
+        while i + LANES <= stop:
+            for k in range(LANES):
+                lane[k] += v[i + k]
+            i += LANES
+        while i < stop:
+            lane[0] += v[i]
+            i += 1
+        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
+    return total
+
+
+cdef inline double _root(double total, Py_ssize_t n, double top, double mass, double c) noexcept nogil:
+    # level of a set of n numbers of sum total <= 0; at most the level of the whole
+    return (total - mass) / (n + c) - top * (c / (n + c))
+
+
+cdef int _descending(const void* a, const void* b) noexcept nogil:
+    cdef double x = (<const double*>a)[0], y = (<const double*>b)[0]
+    return (x < y) - (x > y)
+
+
+cdef double _level(double* v, Py_ssize_t n, double level, double top, double mass, double c) noexcept nogil:
+    # v (n,) overwritten: all numbers above `level`, which is not above the root
+    cdef double total
+    cdef Py_ssize_t i, kept
+    cdef int _
+    for _ in range(ROUNDS):
+        level = _root(_sum(v, n), n, top, mass, c)
+        kept = 0
+        for i in range(n):              # without a branch: which numbers stay cannot be predicted
+            v[kept] = v[i]
+            kept += v[i] > level
+        if kept == n or kept == 0:      # none: the level is 0, or rounds to it
+            return level
+        n = kept
+    qsort(v, n, sizeof(double), _descending)
+    total, i = v[0], 1
+    level = _root(total, i, top, mass, c)
+    while i < n and v[i] > level:
+        total += v[i]
+        i += 1
+        level = _root(total, i, top, mass, c)
+    return level
+
+
+def subtract_threshold(const double[::1] y, double mass, double c, double[::1] out):
+    """`out = max(y - tau, 0)`, expected O(n); out may be y.
+
+    Parameters
+    ----------
+    y : (n,), n > 0
+        Finite. Not negative where c > 0.
+    mass, c : float >= 0
+        One of them 0.
+    """
+    cdef Py_ssize_t n = y.shape[0], i, kept = 0
+    cdef double top = -INFINITY, origin, level, value, unit
+    cdef double* v = <double*>malloc(n * sizeof(double))
+    if v == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(n):
+            top = max(top, y[i])
+        unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # numbers above the level are no larger
+        origin = top
+        level = _root(0.0, 1, unit * top, unit * mass, c)       # the set of the maximum alone
+        for i in range(n):
+            value = unit * (y[i] - top)
+            v[kept] = value
+            kept += value > level
+        if kept > 0:
+            level = _level(v, kept, level, unit * top, unit * mass, c)
+        if c > 0.0 and level < -0.5 * unit * top:
+            # tau is far below the maximum: now tau itself has the exact digits
+            kept = 0
+            for i in range(n):
+                v[kept] = unit * y[i]
+                kept += unit * (y[i] - top) > level
+            level = _sum(v, kept) / (kept + c)
+            origin = 0.0
+        level /= unit
+        for i in range(n):
+            out[i] = max((y[i] - origin) - level, 0.0)
+    free(v)

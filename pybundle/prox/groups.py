@@ -1,0 +1,226 @@
+"""Groups of features: a partition, or groups that may overlap, given as slices, index arrays or labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import NumericalError, ParameterError
+from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
+from .membership import check_covered, members, offsets_of
+from .shrinkage import quotient
+
+
+class _Groups:
+    """What partitions and overlapping groups share."""
+
+    offsets: np.ndarray
+    dim: int
+
+    @classmethod
+    def of(cls, groups, dim):
+        """`groups` for vectors of `dim` entries, built where they are not built yet."""
+        if not isinstance(groups, cls):
+            return cls(groups, dim)
+        if groups.dim != dim:
+            raise ParameterError(f"groups are of {groups.dim} features, but x has {dim}; build them with dim={dim}")
+        return groups
+
+    @property
+    def n_groups(self):
+        """p, the number of groups."""
+        return len(self.offsets) - 1
+
+
+class Groups(_Groups):
+    """A partition of the features 0..dim - 1 into groups 0..n_groups - 1.
+
+    The three ways to write a partition down lead to the same arrays, hence to results of the same bits.
+
+    Parameters
+    ----------
+    groups : int array, shape (dim,), or list of slices or of int arrays
+        The label 0..n_groups - 1 of each feature, every label used; or the features of each group, slices and
+        arrays mixed at will. Every feature is in exactly one group, and no group is empty.
+    dim : int, optional
+        Number of features; labels know it.
+
+    Attributes
+    ----------
+    n_groups, dim : int
+    offsets : ndarray of intp, shape (n_groups + 1,)
+    order : ndarray of intp, shape (dim,), or None
+        `order[offsets[g]:offsets[g + 1]]` are the features of group g, ascending; None where they lie one group
+        after another already.
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        Where groups overlap, miss a feature, are empty or name a feature that does not exist.
+
+    Notes
+    -----
+    O(dim) to build from labels, plus a Python step for each slice or array; norms and scaling are O(dim).
+
+    Examples
+    --------
+    >>> from pybundle.prox import Groups
+    >>> groups = Groups([0, 0, 1, 1])
+    >>> groups.norms([3.0, 4.0, 0.0, -2.0])
+    array([5., 2.])
+    >>> groups.scale([3.0, 4.0, 0.0, -2.0], [2.0, 0.5])
+    array([ 6.,  8.,  0., -1.])
+    >>> Groups([slice(2), slice(2, 4)], dim=4).n_groups
+    2
+    """
+
+    def __init__(self, groups, dim=None):
+        indices, sizes, dim = members(groups, dim)
+        group_of = np.repeat(np.arange(len(sizes)), sizes)
+        counts = np.bincount(indices, minlength=dim)
+        if (counts > 1).any():
+            feature = int(np.argmax(counts > 1))
+            first, second = group_of[indices == feature][:2]
+            place = f"twice in group {first}" if first == second else f"in the groups {first} and {second}"
+            raise ParameterError(f"groups must not overlap, but feature {feature} is {place}; for groups that overlap "
+                                 "take OverlappingGroups")
+        check_covered(counts)
+        labels = np.empty(dim, dtype=np.intp)
+        labels[indices] = group_of
+        self._set(labels, sizes)
+
+    def _set(self, labels, sizes):
+        self.offsets, self.dim = offsets_of(sizes), len(labels)
+        self.order = None if (labels[1:] >= labels[:-1]).all() else np.argsort(labels, kind="stable")
+
+    @classmethod
+    def single(cls, dim):
+        """All features in one group."""
+        groups = object.__new__(cls)
+        groups._set(np.zeros(dim, dtype=np.intp), [dim])
+        return groups
+
+    def norms(self, x):
+        """Euclidean norms |x_g|, shape (n_groups,), without overflow or underflow on the way."""
+        x = self._array("x", x, self.dim)
+        return checked_norms(x if self.order is None else x[self.order], self.offsets)
+
+    def scale(self, x, factors):
+        """`x_g factors[g]` for every group, shape (dim,)."""
+        x, factors = self._array("x", x, self.dim), self._array("factors", factors, self.n_groups)
+        out = np.empty(self.dim)
+        if self.order is None:
+            group_scale(x, self.offsets, factors, out)
+        else:
+            scaled = x[self.order]
+            group_scale(scaled, self.offsets, factors, scaled)
+            out[self.order] = scaled
+        return out
+
+    def directions(self, x, norms):
+        """`x_g / norms[g]` for every group, 0 where x is."""
+        return quotient(x, self.spread(norms))
+
+    def spread(self, values):
+        """The value of its group for every feature, shape (dim,)."""
+        spread = np.repeat(values, np.diff(self.offsets))
+        if self.order is not None:
+            spread[self.order] = spread.copy()
+        return spread
+
+    @staticmethod
+    def _array(name, value, size):
+        value = np.ascontiguousarray(value, dtype=np.float64)
+        if value.shape != (size,):
+            raise ParameterError(f"{name} must have shape ({size},), got {value.shape}")
+        return value
+
+
+class OverlappingGroups(_Groups):
+    """Groups of the features 0..dim - 1 that may overlap and together hold every feature.
+
+    Parameters
+    ----------
+    groups : list of slices or of int arrays, or int array of labels, shape (dim,)
+        As in `Groups`.
+    dim : int, optional
+        Number of features; labels know it.
+
+    Attributes
+    ----------
+    n_groups, dim : int
+    is_tree : bool
+        Whether the groups form a tree (or a forest): then one group prox after another is the exact prox.
+    indices, offsets : ndarray of intp
+        Features of the groups, one group after another, from the smallest to the largest: children before parents.
+    order : ndarray of intp, shape (n_groups,)
+        Their numbers in the list that was given.
+
+    Examples
+    --------
+    >>> from pybundle.prox import OverlappingGroups
+    >>> OverlappingGroups([[0], [0, 1], [2], [0, 1, 2]], dim=3).is_tree
+    True
+    >>> OverlappingGroups([[0, 1], [1, 2]], dim=3).is_tree
+    False
+    """
+
+    def __init__(self, groups, dim=None):
+        indices, sizes, self.dim = members(groups, dim)
+        check_covered(np.bincount(indices, minlength=self.dim))
+        offsets = offsets_of(sizes)
+        self.order = np.argsort(sizes, kind="stable")
+        parts = [np.sort(indices[offsets[g]:offsets[g + 1]]) for g in self.order]
+        for g, part in zip(self.order, parts, strict=True):
+            twice = part[1:] == part[:-1]
+            if twice.any():
+                raise ParameterError(f"groups must hold a feature once, but feature {part[np.argmax(twice)]} is twice "
+                                     f"in group {g}; pass np.unique(groups[{g}])")
+        self.indices, self.offsets = np.concatenate(parts), offsets_of(sizes[self.order])
+        self._crossing = first_crossing(self.indices, self.offsets, self.dim)
+
+    @property
+    def is_tree(self):
+        """Whether of two groups that share a feature one always holds the other."""
+        return self._crossing == (-1, -1)
+
+    def check_tree(self):
+        """An error that names two groups, where these are no tree."""
+        if not self.is_tree:
+            first, second = sorted(int(self.order[g]) for g in self._crossing)
+            raise ParameterError(f"groups must form a tree, but the groups {first} and {second} overlap and neither "
+                                 "holds the other; take OverlappingGroupLasso for groups that overlap")
+
+    def norms(self, x):
+        """Euclidean norms |x_g| in the order of `indices`, shape (n_groups,)."""
+        return checked_norms(x[self.indices], self.offsets)
+
+    def add(self, v):
+        """Sum of vectors that live on the groups each, `v` in the order of `indices`; shape (dim,)."""
+        return np.bincount(self.indices, v, self.dim)
+
+    def shrink(self, x, radii, sweeps=1):
+        """One group prox after another, `sweeps` times over; the result z, and v of shape (len(indices),).
+
+        `z = x - add(v)` with `|v_g| <= radii[g]`, whatever the groups and the number of sweeps.
+        """
+        z, v = x.copy(), np.zeros(len(self.indices))
+        for _ in range(sweeps):
+            shrink_in_turn(z, self.indices, self.offsets, radii, v)
+        return z, v
+
+
+def euclidean(x):
+    """|x|_2 without overflow or underflow on the way."""
+    return float(checked_norms(x, np.array([0, len(x)], dtype=np.intp))[0])
+
+
+def checked_norms(x, offsets):
+    """Norms of consecutive pieces of x; an error where one is beyond the range of float64."""
+    norms = np.zeros(len(offsets) - 1)
+    if len(x):
+        group_norms(x, offsets, norms)
+    if not np.isfinite(norms).all():
+        g = int(np.argmin(np.isfinite(norms)))
+        raise NumericalError(f"x must be finite and so must the norm of each group, got {norms[g]} for group {g}; "
+                             "scale x down")
+    return norms

@@ -1,0 +1,79 @@
+"""Which features are in which group: labels, slices and index arrays as one list of features."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer, integer_array
+
+
+def members(groups, dim):
+    """Features of all groups one after another, sizes of the groups, number of features."""
+    if dim is not None:
+        dim = check_integer("dim", dim, low=1)
+    if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
+        raise InputTypeError(f"groups must be a vector of labels or a list of slices or index arrays, got "
+                             f"{type(groups).__name__}")
+    groups = groups if isinstance(groups, np.ndarray) else list(groups)
+    if len(groups) == 0:
+        raise ParameterError("groups must hold at least one group, got none; [slice(None)] is one group of all")
+    is_array = isinstance(groups, np.ndarray)
+    if groups.ndim == 1 if is_array else all(isinstance(group, numbers.Real) for group in groups):
+        return _from_labels(integer_array("groups", groups), dim)
+    if dim is None:
+        raise ParameterError("dim must be the number of features where groups are slices or index arrays, got None")
+    parts = [_features(g, group, dim) for g, group in enumerate(groups)]
+    return np.concatenate(parts), np.array([len(part) for part in parts]), dim
+
+
+def _from_labels(labels, dim):
+    if dim is not None and len(labels) != dim:
+        raise ParameterError(f"groups must hold one label for each of the {dim} features, got {len(labels)}")
+    if labels.min() < 0 or labels.max() >= len(labels):
+        bad = labels[(labels < 0) | (labels >= len(labels))][0]
+        raise ParameterError(f"groups must be labels 0..p-1, every one used, got {bad} among {len(labels)} labels; "
+                             "number them with np.unique(groups, return_inverse=True)[1]")
+    sizes = np.bincount(labels)
+    if (sizes == 0).any():
+        raise ParameterError(f"groups must be labels 0..p-1, every one used, but no feature has the label "
+                             f"{int(np.argmin(sizes))}; number them with np.unique(groups, return_inverse=True)[1]")
+    return np.argsort(labels, kind="stable"), sizes, len(labels)
+
+
+def _features(g, group, dim):
+    if isinstance(group, slice):
+        try:
+            bounds = [end for end in (group.start, group.stop) if end is not None]
+            features = np.arange(*group.indices(dim))
+        except (TypeError, ValueError) as problem:
+            raise InputTypeError(f"groups[{g}] must be a slice of integers, got {group}: {problem}") from problem
+        if any(not -dim <= end <= dim for end in bounds):
+            raise ParameterError(f"groups[{g}] must lie within the features 0..{dim - 1}, got {group}; shorten it or "
+                                 "raise dim")
+    else:
+        features = integer_array(f"groups[{g}]", group)
+        if features.ndim != 1:
+            raise ParameterError(f"groups[{g}] must be a slice or a vector of features, got shape {features.shape}")
+    if len(features) == 0:
+        raise ParameterError(f"groups[{g}] must hold at least one feature, got none; leave it out")
+    if features.min() < 0 or features.max() >= dim:
+        bad = features[(features < 0) | (features >= dim)][0]
+        raise ParameterError(f"groups[{g}] must hold features 0..{dim - 1}, got {bad}")
+    return features.astype(np.intp, copy=False)
+
+
+def check_covered(counts):
+    """Every feature in a group; `counts` says in how many."""
+    if not counts.all():
+        missed = np.flatnonzero(counts == 0)
+        raise ParameterError(f"groups must hold every feature 0..{len(counts) - 1}, but {len(missed)} of them, feature "
+                             f"{missed[0]} first, are in no group; add them to one, or as a group of their own")
+
+
+def offsets_of(sizes):
+    """Where each of consecutive pieces starts, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)

@@ -1,0 +1,241 @@
+"""Regularisers of entries, or of norms of groups: each class is one function phi of nonnegative numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.validation import check_number
+from .checks import check_norms, check_rates, match_rates
+from .groups import Groups, euclidean
+from .regulariser import GroupwiseRegulariser
+from .shrinkage import mixed_norm, quotient, shrink_power, shrink_squared_l1, shrink_squared_mixed, soft_threshold
+
+
+class L1(GroupwiseRegulariser):
+    """`R(x) = sum_k rate_k |x_k|`; with groups the group lasso, `sum_g rate_g |x_g|_2`. N = R.
+
+    Parameters
+    ----------
+    rate : float or array_like, shape (d,) or (n_groups,), default 1
+        Nonnegative.
+    groups : Groups, or what `Groups` takes, optional
+
+    Examples
+    --------
+    >>> from pybundle.prox import L1
+    >>> lasso = L1(groups=[0, 0, 1])
+    >>> lasso.value([3.0, 4.0, -1.0])
+    6.0
+    >>> lasso.prox([3.0, 4.0, -1.0], t=2.0)
+    array([1.8, 2.4, 0. ])
+    >>> lasso.factors([5.0, 1.0], t=2.0)
+    array([0.6, 0. ])
+    """
+
+    def __init__(self, rate=1.0, groups=None):
+        super().__init__(groups)
+        self.rate = check_rates("rate", rate)
+
+    def _value(self, norms):
+        return np.sum(self._rates(norms) * norms)
+
+    def _shrink(self, norms, t):
+        return soft_threshold(norms, t * self._rates(norms))
+
+    def _slope(self, norms):
+        return self._rates(norms)
+
+    def _dual_norm(self, norms):
+        return np.max(quotient(norms, self._rates(norms)), initial=0.0)
+
+    def _conjugate(self, norms):
+        return 0.0 if self._dual_norm(norms) <= 1.0 else np.inf
+
+    def _rates(self, norms):
+        return match_rates("rate", self.rate, len(norms))
+
+
+class L2(L1):
+    """`R(x) = rate |x|_2`: the group lasso of a single group. N = R.
+
+    Examples
+    --------
+    >>> from pybundle.prox import L2
+    >>> L2().prox([3.0, 4.0], t=2.5)
+    array([1.5, 2. ])
+    """
+
+    def __init__(self, rate=1.0):
+        super().__init__(check_number("rate", rate, low=0.0))
+
+    def shrink(self, norms, t=1.0):
+        return self.prox(check_norms(norms), t)
+
+    def _partition(self, dim):
+        return Groups.single(dim)
+
+
+class ElasticNet(GroupwiseRegulariser):
+    """`R(x) = l1 sum_k |x_k| + l2/2 |x|^2`, of norms with groups. N is its first term.
+
+    0 minimises R - <y, .> exactly where dual_norm(y) <= 1.
+
+    Parameters
+    ----------
+    l1, l2 : float >= 0, default 1
+    groups : Groups, or what `Groups` takes, optional
+
+    Examples
+    --------
+    >>> from pybundle.prox import ElasticNet
+    >>> ElasticNet(l1=1.0, l2=0.5).prox([4.0, -0.5])
+    array([2., 0.])
+    """
+
+    def __init__(self, l1=1.0, l2=1.0, groups=None):
+        super().__init__(groups)
+        self.l1, self.l2 = check_number("l1", l1, low=0.0), check_number("l2", l2, low=0.0)
+
+    def _value(self, norms):
+        return np.sum(norms * (self.l1 + 0.5 * self.l2 * norms))
+
+    def _shrink(self, norms, t):
+        return soft_threshold(norms, t * self.l1) / (1.0 + t * self.l2)
+
+    def _slope(self, norms):
+        return self.l1 + self.l2 * norms
+
+    def _dual_norm(self, norms):
+        return quotient(np.max(norms, initial=0.0), self.l1)
+
+    def _conjugate(self, norms):
+        over = soft_threshold(norms, self.l1)
+        return 0.5 * np.sum(quotient(over, self.l2) * over)
+
+
+class _Rated(GroupwiseRegulariser):
+    """Regularisers with one positive rate."""
+
+    def __init__(self, rate=1.0, groups=None):
+        super().__init__(groups)
+        self.rate = check_number("rate", rate, low=0.0, strict=True)
+
+
+class SquaredL2(_Rated):
+    """`R(x) = rate/2 |x|^2`, the same with and without groups. N = |x|_2.
+
+    Examples
+    --------
+    >>> from pybundle.prox import SquaredL2
+    >>> SquaredL2(rate=3.0).prox([4.0, -2.0])
+    array([ 1. , -0.5])
+    """
+
+    def _value(self, norms):
+        return 0.5 * self.rate * np.sum(norms * norms)
+
+    def _shrink(self, norms, t):
+        return norms / (1.0 + t * self.rate)
+
+    def _slope(self, norms):
+        return self.rate * norms
+
+    def _dual_norm(self, norms):
+        return euclidean(norms)
+
+    def _conjugate(self, norms):
+        return 0.5 * np.sum(norms * (norms / self.rate))
+
+
+class SquaredL1(_Rated):
+    """`R(x) = rate/2 (sum_k |x_k|)^2`; with groups the square of the l2,1 norm, as in multiple kernel learning.
+
+    N = sum_k |x_k|. The prox is Algorithm 2 of Martins et al. 2011, see `prox_squared_l1`.
+
+    Examples
+    --------
+    >>> from pybundle.prox import SquaredL1
+    >>> mkl = SquaredL1(groups=[0, 0, 1])
+    >>> mkl.prox([3.0, 4.0, -1.0])
+    array([1.5, 2. , 0. ])
+    >>> mkl.factors([5.0, 1.0])
+    array([0.5, 0. ])
+    """
+
+    def _value(self, norms):
+        total = np.sum(norms)
+        return 0.5 * self.rate * total * total
+
+    def _shrink(self, norms, t):
+        return shrink_squared_l1(norms, t * self.rate)
+
+    def _slope(self, norms):
+        return self.rate * np.sum(norms)
+
+    def _dual_norm(self, norms):
+        return np.max(norms, initial=0.0)
+
+    def _conjugate(self, norms):
+        largest = np.max(norms, initial=0.0)
+        return 0.5 * largest * (largest / self.rate)
+
+
+class _Power(_Rated):
+    """Regularisers with a rate and an exponent."""
+
+    def __init__(self, q, rate=1.0, groups=None):
+        super().__init__(rate, groups)
+        self.q = check_number("q", q, low=1.0, strict=True)
+
+    def _dual_norm(self, norms):
+        return mixed_norm(norms, self.q / (self.q - 1.0))
+
+
+class Lq(_Power):
+    """`R(x) = rate sum_k |x_k|^q`, q > 1; with groups of their norms. N = |x|_q.
+
+    Examples
+    --------
+    >>> from pybundle.prox import Lq
+    >>> Lq(q=3.0).prox([4.0, -14.0, 0.0])
+    array([ 1., -2.,  0.])
+    """
+
+    def _value(self, norms):
+        return self.rate * np.sum(norms**self.q)
+
+    def _shrink(self, norms, t):
+        return shrink_power(norms, t * self.rate, self.q)
+
+    def _slope(self, norms):
+        return self.rate * self.q * norms ** (self.q - 1.0)
+
+    def _conjugate(self, norms):
+        best = (norms / (self.rate * self.q)) ** (1.0 / (self.q - 1.0))
+        return (1.0 - 1.0 / self.q) * np.sum(norms * best)
+
+
+class SquaredLq(_Power):
+    """`R(x) = rate/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups the square of the l2,q norm. N = |x|_q.
+
+    Examples
+    --------
+    >>> from pybundle.prox import SquaredLq
+    >>> SquaredLq(q=2.0).prox([4.0, -2.0])
+    array([ 2., -1.])
+    """
+
+    def _value(self, norms):
+        norm = mixed_norm(norms, self.q)
+        return 0.5 * self.rate * norm * norm
+
+    def _shrink(self, norms, t):
+        return shrink_squared_mixed(norms, t * self.rate, self.q)
+
+    def _slope(self, norms):
+        norm = mixed_norm(norms, self.q)
+        return self.rate * norm * quotient(norms, norm) ** (self.q - 1.0)
+
+    def _conjugate(self, norms):
+        norm = self._dual_norm(norms)
+        return 0.5 * norm * (norm / self.rate)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import NumericalError, ParameterError
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.validation import real_array
 from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
 from .membership import check_covered, members, offsets_of
 from .shrinkage import quotient
@@ -56,10 +57,12 @@ class Groups(_Groups):
     ------
     ParameterError, InputTypeError
         Where groups overlap, miss a feature, are empty or name a feature that does not exist.
+    NumericalError
+        From `norms`, where one is beyond the range of float64 although x is not.
 
     Notes
     -----
-    O(dim) to build from labels, plus a Python step for each slice or array; norms and scaling are O(dim).
+    O(dim) to build from labels, plus some microseconds for each slice or array; norms and scaling are O(dim).
 
     Examples
     --------
@@ -129,7 +132,10 @@ class Groups(_Groups):
 
     @staticmethod
     def _array(name, value, size):
-        value = np.ascontiguousarray(value, dtype=np.float64)
+        try:
+            value = real_array(value)
+        except TypeError as problem:
+            raise InputTypeError(f"{name} must be a vector of real numbers: {problem}") from problem
         if value.shape != (size,):
             raise ParameterError(f"{name} must have shape ({size},), got {value.shape}")
         return value

@@ -27,7 +27,15 @@ def members(groups, dim):
     if dim is None:
         raise ParameterError("dim must be the number of features where groups are slices or index arrays, got None")
     parts = [_features(g, group, dim) for g, group in enumerate(groups)]
-    return np.concatenate(parts), np.array([len(part) for part in parts]), dim
+    sizes = np.array([len(part) for part in parts])
+    if not sizes.all():
+        raise ParameterError(f"groups[{int(np.argmin(sizes))}] must hold at least one feature, got none; leave it out")
+    indices = np.concatenate(parts).astype(np.intp, copy=False)
+    beyond = np.flatnonzero((indices < 0) | (indices >= dim))
+    if len(beyond):
+        g = int(np.searchsorted(np.cumsum(sizes), beyond[0], side="right"))
+        raise ParameterError(f"groups[{g}] must hold features 0..{dim - 1}, got {indices[beyond[0]]}")
+    return indices, sizes, dim
 
 
 def _from_labels(labels, dim):
@@ -47,23 +55,18 @@ def _from_labels(labels, dim):
 def _features(g, group, dim):
     if isinstance(group, slice):
         try:
-            bounds = [end for end in (group.start, group.stop) if end is not None]
             features = np.arange(*group.indices(dim))
         except (TypeError, ValueError) as problem:
             raise InputTypeError(f"groups[{g}] must be a slice of integers, got {group}: {problem}") from problem
-        if any(not -dim <= end <= dim for end in bounds):
-            raise ParameterError(f"groups[{g}] must lie within the features 0..{dim - 1}, got {group}; shorten it or "
-                                 "raise dim")
-    else:
-        features = integer_array(f"groups[{g}]", group)
-        if features.ndim != 1:
-            raise ParameterError(f"groups[{g}] must be a slice or a vector of features, got shape {features.shape}")
-    if len(features) == 0:
-        raise ParameterError(f"groups[{g}] must hold at least one feature, got none; leave it out")
-    if features.min() < 0 or features.max() >= dim:
-        bad = features[(features < 0) | (features >= dim)][0]
-        raise ParameterError(f"groups[{g}] must hold features 0..{dim - 1}, got {bad}")
-    return features.astype(np.intp, copy=False)
+        for end in (group.start, group.stop):
+            if end is not None and not -dim <= end <= dim:
+                raise ParameterError(f"groups[{g}] must lie within the features 0..{dim - 1}, got {group}; shorten it "
+                                     "or raise dim")
+        return features
+    features = integer_array(f"groups[{g}]", group)
+    if features.ndim != 1:
+        raise ParameterError(f"groups[{g}] must be a slice or a vector of features, got shape {features.shape}")
+    return features
 
 
 def check_covered(counts):

@@ -194,6 +194,8 @@ class _Power(_Rated):
 class Lq(_Power):
     """`R(x) = rate sum_k |x_k|^q`, q > 1; with groups of their norms. N = |x|_q.
 
+    For q < 2 the prox of a small number may be below the range of float64: it is 0 then.
+
     Examples
     --------
     >>> from pybundle.prox import Lq

@@ -1,6 +1,6 @@
 /* Template: CSR rows with values of PB_X and scores of PB_S against W' (d, ldw), classes contiguous and padded to
- * whole vectors, so that one non-zero costs K / LANES multiply-adds. Needs PB_X, PB_S, PB_PAIR; PB_SUMS adds the
- * accumulation of rows. Undefines them.
+ * whole vectors, so that one non-zero costs K / LANES multiply-adds. Needs PB_X, PB_S, PB_PAIR; PB_PASSES adds the
+ * scores of a pass, PB_SUMS the accumulation of rows. Undefines them.
  *
  * Column j is summed in lane j % LANES and the lanes in the order of the dense kernel. An entry 0 changes no sum,
  * so both storages give the same scores to the last bit, hence the same labels, planes and runs. */
@@ -50,40 +50,90 @@ INLINE PB_S FN(single)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const
     return acc[0];
 }
 
-PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
+/* As `tile`, without its order of the sums: two of them, in registers. */
+INLINE void FN(sums)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W, ptrdiff_t ldw, PB_S *out,
+                     const int NV)
+{
+    FN(vec) even[4], odd[4];
+    ptrdiff_t e = 0;
+    for (int q = 0; q < NV; q++)
+        even[q] = odd[q] = (FN(vec)){0};
+    for (; e + 1 < nnz; e += 2) {
+        const PB_S *w0 = W + index[e] * ldw, *w1 = W + index[e + 1] * ldw;
+        for (int q = 0; q < NV; q++) {
+            even[q] += (PB_S)x[e] * *(const FN(vec) *)(w0 + q * LANES);
+            odd[q] += (PB_S)x[e + 1] * *(const FN(vec) *)(w1 + q * LANES);
+        }
+    }
+    for (int q = 0; q < NV; q++) {
+        if (e < nnz)
+            even[q] += (PB_S)x[e] * *(const FN(vec) *)(W + index[e] * ldw + q * LANES);
+        *(FN(vec) *)(out + q * LANES) = even[q] + odd[q];
+    }
+}
+
+/* S[k * PB_BLOCK] = <W_k, x_row>, with the sums in the order of the dense kernel or in any */
+INLINE void FN(row)(const pb_matrix *X, ptrdiff_t row, const PB_S *W, ptrdiff_t ldw, int K, PB_S *S, const int ordered)
+{
+    const int64_t start = X->indptr[row];
+    const ptrdiff_t nnz = (ptrdiff_t)(X->indptr[row + 1] - start);
+    const PB_X *x = (const PB_X *)X->data + start;
+    const int32_t *index = X->indices + start;
+    PB_S out[4 * LANES];
+    if (ldw == 1) {
+        *S = FN(single)(x, index, nnz, W);
+        return;
+    }
+    for (int k = 0; k < K; k += 4 * LANES) {
+        const int left = K - k < 4 * LANES ? K - k : 4 * LANES;
+        switch ((left + LANES - 1) / LANES + (ordered ? 0 : 4)) {
+        case 1: FN(tile)(x, index, nnz, W + k, ldw, out, 1); break;
+        case 2: FN(tile)(x, index, nnz, W + k, ldw, out, 2); break;
+        case 3: FN(tile)(x, index, nnz, W + k, ldw, out, 3); break;
+        case 4: FN(tile)(x, index, nnz, W + k, ldw, out, 4); break;
+        case 5: FN(sums)(x, index, nnz, W + k, ldw, out, 1); break;
+        case 6: FN(sums)(x, index, nnz, W + k, ldw, out, 2); break;
+        case 7: FN(sums)(x, index, nnz, W + k, ldw, out, 3); break;
+        default: FN(sums)(x, index, nnz, W + k, ldw, out, 4);
+        }
+        for (int c = 0; c < left; c++)
+            S[(k + c) * PB_BLOCK] = out[c];
+    }
+}
+
+#ifdef PB_PASSES
+PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *W,
                                 ptrdiff_t ldw, int K, void *scores)
 {
-    const PB_S *W = (const PB_S *)weights;
-    PB_S *S = (PB_S *)scores, out[4 * LANES];
     for (int r = 0; r < n; r++) {
-        const int64_t start = X->indptr[rows[r]];
-        const ptrdiff_t nnz = (ptrdiff_t)(X->indptr[rows[r] + 1] - start);
-        const PB_X *x = (const PB_X *)X->data + start;
-        const int32_t *index = X->indices + start;
         if (r + 1 < n + ahead) {
             PB_PREFETCH((const PB_X *)X->data + X->indptr[rows[r + 1]]);
             PB_PREFETCH(X->indices + X->indptr[rows[r + 1]]);
-            /* where one row is scored at a time, its own weights come next: all that can be fetched at once */
-            if (n == 1)
-                for (int64_t e = X->indptr[rows[1]]; e < X->indptr[rows[1] + 1]; e++)
-                    for (ptrdiff_t k = 0; k < ldw; k += 64 / (ptrdiff_t)sizeof(PB_S))
-                        PB_PREFETCH(W + X->indices[e] * ldw + k);
         }
-        if (ldw == 1) {
-            S[r] = FN(single)(x, index, nnz, W);
-            continue;
+        FN(row)(X, rows[r], (const PB_S *)W, ldw, K, (PB_S *)scores + r, 1);
+    }
+}
+#endif
+
+/* Rows in any order, as a sequential method visits them: the one after the next is fetched from its first entry to its
+ * last, and of the next one the weights, all that can be fetched at once. */
+PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
+                               ptrdiff_t ldw, int K, void *scores)
+{
+    const PB_S *W = (const PB_S *)weights;
+    for (int r = 0; r < n; r++) {
+        if (r + 2 < n + ahead) {
+            const int64_t first = X->indptr[rows[r + 2]], last = X->indptr[rows[r + 2] + 1];
+            for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(PB_X))
+                PB_PREFETCH((const PB_X *)X->data + e);
+            for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(int32_t))
+                PB_PREFETCH(X->indices + e);
         }
-        for (int k = 0; k < K; k += 4 * LANES) {
-            const int left = K - k < 4 * LANES ? K - k : 4 * LANES;
-            switch ((left + LANES - 1) / LANES) {
-            case 1: FN(tile)(x, index, nnz, W + k, ldw, out, 1); break;
-            case 2: FN(tile)(x, index, nnz, W + k, ldw, out, 2); break;
-            case 3: FN(tile)(x, index, nnz, W + k, ldw, out, 3); break;
-            default: FN(tile)(x, index, nnz, W + k, ldw, out, 4);
-            }
-            for (int c = 0; c < left; c++)
-                S[(k + c) * PB_BLOCK + r] = out[c];
-        }
+        if (r + 1 < n + ahead)
+            for (int64_t e = X->indptr[rows[r + 1]]; e < X->indptr[rows[r + 1] + 1]; e++)
+                for (int k = 0; k < K; k += 64 / (int)sizeof(PB_S))
+                    PB_PREFETCH(W + X->indices[e] * ldw + k);
+        FN(row)(X, rows[r], W, ldw, K, (PB_S *)scores + r, 0);
     }
 }
 
@@ -101,10 +151,15 @@ PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int 
             for (ptrdiff_t q = 0; q < nnz; q++)
                 W[index[q]] += coef[0] * (PB_S)x[q];
         else
-            for (ptrdiff_t q = 0; q < nnz; q++) {
-                PB_S *w = W + index[q] * ldw;
-                for (int k = 0; k < K; k += LANES)
-                    *(FN(vec) *)(w + k) += (PB_S)x[q] * *(const FN(vec) *)(coef + k);
+            for (int k = 0; k < K; k += LANES) { /* few labels change: most vectors may stay as they are */
+                int changed = 0;
+                for (int l = 0; l < LANES; l++)
+                    changed |= coef[k + l] != 0;
+                if (changed) {
+                    const FN(vec) change = *(const FN(vec) *)(coef + k);
+                    for (ptrdiff_t q = 0; q < nnz; q++)
+                        *(FN(vec) *)(W + index[q] * ldw + k) += (PB_S)x[q] * change;
+                }
             }
     }
 }
@@ -130,4 +185,5 @@ PB_TARGET static void FN(accumulate)(const pb_matrix *X, const ptrdiff_t *rows, 
 #undef PB_X
 #undef PB_S
 #undef PB_PAIR
+#undef PB_PASSES
 #undef PB_SUMS

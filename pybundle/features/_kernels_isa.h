@@ -37,16 +37,23 @@
 #define PB_X float
 #define PB_S float
 #define PB_PAIR csr32f32
+#define PB_PASSES
 #include "_kernels_csr.h"
 #define PB_X float
 #define PB_S double
 #define PB_PAIR csr32f64
+#define PB_PASSES
 #define PB_SUMS
 #include "_kernels_csr.h"
 #define PB_X double
 #define PB_S double
 #define PB_PAIR csr64f64
+#define PB_PASSES
 #define PB_SUMS
+#include "_kernels_csr.h"
+#define PB_X double
+#define PB_S float
+#define PB_PAIR csr64f32
 #include "_kernels_csr.h"
 
 #define PB_NAME(name, pair) PB_CAT(name, pair, PB_ISA)
@@ -62,7 +69,10 @@ static const pb_kernels PB_CAT(pb, kernels, PB_ISA) = {
     PB_NAME(top2, f32f32), PB_NAME(top2, f64f64),
     { PB_NAME(dots, f32f32), NULL, PB_NAME(dots, u8f32), NULL, NULL },
     { PB_NAME(dots, f32f64), PB_NAME(dots, f64f64), PB_NAME(dots, u8f64), NULL, NULL },
-    { PB_NAME(update, f32f32), NULL, PB_NAME(update, u8f32), PB_NAME(update, csr32f32), NULL },
+    { PB_NAME(score, f32f32), NULL, PB_NAME(score, u8f32), PB_NAME(step, csr32f32), PB_NAME(step, csr64f32) },
+    { PB_NAME(score, f32f64), PB_NAME(score, f64f64), PB_NAME(score, u8f64), PB_NAME(step, csr32f64),
+      PB_NAME(step, csr64f64) },
+    { PB_NAME(update, f32f32), NULL, PB_NAME(update, u8f32), PB_NAME(update, csr32f32), PB_NAME(update, csr64f32) },
     { PB_NAME(update, f32f64), PB_NAME(update, f64f64), PB_NAME(update, u8f64), PB_NAME(update, csr32f64),
       PB_NAME(update, csr64f64) },
 };

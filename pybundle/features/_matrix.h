@@ -42,7 +42,8 @@ typedef struct {
     pb_accumulate_fn accumulate[PB_STORAGES];
     pb_top2_fn top2_32, top2_64;
     pb_dots_fn dots32[PB_STORAGES], dots64[PB_STORAGES];         /* NULL for CSR */
-    pb_update_fn update32[PB_STORAGES], update64[PB_STORAGES];   /* float32: NULL where score32 is */
+    pb_score_fn step32[PB_STORAGES], step64[PB_STORAGES];        /* scores in any order of the sums, to be followed by */
+    pb_update_fn update32[PB_STORAGES], update64[PB_STORAGES];   /* float32: NULL for dense float64 */
 } pb_kernels;
 
 #endif

@@ -28,6 +28,8 @@ cdef extern from "_matrix.h" nogil:
         pb_top2_fn top2_64
         pb_dots_fn* dots32
         pb_dots_fn* dots64
+        pb_score_fn* step32
+        pb_score_fn* step64
         pb_update_fn* update32
         pb_update_fn* update64
     int PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64

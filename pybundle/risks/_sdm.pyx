@@ -33,6 +33,12 @@ cdef extern from *:
 cdef double UNIT = 2.0 ** -53
 
 
+def fits_float32(values):
+    """Whether squares and products of these numbers >= 0 stay far from the limits of float32."""
+    values = np.asarray(values)
+    return values.max(initial=1.0) < 1e15 and values.min(initial=1.0, where=values > 0.0) > 1e-15
+
+
 cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
     # a dense row on its way into the cache: rows that are far apart come slowly one by one
     cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
@@ -87,7 +93,7 @@ cdef class Blocks:
     engine : Engine
         Loss MULTICLASS or HINGE.
     precision : {"float32", "float64"}
-        Of W, scores and multipliers; float32 where the storage allows it.
+        Of W, scores and multipliers; float32 where storage and range of the data allow it.
 
     Attributes
     ----------
@@ -119,7 +125,8 @@ cdef class Blocks:
         if engine.loss == LOGISTIC:
             raise ValueError("the dual of the logistic loss has no exact blocks")
         self.e = engine
-        self.is_single = precision == "float32" and engine.kernels.score32[engine.kind] != NULL
+        self.is_single = (precision == "float32" and engine.kernels.step32[engine.kind] != NULL
+                          and fits_float32(engine.norms) and fits_float32(engine.weight_array))
         self.dense = engine.kind < PB_CSR32
         dtype = np.float32 if self.is_single else np.float64
         lanes = max(1, engine.kernels.lanes32 if self.is_single else engine.kernels.lanes32 // 2)
@@ -245,14 +252,15 @@ cdef class Blocks:
             while i < n:
                 rows = &order[i]
                 count = <int>min(<Py_ssize_t>step, n - i)
-                ahead = <int>min(<Py_ssize_t>step, n - i - count)
+                ahead = <int>min(<Py_ssize_t>max(step, 2), n - i - count)
                 for q in range(count, count + ahead):
                     prefetch(&self.rows[rows[q]])
                     prefetch(beta + rows[q] * K)
+                    prefetch(beta + rows[q] * K + K - 1)
                 if real is float:
-                    e.kernels.score32[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
+                    e.kernels.step32[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
                 else:
-                    e.kernels.score64[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
+                    e.kernels.step64[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
                 for k in range(K):
                     for q in range(STEP):
                         S[k * BLOCK + q] += <real>self.base[k]

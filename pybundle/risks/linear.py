@@ -36,6 +36,8 @@ class LinearRisk(Partitioned):
         True when `n_parts` was given explicitly; a solver that would like other parts respects it.
     precision : {"float32", "float64"}
         Working precision of scores.
+    search_precision : {"float32", "float64"}
+        That of steps which promise nothing: float32 also for float64 data, unless float64 was asked for.
     smooth : bool
         Whether the loss is differentiable.
     examples : Examples
@@ -53,13 +55,13 @@ class LinearRisk(Partitioned):
                               self.examples.bias)
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
-        self.precision = self._check_precision(precision or ("float32" if self._single else "float64"))
+        self._set_precision(precision or "float32")
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
 
-    def _check_precision(self, precision):
-        check_choice("precision", precision, ("float32", "float64"))
-        return precision if self._single else "float64"
+    def _set_precision(self, precision):
+        self.search_precision = check_choice("precision", precision, ("float32", "float64"))
+        self.precision = precision if self._single else "float64"
 
     def _shards_of(self, parts):
         return shards(parts)
@@ -120,10 +122,10 @@ class LinearRisk(Partitioned):
         return self._piecewise_linear
 
     def blocks(self, multipliers=None):
-        """Multipliers of all examples and exact dual steps over them, in the working precision; see `_sdm.Blocks`."""
+        """Multipliers of all examples and exact dual steps over them, in `search_precision`; see `_sdm.Blocks`."""
         if not self.has_exact_blocks:
             raise ParameterError(f"{type(self).__name__} has no exact blocks: its dual is not that of a hinge loss")
-        blocks = Blocks(self._engine, self.precision)
+        blocks = Blocks(self._engine, self.search_precision)
         if multipliers is not None:
             blocks.restore(multipliers)
         return blocks

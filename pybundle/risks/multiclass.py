@@ -41,7 +41,8 @@ class MulticlassHinge(LinearRisk):
         Seed of the partition.
     precision : {"float32", "float64"}, optional
         Precision of the scores; default float32 for float32 and uint8 data. Rows that rounding might mislabel
-        are scored again in float64, so the planes are the same. float64 data always use float64.
+        are scored again in float64, so the planes are the same. float64 data always use float64, but for block steps
+        on CSR rows, which promise nothing.
 
     Attributes
     ----------

@@ -94,13 +94,14 @@ class Partitioned:
         if n_parts is not None and n_parts != self.n_parts:
             other._regroup(n_parts)
         if precision is not None:
-            other.precision = self._check_precision(precision)
+            other._set_precision(precision)
         if executor is not None:
             other._map = executor.map
         return other
 
-    def _check_precision(self, precision):
-        return check_choice("precision", precision, ("float32", "float64")) and "float64"
+    def _set_precision(self, precision):
+        check_choice("precision", precision, ("float32", "float64"))
+        self.precision = "float64"
 
     def __getstate__(self):
         # an executor belongs to a process; it does not travel

@@ -203,7 +203,7 @@ class Run:
         self._margin *= 0.5
         self.fun = certificate.fun
         self.risk_value = certificate.fun - self.objective.value(self.w)
-        if getattr(self.risk, "precision", None) == "float32":
+        if hasattr(self.risk, "derive"):
             self.risk = self.risk.derive(precision="float64")
         self.refine()
         return False

@@ -10,6 +10,7 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
+from pybundle.solvers.exact_blocks import ExactBlocks
 from pybundle.solvers.schedules import Accelerated
 
 
@@ -49,13 +50,13 @@ def keeps_promises(result):
 # ---------------------------------------------------------------------- steps
 
 @pytest.mark.parametrize("name", variants())
-@pytest.mark.parametrize("form", ["dense", "csr", "float32", "csr32"])
+@pytest.mark.parametrize("form", ["dense", "csr", "csr in float32", "float32", "csr32"])
 def test_steps_are_those_of_one_row_after_the_other(name, form):
     """Dense rows are scored four at a time and corrected; the result must not show it."""
     options = variants()[name]
-    X, y = blobs(dtype=np.float32 if "32" in form else np.float64)
+    X, y = blobs(dtype=np.float32 if form in ("float32", "csr32") else np.float64)
     data = sp.csr_array(X) if "csr" in form else X
-    risk = pb.risks.MulticlassHinge(data, y, **options)
+    risk = pb.risks.MulticlassHinge(data, y, precision="float64" if form == "csr" else None, **options)
     x = features(X, options.get("scale", 1.0), options.get("bias"))
     L, c = losses(y, 4, options.get("loss")), options.get("sample_weight", np.ones(70))
     rng = np.random.default_rng(3)
@@ -84,7 +85,7 @@ def test_steps_with_few_and_many_classes(n_classes):
     beta = np.eye(n_classes)[y]
     wanted, W, _ = block_steps(X, losses(y, n_classes), np.ones(70), beta, np.zeros((n_classes, 6)), 0.3, order)
     for data in (X, sp.csr_array(X)):
-        blocks = pb.risks.MulticlassHinge(data, y).blocks()
+        blocks = pb.risks.MulticlassHinge(data, y, precision="float64").blocks()
         blocks.place(np.zeros(n_classes * 6), 0.3)
         blocks.visit(order)
         np.testing.assert_allclose(blocks.beta, wanted, atol=1e-10)
@@ -100,7 +101,8 @@ def test_binary_steps(sparse):
     order = rng.permutation(70)
     start = rng.normal(size=7)
     wanted, w, met = binary_steps(x, y, c, np.zeros(70), start, 2.0, order)
-    blocks = pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7).blocks()
+    blocks = pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7,
+                                   precision="float64").blocks()
     blocks.place(start, 2.0)
     assert blocks.visit(order) == pytest.approx(met)
     np.testing.assert_allclose(blocks.beta[:, 0], wanted, atol=1e-12)
@@ -123,6 +125,64 @@ def test_every_instruction_set_takes_the_same_steps(level):
         blocks.visit(np.arange(40))
         np.testing.assert_allclose(blocks.beta, wanted, atol=1e-4)
         np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-4)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("n_classes", [2, 15, 16, 17, 33, 70])
+def test_sparse_steps_of_every_instruction_set(level, n_classes):
+    """Whole vectors of classes and a tail; rows of all lengths, down to none; few coefficients of a row change."""
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(90, 50)) * (rng.random((90, 50)) < rng.random((90, 1)) ** 2)
+    X[7] = 0.0
+    y = np.arange(90) % n_classes
+    order = rng.integers(0, 90, 300)
+    wanted, W, _ = block_steps(X, losses(y, n_classes), np.ones(90), np.eye(n_classes)[y], np.zeros((n_classes, 50)),
+                               0.7, order)
+    engine = pb.risks.MulticlassHinge(sp.csr_array(X), y, n_classes=n_classes)._engine.at_level(level)
+    if engine is None:
+        pytest.skip("the CPU has not got it")
+    for precision, tolerance in (("float32", 1e-4), ("float64", 1e-11)):
+        blocks = pb.risks._sdm.Blocks(engine, precision)
+        assert blocks.is_single == (precision == "float32")
+        blocks.place(np.zeros(n_classes * 50), 0.7)
+        blocks.visit(order)
+        np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
+        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=tolerance)
+
+
+def test_float64_rows_that_float32_cannot_hold_are_searched_in_float64():
+    X, y = blobs()
+    for factor in (1e-30, 1.0, 1e30):
+        risk = pb.risks.MulticlassHinge(sp.csr_array(X * factor), y)
+        assert risk.precision == "float64" and risk.blocks().is_single == (factor == 1.0)
+        result = pb.minimize(risk, lam=factor**2, method="prox-bcfw", tol=1e-3)
+        assert result.success and result.fun == pytest.approx(
+            pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, method="prox-bcfw", tol=1e-6).fun, rel=1e-3)
+
+
+def test_the_heaviest_centre_depends_on_what_examples_have_in_common():
+    def largest(X, **options):
+        y = np.arange(len(X) if isinstance(X, np.ndarray) else X.shape[0]) % 3
+        core = ExactBlocks(pb.risks.MulticlassHinge(X, y, **options))
+        return core.largest_kappa() / max(core.radius2(), 1e-300)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20)) + 3.0
+    assert largest(5.0 * X) == pytest.approx(largest(X))                    # no matter of scale or storage
+    assert largest(X, scale=0.1) == pytest.approx(largest(X))
+    assert largest(sp.csr_array(X)) == pytest.approx(largest(X))
+    assert largest(np.eye(300)) < 0.02 * largest(np.eye(300)[np.arange(300) % 10])
+    assert largest(rng.normal(size=(300, 200))) < 0.2 * largest(rng.normal(size=(300, 10)))
+    assert largest(np.zeros((5, 2))) == largest(np.ones((1, 2)), n_classes=3) == np.inf
+
+
+def test_search_in_float32_moves_on_to_float64():
+    """A gap that multipliers and weights in float32 do not reach."""
+    X, y = blobs(n=200)
+    risk = pb.risks.MulticlassHinge(sp.csr_array(X), y)
+    assert risk.search_precision == "float32" and risk.derive(precision="float64").search_precision == "float64"
+    result = pb.minimize(risk, lam=0.5, method="prox-bcfw", tol=1e-9)
+    assert result.success and result.gap <= 1e-9
 
 
 def test_a_step_leaves_no_gap_in_its_block():

@@ -42,7 +42,8 @@ class BlockMethod(Run):
         `make_core(risk, blocks)`, blocks those of another run or None.
     schedule : Schedule
     kappa : float or None
-        Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes.
+        Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes, or the largest
+        one that the core finds worth while.
     random_state : int
         Seed of the orders in which examples are visited.
 
@@ -151,7 +152,9 @@ class BlockMethod(Run):
 
     def _kappa(self):
         """The weight of the centre by the planes known now: those near the optimum are much shorter than the first."""
-        return float(np.sqrt(self.objective.lam * self.core.radius2()) if self._wanted is None else self._wanted)
+        if self._wanted is not None:
+            return float(self._wanted)
+        return float(min(np.sqrt(self.objective.lam * self.core.radius2()), self.core.largest_kappa()))
 
     def _move_centre(self):
         """The test must see w before the centre moves: afterwards it never fires."""

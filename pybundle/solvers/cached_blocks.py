@@ -197,6 +197,10 @@ class CachedBlocks:
         slope_error, offset_error = self._errors
         return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
 
+    def largest_kappa(self):
+        """No limit is known."""
+        return np.inf
+
     def radius2(self):
         """Mean |psi|^2 of the stored planes."""
         return self.blocks.mean_squared_norm()

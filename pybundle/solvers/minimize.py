@@ -81,7 +81,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
         kappa : "prox-bcfw" only
-            Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes.
+            Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes, and less where
+            examples have little in common.
         batch : block methods on cached planes
             Examples decoded at one point in a sequential pass: n/32, at most 256, for "prox-bcfw", else 1.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"

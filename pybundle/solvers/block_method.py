@@ -73,11 +73,10 @@ class BlockMethod(Run):
         self.w = self.objective.project(self._centre)           # something to hand back until there is a value
         if state is not None and self.objective.contains(state.w):
             self.observe(state.w, state.risk_value)
-        self.core.place(self.objective.lam, 0.0, self._centre)
-        self._bound()
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
-            self.core.place(self.objective.lam, self.kappa, self._centre)
+        self.core.place(self.objective.lam, self.kappa, self._centre)
+        self._bound()
         if state is None and w0.any():
             self._evaluate(self.w)
 
@@ -151,10 +150,7 @@ class BlockMethod(Run):
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, error, offset_error))
 
     def _kappa(self):
-        """The weight of the centre by the planes known now: those near the optimum are much shorter than the first."""
-        if self._wanted is not None:
-            return float(self._wanted)
-        return float(min(np.sqrt(self.objective.lam * self.core.radius2()), self.core.largest_kappa()))
+        return float(self.core.kappa(self.objective.lam) if self._wanted is None else self._wanted)
 
     def _move_centre(self):
         """The test must see w before the centre moves: afterwards it never fires."""

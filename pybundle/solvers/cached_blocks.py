@@ -197,10 +197,9 @@ class CachedBlocks:
         slope_error, offset_error = self._errors
         return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
 
-    def largest_kappa(self):
-        """No limit is known."""
-        return np.inf
+    def kappa(self, lam):
+        """Weight of the centre, `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2 of the planes known now.
 
-    def radius2(self):
-        """Mean |psi|^2 of the stored planes."""
-        return self.blocks.mean_squared_norm()
+        Those near the optimum are much shorter than the first.
+        """
+        return np.sqrt(lam * self.blocks.mean_squared_norm())

@@ -43,11 +43,12 @@ class ExactBlocks:
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._blocks = risk.blocks(multipliers if isinstance(multipliers, np.ndarray) else None)
         self._evaluated = 0.0
-        self._aggregate = None      # that of the multipliers, until the next step changes it
+        self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
         self._scores = None         # at the point `_scored`, the best one of the run
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
+        self._radius2 = self._most = None       # Rbar^2 and the largest kappa, once asked for
 
     @property
     def visits(self):
@@ -57,20 +58,22 @@ class ExactBlocks:
         """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
         return self._blocks.beta
 
-    def radius2(self):
-        """Mean of |psi|^2; the planes of a multiclass example have two rows x_i."""
-        risk = self.risk
-        rows = 2.0 if risk.n_scores > 1 else 1.0
-        return rows * float(np.mean((risk.sample_weight * risk.examples.norms) ** 2))
+    def kappa(self, lam):
+        """Weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, where examples have much in common.
 
-    def largest_kappa(self):
-        """A centre heavier than this does not pay: the steps of a pass hardly disturb each other.
-
-        Rbar^2 times n times the mean squared cosine of two examples after centring, from a sample: examples for each
-        direction that they have in common, 700 on MNIST and 12 on 20 newsgroups. The factor is a measured one.
+        Where they have little, the steps of a pass hardly disturb each other, and a centre heavier than a share of
+        `n rho Rbar^2` only holds w back; rho is the mean squared cosine of two examples after centring, from a sample.
+        n rho counts the examples for each direction that they share: 700 on MNIST, 12 on 20 newsgroups.
         """
-        risk = self.risk
-        X = risk.examples.X[np.linspace(0, risk.n_examples - 1, min(risk.n_examples, SAMPLE)).astype(np.intp)]
+        if self._radius2 is None:
+            rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
+            self._radius2 = rows * float(np.mean((self.risk.sample_weight * self.risk.examples.norms) ** 2))
+            self._most = min(CROWDED * self.n_examples * self._overlap(), 1e300) * self._radius2
+        return min(np.sqrt(lam * self._radius2), self._most)
+
+    def _overlap(self):
+        """rho, infinite where it cannot be told."""
+        X = self.risk.examples.X[np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)]
         X = X.astype(np.float64)
         gram = X @ X.T
         gram = gram.toarray() if sp.issparse(gram) else gram
@@ -80,27 +83,27 @@ class ExactBlocks:
         means = gram.mean(axis=0)
         gram += means.mean() - means - means[:, None]
         np.fill_diagonal(gram, 0.0)
-        shared = float(np.sum(gram * gram)) / (len(gram) * (len(gram) - 1) * square * square)
-        return CROWDED * self.radius2() * risk.n_examples * shared
+        return float(np.sum(gram * gram)) / (len(gram) * (len(gram) - 1) * square * square)
 
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
         """(kappa c - phi) / s, shape (dim,), from sums in float64."""
-        w = self._kappa * self._centre
-        w -= self.aggregate()[1]
-        w /= self._lam + self._kappa
-        return w
+        if self._w is None:
+            self._w = self._kappa * self._centre
+            self._w -= self.aggregate()[1]
+            self._w /= self._lam + self._kappa
+        return self._w
 
     def place(self, lam, kappa, centre):
         """Sets lam, kappa and the centre; the multipliers stay."""
-        self._lam, self._kappa, self._centre = lam, kappa, centre
+        self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
         self._blocks.place(self.w, lam + kappa)
 
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
-        self._aggregate = None
+        self._aggregate = self._w = None
         return self._blocks.visit(order)
 
     def cached_pass(self, rng, target):

@@ -167,7 +167,7 @@ def test_the_heaviest_centre_depends_on_what_examples_have_in_common():
 
     def largest(X, **options):
         blocks = core(X, **options)
-        return blocks.kappa(1e30) / (blocks.kappa(1e-30) ** 2 / 1e-30)
+        return blocks.default_kappa(1e30) / (blocks.default_kappa(1e-30) ** 2 / 1e-30)
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 20)) + 3.0
@@ -176,8 +176,8 @@ def test_the_heaviest_centre_depends_on_what_examples_have_in_common():
     assert largest(sp.csr_array(X)) == pytest.approx(largest(X))
     assert largest(np.eye(300)) < 0.02 * largest(np.eye(300)[np.arange(300) % 10])
     assert largest(rng.normal(size=(300, 200))) < 0.2 * largest(rng.normal(size=(300, 10)))
-    assert core(np.zeros((5, 2))).kappa(1e30) == 0.0
-    assert core(np.ones((1, 2)), n_classes=3).kappa(1e30) == pytest.approx(2e15)    # one example says nothing
+    assert core(np.zeros((5, 2))).default_kappa(1e30) == 0.0
+    assert core(np.ones((1, 2)), n_classes=3).default_kappa(1e30) == pytest.approx(2e15)    # one example says nothing
 
 
 def test_search_in_float32_moves_on_to_float64():

@@ -150,7 +150,7 @@ class BlockMethod(Run):
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, error, offset_error))
 
     def _kappa(self):
-        return float(self.core.kappa(self.objective.lam) if self._wanted is None else self._wanted)
+        return float(self.core.default_kappa(self.objective.lam) if self._wanted is None else self._wanted)
 
     def _move_centre(self):
         """The test must see w before the centre moves: afterwards it never fires."""

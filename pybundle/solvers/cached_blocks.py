@@ -197,7 +197,7 @@ class CachedBlocks:
         slope_error, offset_error = self._errors
         return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
 
-    def kappa(self, lam):
+    def default_kappa(self, lam):
         """Weight of the centre, `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2 of the planes known now.
 
         Those near the optimum are much shorter than the first.

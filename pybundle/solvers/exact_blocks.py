@@ -58,7 +58,7 @@ class ExactBlocks:
         """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
         return self._blocks.beta
 
-    def kappa(self, lam):
+    def default_kappa(self, lam):
         """Weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, where examples have much in common.
 
         Where they have little, the steps of a pass hardly disturb each other, and a centre heavier than a share of

@@ -1,6 +1,7 @@
 """Method "prox-bcfw" with exact blocks: the steps are those of a plain twin, and the runs keep what they promise."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
+from pybundle.runtime.stopping import GapBelow
 from pybundle.solvers.exact_blocks import ExactBlocks
 from pybundle.solvers.schedules import Accelerated
 
@@ -442,12 +444,18 @@ def test_schedule():
         n_iter = 1
 
     class Run:
-        trace = Trace()
+        trace, met = Trace(), 50.0
+        settings, bound = SimpleNamespace(gap=GapBelow(1e-2)), SimpleNamespace(value=100.0)
 
     assert Accelerated().actions(Run) == ("visit", "refine", "value")
     Trace.n_iter = 2
     assert Accelerated().actions(Run) == ("refine", "value")
     assert Accelerated(opening=4).actions(Run) == ("visit", "refine")
+    Run.met = 2.0                               # the last pass met so little that the next value may be the last
+    schedule = Accelerated(opening=4)
+    assert schedule.actions(Run) == ("refine", "value")
+    Run.met, Trace.n_iter = 50.0, 3
+    assert schedule.actions(Run) == ("refine", "value")
 
 
 def test_signs_are_left_to_the_cached_planes():

@@ -16,6 +16,9 @@ import time
 import numpy as np
 
 
+SMALL = 3.0     # gaps met in a sequential pass, as a multiple of the gap allowed, that call for a value
+
+
 class Schedule:
     """Permutations, no proximity, no passes over known planes."""
 
@@ -37,7 +40,8 @@ class Accelerated(Schedule):
     Parameters
     ----------
     opening : int
-        Iterations that begin with a sequential pass; the first value comes after the last of them.
+        Iterations that begin with a sequential pass; the first value comes after the last of them, or where a pass
+        met so small gaps that it may be the last value needed.
     share, share_before : float
         Cheap passes end when their block gaps sum to `share` times the gap; before the first value to `share_before`
         times the gaps that the sequential pass met.
@@ -52,6 +56,8 @@ class Accelerated(Schedule):
 
     def actions(self, run):
         k = run.trace.n_iter
+        if 1 < k < self.opening and run.settings.gap.holds(run.bound.value + run.met, run.bound.value, SMALL):
+            self.opening = k - 1
         if k < self.opening:
             return "visit", "refine"
         return ("visit", "refine", "value") if k == self.opening else ("refine", "value")

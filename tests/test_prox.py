@@ -203,8 +203,9 @@ def test_subgradient_distance(name, x, g, z):
     # <g - s, z - x> >= <g, z - x> + R(x) - R(z) for a subgradient s
     shown = g @ (z - x) + R.value(x) - R.value(z)
     assert shown <= distance * np.linalg.norm(z - x) + 1e-9 * (1 + np.abs(z).max() ** 3)
-    p = R.prox(x + g)
-    assert R.subgradient_distance(p, x + g - p) <= 1e-9
+    if name in EXACT:                           # where groups overlap, the prox and its distance are inexact
+        p = R.prox(x + g)
+        assert R.subgradient_distance(p, x + g - p) <= 1e-9
 
 
 @pytest.mark.parametrize("name", NORMS)

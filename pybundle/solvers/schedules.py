@@ -15,7 +15,6 @@ import time
 
 import numpy as np
 
-
 SMALL = 3.0     # gaps met in a sequential pass, as a multiple of the gap allowed, that call for a value
 
 

@@ -142,7 +142,7 @@ def prox_bcfw(problem):
     kappa, risk = problem.options.get("kappa"), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
-    batch = _batch(problem, min(max(risk.n_examples // 32, 1), 256))
+    batch = _batch(problem, min(max(risk.n_examples // 32, 1), 32))
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
     schedule = Accelerated(opening=5, share=0.2, share_before=0.2, most_passes=100)

@@ -84,7 +84,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes, and less where
             examples have little in common.
         batch : block methods on cached planes
-            Examples decoded at one point in a sequential pass: n/32, at most 256, for "prox-bcfw", else 1.
+            Examples decoded at one point in a sequential pass: n/32, at most 32, for "prox-bcfw", else 1.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
             "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
             whether averages of the points are evaluated; passes between two certificates (10, 5).

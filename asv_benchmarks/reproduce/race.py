@@ -1,9 +1,9 @@
 """Every method that knows single examples, and peers, on the same objectives, to several certified gaps.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/race.py [--only ocr usps mnist] [--time-limit 60]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/race.py [--only ocr usps mnist news20] [--time-limit 60]
 
-Multiclass SVMs on MNIST and USPS, chain SVMs on the words of folds 1-9 of the OCR letters (normalised Hamming loss);
-lam in the sum scale, cold starts, one thread. The clock stops when best value and best bound of a run are within the
+Multiclass SVMs on MNIST, USPS and 20 newsgroups (CSR), chain SVMs on the words of folds 1-9 of the OCR letters
+(normalised Hamming loss); lam in the sum scale, cold starts, one thread. The clock stops when best value and best bound of a run are within the
 gap; passes count visits of examples by the exact oracle. Peers: LinearSVC (crammer_singer, CSR made beforehand) runs at
 falling tolerances until its objective is within 1 % of our lower bound, and its last run is timed; python-crfsuite
 trains 100 L-BFGS iterations of a CRF on the same words, which is another objective and has no certificate.
@@ -35,7 +35,7 @@ METHODS = {
     "mp-bcfw": {"method": "mp-bcfw"},
     "frank-wolfe": {"method": "frank-wolfe"},
 }
-SETS = {"mnist": (1000.0, 100.0, 10.0, 1.0), "usps": (1.0,), "ocr": (62.51, 6.251, 1.0)}
+SETS = {"mnist": (1000.0, 100.0, 10.0, 1.0), "usps": (1.0,), "news20": (10.0, 1.0, 0.1), "ocr": (62.51, 6.251, 1.0)}
 LINEAR_SVC_TOLERANCES = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
@@ -55,7 +55,8 @@ def main():
 
 
 def part(name, limit):
-    risk, peer = {"mnist": mnist, "usps": usps, "ocr": ocr}[name]()
+    risk, peer = {"mnist": mnist, "usps": usps, "news20": news20, "ocr": ocr}[name]()
+    run(risk, SETS[name][0], limit, max_iter=1)         # what a process does once is nobody's time
     rows = []
     for lam in SETS[name]:
         runs, bound = {}, -np.inf
@@ -75,7 +76,7 @@ def run(risk, lam, limit, **options):
     """To the smallest gap, or as far as the time goes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        return pb.minimize(risk, lam=lam, tol=GAPS[-1], max_iter=10**6, time_limit=limit, **options)
+        return pb.minimize(risk, lam=lam, tol=GAPS[-1], time_limit=limit, **{"max_iter": 10**6} | options)
 
 
 def reached(history):
@@ -97,6 +98,15 @@ def usps():
     with np.load(data_file("usps", "usps.npz"), allow_pickle=False) as file:
         X, y = np.ascontiguousarray(file["X_train"] / file["scale"], dtype=np.float32), file["y_train"]
     return multiclass(X, y)
+
+
+def news20():
+    """log(1 + count), rows of norm 1."""
+    with np.load(data_file("news20", "news20.npz"), allow_pickle=False) as file:
+        X = sp.csr_array((np.log1p(file["counts_train"].astype(np.float64)), file["indices_train"],
+                          file["indptr_train"]), shape=(len(file["y_train"]), int(file["n_features"])))
+        y = file["y_train"]
+    return multiclass(sp.csr_array(sp.diags_array(1.0 / np.sqrt(X.power(2).sum(axis=1))) @ X), y)
 
 
 def multiclass(X, y):

@@ -3,10 +3,11 @@
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/race.py [--only ocr usps mnist news20] [--time-limit 60]
 
 Multiclass SVMs on MNIST, USPS and 20 newsgroups (CSR), chain SVMs on the words of folds 1-9 of the OCR letters
-(normalised Hamming loss); lam in the sum scale, cold starts, one thread. The clock stops when best value and best bound of a run are within the
-gap; passes count visits of examples by the exact oracle. Peers: LinearSVC (crammer_singer, CSR made beforehand) runs at
-falling tolerances until its objective is within 1 % of our lower bound, and its last run is timed; python-crfsuite
-trains 100 L-BFGS iterations of a CRF on the same words, which is another objective and has no certificate.
+(normalised Hamming loss); lam in the sum scale, cold starts, one thread. The clock stops when best value and best bound
+of a run are within the gap; passes count visits of examples by the exact oracle. Peers: LinearSVC (crammer_singer, CSR
+made beforehand) runs at falling tolerances until its objective is within 1 % of our lower bound, and its last run is
+timed; python-crfsuite trains 100 L-BFGS iterations of a CRF on the same words, which is another objective and has no
+certificate.
 
 Writes results/race.md and results/race-*.png.
 """

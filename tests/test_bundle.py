@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 import pybundle as pb
 from pybundle.bundle import Bundle, estimate_bytes, planes_within
+from pybundle.bundle._dense import DensePlanes
 from pybundle.bundle.bundle import survivors
 from pybundle.core.plane import Planes
 
@@ -248,3 +249,18 @@ def test_pickle_and_deepcopy(density):
             twin.append(some_planes(rng, 3, 40, density))
         if empty:
             bundle.append(some_planes(rng, 3, 40, density))
+
+
+@pytest.mark.parametrize("dim", [1, 7, 8, 100, 2049, 4100])
+@pytest.mark.parametrize("n", [1, 4, 6, 53])
+def test_products_of_the_newest_planes_with_all(n, dim):
+    """Tiles of 4 x 4 products and what is left of them, up to 48 new planes; more go to BLAS."""
+    rng = np.random.default_rng(dim + n)
+    rows = rng.standard_normal((n, dim))
+    store = DensePlanes(dim)
+    store.append(rows)
+    for first in {0, n // 2, max(n - 5, 0), n - 1}:
+        inner = store.inner(first)
+        np.testing.assert_allclose(inner, rows[first:] @ rows.T, rtol=0, atol=1e-13 * dim)
+        if 4 <= n - first <= 48:
+            np.testing.assert_array_equal(inner[:, first:], inner[:, first:].T)

@@ -487,3 +487,23 @@ def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
     fresh = SimplexQP().solve(H, f, parts.astype(np.int32), slack, other, rtol=1e-8, reuse=True)
     assert record.status == 0
     assert x.tobytes() == other.tobytes() and record.n_steps == fresh.n_steps
+
+
+def test_bits_do_not_depend_on_what_the_object_solved_before():
+    """The factor takes memory that is there, in either precision, and reads nothing that it has not written."""
+    rng = np.random.default_rng(5)
+
+    def problem(m, n_parts, spread):
+        A = rng.standard_normal((m, m + 5)) * np.exp(spread * rng.standard_normal((m, 1)))
+        return A @ A.T / m, rng.random(m) * m, (rng.permutation(m) % n_parts).astype(np.int32)
+
+    problems = [problem(m, P, spread) for m, P, spread in ((30, 2, 0.1), (450, 16, 0.1), (90, 1, 1.0), (300, 40, 0.3))]
+    used = SimplexQP()
+    for k in (0, 1, 2, 3, 1, 0, 3, 2, 1):
+        H, f, parts = problems[k]
+        slack = np.ones(parts.max() + 1, bool)
+        x, y = np.zeros(len(f)), np.zeros(len(f))
+        first = used.solve(H, f, parts, slack, x, rtol=1e-9, method="active-set")
+        fresh = SimplexQP().solve(H, f, parts, slack, y, rtol=1e-9, method="active-set")
+        np.testing.assert_array_equal(x, y)
+        assert first.status == fresh.status == 0 and first.n_steps == fresh.n_steps

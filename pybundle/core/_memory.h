@@ -47,9 +47,10 @@ static inline void *pb_allocate(size_t size)
 
 static inline void pb_free(void *memory)
 {
-    pb_block *block = (pb_block *)memory - 1;
+    pb_block *block;
     if (!memory)
         return;
+    block = (pb_block *)memory - 1;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (block->length) {
         munmap(block->mapping, block->length);

@@ -168,7 +168,7 @@ cdef class ActiveSet:
         cdef double n = self.face.n, grown = n + self.chosen.n
         if 5.0 * self.face.n_held * grown * grown > (n + 24.0) * n * n:
             return True
-        return not (self.face.single or self.exact) and grown >= MANY and 4 * self.chosen.n > n
+        return n > 0 and not (self.face.single or self.exact) and grown >= MANY and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
         """Held variables that the point uses or the gradient wants return; support and violators follow."""

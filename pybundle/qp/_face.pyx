@@ -90,10 +90,10 @@ cdef class Face:
     cdef int _reserve_columns(self, int n) except -1:
         """L, y, z, index, part, row and held for n variables of either precision; R is still as before."""
         cdef size_t item = sizeof(float) if self.single else sizeof(double), size = sizeof(double)
-        cdef size_t vectors = (2 * n * size + 4 * n * sizeof(int) + 127) // 128 * 128, i, stride
-        cdef char* memory = <char*>_allocate(vectors + n * (n // 16 * 16 + 24) * size)
+        cdef size_t vectors = (<size_t>n * (2 * size + 4 * sizeof(int)) + 127) // 128 * 128, i, stride
+        cdef char* memory = <char*>_allocate(vectors + <size_t>n * (n // 16 * 16 + 24) * size)
         cdef char* L = memory + vectors
-        cdef int* index = <int*>(memory + 2 * n * size)
+        cdef int* index = <int*>(memory + 2 * <size_t>n * size)
         self.old_stride, self.capacity = self.stride, n
         stride = self.stride = self._stride()
         for i in range(<size_t>self.n):

@@ -43,7 +43,7 @@ class Result(OptimizeResult):
         `(fun - lower_bound) / |fun|`; 0 when both are equal.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
-        `lower_bound + slope^2/2 (1/lam - 1/lam')`. NaN where nothing is certified.
+        `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN where nothing is certified.
     certified : bool
         Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
     success : bool

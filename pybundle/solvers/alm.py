@@ -63,7 +63,7 @@ class AugmentedLagrangian(Run):
         """Multipliers of another run, or those of the truths, at its best point or at w0."""
         alpha = None
         if state is not None:
-            self.check_state(state)
+            self.take(state)
             w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
         self.alpha = self._multipliers.truth() if alpha is None else self._multipliers.check(alpha)
         self._point, self._scores = w0, self._score(w0)
@@ -102,7 +102,7 @@ class AugmentedLagrangian(Run):
                 f"sigma = {self.sigma:.3g}")
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha)
+        return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha, bound=self.bound)
 
     def refine(self):
         """Scores in float64 from now on."""

@@ -66,7 +66,7 @@ class BlockMethod(Run):
         """Centre at `w0`, or at the best point of another run, whose blocks are kept whatever its lam was."""
         blocks = None
         if state is not None:
-            self.check_state(state)
+            self.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self.make_core(self.risk, blocks)
         self._centre = self._before = np.array(w0)
@@ -108,7 +108,13 @@ class BlockMethod(Run):
         if self.is_close():
             return Status.CONVERGED
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self._idle >= STALLED_AFTER else None
+        if self._idle < STALLED_AFTER:
+            return None
+        if getattr(self.risk, "search_precision", "float64") == "float64":
+            return Status.STALLED
+        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # what float32 cannot tell apart
+        self.refine()
+        return None
 
     def describe(self):
         """What is about to run."""
@@ -119,7 +125,7 @@ class BlockMethod(Run):
         return self.core.n_planes()
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known())
+        return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
 
     def refine(self):
         self.core = self.make_core(self.risk, self.core.known())

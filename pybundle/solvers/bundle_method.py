@@ -43,7 +43,7 @@ class BundleMethod(Run):
         """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
         risk = self.risk
         if state is not None:
-            self.check_state(state)
+            self.take(state)
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
@@ -106,7 +106,8 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores)
+        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores,
+                     bound=self.bound)
 
     def refine(self):
         if self.policy.scores is not None:

@@ -202,4 +202,4 @@ class CachedBlocks:
 
         Those near the optimum are much shorter than the first.
         """
-        return np.sqrt(lam * self.blocks.mean_squared_norm())
+        return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm())

@@ -9,7 +9,8 @@ from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
 SAMPLE = 128    # examples that say how much the rows have in common
-CROWDED = 3e-3
+ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
+CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
 
 
 class ExactBlocks:
@@ -61,29 +62,30 @@ class ExactBlocks:
     def default_kappa(self, lam):
         """Weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, where examples have much in common.
 
-        Where they have little, the steps of a pass hardly disturb each other, and a centre heavier than a share of
-        `n rho Rbar^2` only holds w back; rho is the mean squared cosine of two examples after centring, from a sample.
-        n rho counts the examples for each direction that they share: 700 on MNIST, 12 on 20 newsgroups.
+        Where they are nearly orthogonal the steps of a pass hardly disturb each other, and a centre heavier than a
+        share of `n rho Rbar^2` only holds w back; rho is the mean squared cosine of two examples after centring.
         """
         if self._radius2 is None:
             rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
             self._radius2 = rows * float(np.mean((self.risk.sample_weight * self.risk.examples.norms) ** 2))
-            self._most = min(CROWDED * self.n_examples * self._overlap(), 1e300) * self._radius2
-        return min(np.sqrt(lam * self._radius2), self._most)
+            raw, centred = self._squared_cosines()
+            self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
+        return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
 
-    def _overlap(self):
-        """rho, infinite where it cannot be told."""
-        X = self.risk.examples.X[np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)]
+    def _squared_cosines(self):
+        """Mean squared cosine of two examples of a sample, as they are and after centring; 1 where none is known."""
+        examples = self.risk.examples
+        X = examples.X[np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)]
         X = X.astype(np.float64)
         gram = X @ X.T
-        gram = gram.toarray() if sp.issparse(gram) else gram
-        square = float(np.trace(gram)) / len(gram)
-        if len(gram) < 2 or not 0.0 < square * square < np.inf:
-            return np.inf
+        gram = (gram.toarray() if sp.issparse(gram) else gram) + ((examples.bias or 0.0) / examples.scale) ** 2
+        square, pairs = float(np.trace(gram)) / len(gram), len(gram) * (len(gram) - 1)
+        if pairs == 0 or not 0.0 < square * square < np.inf:
+            return 1.0, 1.0
         means = gram.mean(axis=0)
-        gram += means.mean() - means - means[:, None]
-        np.fill_diagonal(gram, 0.0)
-        return float(np.sum(gram * gram)) / (len(gram) * (len(gram) - 1) * square * square)
+        centred = gram + (means.mean() - means - means[:, None])
+        return tuple((float(np.sum(G * G)) - float(np.sum(np.diag(G) ** 2))) / (pairs * square * square)
+                     for G in (gram, centred))
 
     # ------------------------------------------------------------------ the point
     @property

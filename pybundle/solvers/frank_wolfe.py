@@ -26,7 +26,7 @@ class FrankWolfe(Run):
     def start(self, w0, state=None):
         """The plane at `w0`."""
         if state is not None:
-            self.check_state(state)
+            self.take(state)
             w0 = state.w
         self._steps, self._idle = 0, 0
         slope_errors = getattr(self.risk, "slope_errors", np.zeros(self.risk.n_parts))

@@ -1,7 +1,8 @@
 """From multipliers of single examples to planes of parts: what a block method tells a bundle.
 
 With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p, and
-the bound of these P planes is the D(alpha) of the block method, exactly. So nothing proven is lost.
+the bound of these P planes is the D(alpha) of the block method, exactly; a better one of earlier multipliers goes over
+as `State.bound`.
 """
 
 from __future__ import annotations

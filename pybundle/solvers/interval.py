@@ -43,7 +43,7 @@ def gap_at(result, lam, other, floor=0.0):
     """
     ratio = other / lam
     upper = result.lower_bound + result.gap * abs(result.fun) - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
-    quadratic = result.slope**2 / (2.0 * lam)
+    quadratic = result.slope * (result.slope / lam) / 2.0
     offset = result.lower_bound + quadratic
     share = 1.0
     if np.isfinite(floor) and quadratic > 0.0:
@@ -55,6 +55,7 @@ def gap_at(result, lam, other, floor=0.0):
 
 def reach(result, lam, least, tol, floor=0.0):
     """The smallest lam' in [least, lam] down to which `result` is an answer to relative gap tol; lam if none is."""
+    least = max(least, 1e-100 * lam)
     if gap_at(result, lam, least, floor) <= tol:
         return least
     good, bad = 0.0, np.log(least / lam)

@@ -62,7 +62,7 @@ class QuasiNewton(Run):
     def start(self, w0, state=None):
         """Evaluates the risk at `w0`, or where another run ended, whose pairs are kept."""
         if state is not None:
-            self.check_state(state)
+            self.take(state)
             w0 = state.w
             if state.pairs is not None:
                 self.pairs = state.pairs.moved(self.objective.lam, self.pairs.room)
@@ -108,7 +108,7 @@ class QuasiNewton(Run):
         return self.planes.n_planes
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs)
+        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs, bound=self.bound)
 
     def refine(self):
         self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones

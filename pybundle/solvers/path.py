@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import ConvergenceWarning, ParameterError
 from ..core.validation import check_choice, check_number
 from ..runtime.result import Status
 from .interval import SHARE, reach
@@ -26,7 +28,8 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
     interval : bool
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: at every lam between them
         one of the results is an answer to the relative gap `tol`, each of them on its `lam_range`. Each is solved to
-        `tol / 2`, and the next lam is the end of its range. Needs a risk that is never negative.
+        `tol / 2`, and the next lam is the end of its range. Needs a risk that is never negative. Where a run does not
+        reach `tol`, its `lam_range` is None and the path ends.
 
     Returns
     -------
@@ -34,7 +37,6 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         In the order of `lams`, of an interval from the largest lam down; each has the field `lam`, and with `interval`
         `lam_range = (low, high)`. Only the one of the smallest lam keeps its `state`. After Ctrl-C, or where the
         callback asks to stop, those that were reached; an exception carries the finished ones as `error.finished`.
-        An interval also ends early where a run does not reach `tol`.
 
     Examples
     --------
@@ -66,7 +68,8 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         previous, result.lam = result, lam
         found.append(result)
         warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
-        lam = None if result.status in (Status.INTERRUPTED, Status.CALLBACK) else plan.next(result)
+        following = plan.next(result)
+        lam = None if result.status in (Status.INTERRUPTED, Status.CALLBACK) else following
     return plan.sort(found)
 
 
@@ -103,10 +106,14 @@ class Interval:
         self.floor = float(np.sum(bounds)) / (risk.n_examples if options.get("scale") == "mean" else 1)
 
     def next(self, result):
-        low = result.lam
-        if result.certified and result.gap <= self.tol:
-            low = reach(result, result.lam, self.least, self.tol, self.floor)
+        result.lam_range = None
+        if not (result.certified and result.gap <= self.tol):
+            return None
+        low = reach(result, result.lam, self.least, self.tol, self.floor)
         result.lam_range = low, result.lam
+        if low == result.lam > self.least:
+            warnings.warn(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol",
+                          ConvergenceWarning, stacklevel=3)
         return low if self.least < low < result.lam else None
 
     def sort(self, found):

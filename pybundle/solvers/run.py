@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.protocols import planes_of
-from ..runtime.certificate import Certificate, certify
+from ..runtime.certificate import Certificate, LowerBound, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
@@ -66,6 +66,8 @@ class State:
         Planes or multipliers of single examples, of a block method.
     pairs : Pairs or None
         Steps and changes of the gradient, of a quasi-Newton method.
+    bound : LowerBound or None
+        The best aggregate plane: evidence for any lam.
     """
 
     w: np.ndarray
@@ -75,6 +77,7 @@ class State:
     scores: Any = None
     blocks: Any = None
     pairs: Any = None
+    bound: Any = None
 
 
 @dataclass
@@ -119,7 +122,7 @@ class Run:
 
     def state(self):
         """What another run could start from, or None."""
-        return State(self.w, self.risk_value, self.fingerprint())
+        return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
 
     def refine(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
@@ -185,12 +188,16 @@ class Run:
         """What names the risk, or None."""
         return getattr(self.risk, "fingerprint", None)
 
-    def check_state(self, state):
-        """Refuses the state of a run on another risk."""
+    def take(self, state):
+        """Refuses the state of a run on another risk; what it proved holds here, too."""
         mine, theirs = self.fingerprint(), state.fingerprint
         if state.w.shape != (self.risk.dim,) or (mine is not None and theirs is not None and mine != theirs):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only")
+        if state.bound is not None:
+            known = state.bound
+            self.offer(LowerBound.from_aggregate(self.objective, known.offset, known.phi, known.error,
+                                                 known.offset_error))
 
     # ------------------------------------------------------------------ certificate
     def confirm(self):

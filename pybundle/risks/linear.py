@@ -37,7 +37,7 @@ class LinearRisk(Partitioned):
     precision : {"float32", "float64"}
         Working precision of scores.
     search_precision : {"float32", "float64"}
-        That of steps which promise nothing: float32 also for float64 data, unless float64 was asked for.
+        That of steps which promise nothing: float32 also for float64 data in CSR, unless float64 was asked for.
     smooth : bool
         Whether the loss is differentiable.
     examples : Examples

@@ -104,8 +104,8 @@ def usps():
 def news20():
     """log(1 + count), rows of norm 1."""
     with np.load(data_file("news20", "news20.npz"), allow_pickle=False) as file:
-        X = sp.csr_array((np.log1p(file["counts_train"].astype(np.float64)), file["indices_train"],
-                          file["indptr_train"]), shape=(len(file["y_train"]), int(file["n_features"])))
+        X = sp.csr_array((np.log1p(file["counts_train"].astype(np.float64)), file["indices_train"].astype(np.int32),
+                          file["indptr_train"].astype(np.int32)), shape=(len(file["y_train"]), int(file["n_features"])))
         y = file["y_train"]
     return multiclass(sp.csr_array(sp.diags_array(1.0 / np.sqrt(X.power(2).sum(axis=1))) @ X), y)
 

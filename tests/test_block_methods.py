@@ -216,7 +216,7 @@ def test_a_stalled_run_is_taken_over(monkeypatch):
         return step(self) if len(calls) < 8 else pb.Status.STALLED
     monkeypatch.setattr(block_method.BlockMethod, "step", stalls)
     result = pb.minimize(risk, lam=1.0, tol=1e-6)
-    assert result.success and len(calls) == 8 and result.n_planes > 0
+    assert result.success and len(calls) == 9 and result.n_planes > 0         # blocks, then Newton steps, then planes
 
 
 def test_a_start_is_used_and_an_end_without_value_is_certified():

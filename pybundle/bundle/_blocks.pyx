@@ -185,6 +185,28 @@ cdef class Blocks(BlockPlanes):
         self.aggregate()
         return self
 
+    def assign(self, const double[::1] alpha):
+        """Sets the multipliers of all planes, in the order of `arrays`; truths get what they leave."""
+        cdef Py_ssize_t i, j = 0
+        cdef int q
+        cdef double rest
+        cdef Block* b
+        if alpha.shape[0] != self.n_planes or self.n_planes and not np.min(alpha) >= 0.0:
+            raise ValueError(f"alpha must hold {self.n_planes} numbers of at least 0")
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            rest, b.n_used = 1.0, 0
+            for q in range(1, b.n):
+                b.alpha[q] = alpha[j]
+                rest -= alpha[j]
+                j += 1
+                if b.alpha[q] > 0.0:
+                    b.n_used += 1
+                    b.planes[q].last = self.tick
+            b.alpha[0] = max(rest, 0.0)
+            b.n_used += b.alpha[0] > 0.0
+        self.aggregate()
+
     def __reduce__(self):
         return Blocks.from_arrays, (self.n_blocks, self.dim, *self.arrays())
 

@@ -15,7 +15,6 @@ from libc.stdlib cimport free, malloc
 
 
 cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
-    # out = argmin |out - v| with out >= 0 and sum mass; gives the size of the support and overwrites v.
     # Michelot's sets {v > theta}: from below theta only rises, and the set only shrinks.
     cdef double top = -INFINITY, theta = -mass, total
     cdef int k, count = 0, last = K + 1

@@ -41,20 +41,19 @@ class AugmentedLagrangian(Run):
         relative gap that of the start, at most 1: sigma grows about like that in a run from the truths.
     growth : float
         Its factor after each proximal step.
+    largest_rank, max_products : int
+        As in `NewtonDirection`.
     """
 
-    def __init__(self, risk, objective, settings, sigma=None, growth=1.5):
+    def __init__(self, risk, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(risk, objective, settings)
         self.lam, self.growth = objective.lam, growth
-        self._multipliers = risk.multipliers()
-        examples = risk.examples
-        self._unit = self.lam / max(2.0 * float(np.mean(examples.norms**2)), 1e-300)
+        self.multipliers = risk.multipliers()
+        self._unit = self.lam / max(self.multipliers.squared_radius, 1e-300)
         self.sigma, self._given_sigma = sigma or self._unit, sigma
-        row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width
-        largest = LARGEST_RANK
         if settings.memory_limit is not None:
-            largest = min(largest, int(np.sqrt(settings.memory_limit / 8.0)))
-        self._newton = NewtonDirection(self.lam, row_size, largest)
+            largest_rank = min(largest_rank, int(np.sqrt(settings.memory_limit / 8.0)))
+        self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm, self._idle = 0.0, 0
 
@@ -65,9 +64,9 @@ class AugmentedLagrangian(Run):
         if state is not None:
             self.take(state)
             w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
-        self.alpha = self._multipliers.truth() if alpha is None else self._multipliers.check(alpha)
+        self.alpha = self.multipliers.truth() if alpha is None else self.multipliers.check(alpha)
         self._point, self._scores = w0, self._score(w0)
-        self._take(self._multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
+        self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
         if self._given_sigma is None:
             gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
@@ -80,7 +79,7 @@ class AugmentedLagrangian(Run):
         before = self.fun, self.bound.value
         self.trace.n_iter += 1
         with self.trace.clock.phase("qp"):
-            faces = self._multipliers.faces(self._step, SAMPLE)
+            faces = self.multipliers.faces(self._step, SAMPLE)
             norm = float(np.linalg.norm(self._gradient))
             tol = min(0.1, 0.3 * np.sqrt(norm / max(self._first_norm, 1e-300)))
             direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
@@ -95,7 +94,11 @@ class AugmentedLagrangian(Run):
             self.alpha = self._step.alpha
             self._advance()
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self._idle >= STALLED_AFTER else None
+        return Status.STALLED if self.is_stalled() else None
+
+    def is_stalled(self):
+        """Whether neither bound has moved for long."""
+        return self._idle >= STALLED_AFTER
 
     def describe(self):
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: augmented Lagrangian from "
@@ -106,7 +109,7 @@ class AugmentedLagrangian(Run):
 
     def refine(self):
         """Scores in float64 from now on."""
-        self._multipliers.risk = self.risk
+        self.multipliers.risk = self.risk
         self._scores, self._best_scores = self._score(self._point), self._score(self.w)
         self._propose()
 
@@ -127,11 +130,11 @@ class AugmentedLagrangian(Run):
 
     def _propose(self):
         # a(w) at the current point, gradient and lower bound
-        self._take(self._multipliers.step(self.alpha, self._scores, self.sigma))
+        self._take(self.multipliers.step(self.alpha, self._scores, self.sigma))
 
     def _take(self, step):
         self._step = step
-        evidence = self._multipliers.aggregate(step.alpha, step.support)
+        evidence = self.multipliers.aggregate(step.alpha, step.support)
         self._gradient = self.lam * self._point + evidence[1]
         self.offer(LowerBound.from_aggregate(self.objective, *evidence))
 
@@ -142,7 +145,7 @@ class AugmentedLagrangian(Run):
         value = self.objective.value(self._point) + self._step.smooth
         while True:
             point, scores = self._point + t * direction, self._scores + t * change
-            step = self._multipliers.step(self.alpha, scores, self.sigma)
+            step = self.multipliers.step(self.alpha, scores, self.sigma)
             reached = self.objective.value(point) + step.smooth
             if reached <= value + DECREASE * t * slope + 1e-13 * abs(value) or t < SHORTEST:
                 break

@@ -11,6 +11,7 @@ import numpy as np
 from ..bundle._blocks import Blocks
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
+from .plane_master import PlaneMaster
 
 CHUNK = 1024        # examples that a thread decodes at a time
 IDLE = 4            # iterations without activity after which a plane is forgotten
@@ -32,6 +33,8 @@ class CachedBlocks:
         As in `Blocks`.
     average : bool
         Values are taken at averages of the points instead of the points.
+    sigma, growth
+        Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
 
     Attributes
     ----------
@@ -42,7 +45,7 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100,
-                 average=False):
+                 average=False, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -60,6 +63,7 @@ class CachedBlocks:
         if average:
             self.blocks.start_averages()
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
+        self._master, self._sigma, self._growth = None, sigma, growth
 
     @property
     def w(self):
@@ -123,6 +127,18 @@ class CachedBlocks:
         self.cached_visits += len(rows)
         return self._gap
 
+    def solve(self, w, target):
+        """Newton steps from w on the problem of all planes; whether its gap is `target` now, or as small as can be.
+
+        Until there are new planes the next call goes on where this one ended.
+        """
+        if self._master is None:
+            self._master = PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
+        is_solved = self._master.solve(target)
+        self._sigma, self._phi = self._master.sigma, None
+        self.place(self.lam, 0.0, None)
+        return is_solved
+
     def measure(self):
         """Makes the gaps those of all stored planes at the present point."""
         self.blocks.measure()
@@ -132,8 +148,9 @@ class CachedBlocks:
         return self.blocks.gaps()
 
     def forget(self):
-        """After an iteration: planes idle for some time go."""
-        self.blocks.forget(IDLE)
+        """After an iteration: planes idle for some time go, unless they are being worked on."""
+        if self._master is None:
+            self.blocks.forget(IDLE)
 
     def known(self):
         """What another run can go on from: the blocks."""
@@ -159,9 +176,10 @@ class CachedBlocks:
         return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
 
     def evaluate(self, run, w):
-        """`F(w)`, or F at the average where averages are kept; the planes found there are stored."""
-        averaged = self.average()
-        w = w if averaged is None else averaged
+        """`F(w)`, or F at the best point of the master or at the average; the planes found there are stored."""
+        better = self.average() if self._master is None else self._master.w
+        w = w if better is None else better
+        self._master = None
         weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
         total = getattr(self.oracle, "total", None)
 

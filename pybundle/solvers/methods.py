@@ -19,7 +19,7 @@ from .lbfgs import QuasiNewton
 from .objective import Ball
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 from .relay import Relay
-from .schedules import Accelerated, MultiPlane, Plain
+from .schedules import Accelerated, Exact, MultiPlane, Plain
 from .sgd import StochasticSubgradient
 
 FINE, HANDOVER = 1e-4, 1e-3
@@ -183,17 +183,20 @@ def auto(problem):
     if isinstance(problem.objective, Ball):
         return _because(last_iterate(problem), "'cutting-plane': a radius is given")
     if getattr(risk, "smooth", False):
-        return _because(Relay(lbfgs(problem), oca(problem)), "'lbfgs': the risk is smooth")
+        return _because(Relay(lbfgs(problem), (oca(problem), None)), "'lbfgs': the risk is smooth")
     if memory is not None:
         return _because(oca(problem), "'oca': planes of parts can be kept under a memory limit")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         if problem.settings.gap.tol < FINE:
-            run = Relay(prox_bcfw(problem), alm(problem), HANDOVER)
+            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER), (oca(problem), None))
             return _because(run, "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small")
-        return _because(Relay(prox_bcfw(problem), oca(problem)),
+        return _because(Relay(prox_bcfw(problem), (oca(problem), None)),
                         "'prox-bcfw': the labels of an example can be enumerated")
     if hasattr(risk, "oracle") and _is_positive(risk):
-        return _because(Relay(prox_bcfw(problem), oca(problem)),
+        if problem.settings.gap.tol < FINE and problem.objective.nonneg is None:
+            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER), (oca(problem), None))
+            return _because(run, "'prox-bcfw', then 'alm': examples can be decoded one at a time, tol is small")
+        return _because(Relay(prox_bcfw(problem), (oca(problem), None)),
                         "'prox-bcfw': examples can be decoded one at a time")
     return _because(oca(problem), "'oca': the risk gives planes of parts only")
 
@@ -218,15 +221,14 @@ def _sampling(problem, gap_check):
 
 def alm(problem):
     risk, objective = problem.risk, problem.objective
-    if not callable(getattr(risk, "multipliers", None)):
-        raise ParameterError(f"method 'alm' needs a risk whose labels can be enumerated, MulticlassHinge or "
-                             f"BinaryHinge, got {type(risk).__name__}; use method 'oca'")
     if objective.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
     sigma = problem.options.get("sigma")
     if sigma is not None:
         sigma = check_number("sigma", sigma, low=0.0, strict=True)
     growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
+    if not callable(getattr(risk, "multipliers", None)):
+        return cached(problem, "alm", Exact(), sigma=sigma, growth=growth)
     return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
 
 

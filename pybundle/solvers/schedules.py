@@ -72,6 +72,35 @@ class Accelerated(Schedule):
         return "accelerated proximal blocks"
 
 
+class Exact(Schedule):
+    """After a first pass values alone, each at the minimiser of all known planes: the n-slack cutting-plane method.
+
+    Parameters
+    ----------
+    share : float
+        The problem of known planes is solved to this share of the gap.
+    """
+
+    def __init__(self, share=0.3):
+        self.share, self._is_solved = share, False
+
+    def actions(self, run):
+        """A value follows as soon as the known planes have nothing more to tell."""
+        if np.isfinite(run.gap()):
+            yield "refine"
+            if not self._is_solved:
+                return
+        elif run.n_planes() == 0:
+            yield "visit"
+        yield "value"
+
+    def refine(self, run):
+        self._is_solved = run.core.solve(run.w, self.share * run.gap())
+
+    def describe(self):
+        return "augmented Lagrangian on the planes of labellings met"
+
+
 class Plain(Schedule):
     """BCFW: passes of the oracle, a certificate now and then [Lacoste-Julien et al. 2013; Osokin et al. 2016].
 

@@ -1,0 +1,170 @@
+"""The risk of the planes known of every example, and its multipliers.
+
+    R(w) = sum_i max_q u_iq(w),   u_iq = l_iq + <psi_iq, w>,   q = 0 the truth, u_i0 = 0
+
+It lies below the risk that the planes come from, and so do all bounds that multipliers alpha_i in the simplex give.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ._known_planes import plane_step
+from .multipliers import Step
+
+HALVINGS = 40       # of [0, 1], in a line search
+
+
+class KnownPlanes:
+    """The risk, as far as the augmented Lagrangian method asks for it.
+
+    Planes and truths together are numbered example after example, the truth of each first.
+
+    Parameters
+    ----------
+    n_examples : int
+    rows : intp array, shape (m,)
+        The example of every plane in ascending order, truths left out.
+    offsets : ndarray, shape (m,)
+    slopes : csr_array, shape (m, dim)
+    """
+
+    n_parts = 1
+    lower_bounds = np.zeros(1)
+
+    def __init__(self, n_examples, rows, offsets, slopes):
+        self.n_examples, self.dim = n_examples, slopes.shape[1]
+        self.slopes, self.offsets = slopes, offsets
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_examples) + 1)])
+        self.places = np.arange(len(rows)) + rows + 1       # numbers of the planes
+        self.losses = self.with_truths(offsets)
+
+    def with_truths(self, values):
+        """Values of planes among zeros for truths, shape (n + m,)."""
+        all_values = np.zeros(self.starts[-1])
+        all_values[self.places] = values
+        return all_values
+
+    def scores(self, w):
+        """`<psi_iq, w>`, shape (n + m,)."""
+        return self.with_truths(self.slopes @ w)
+
+    def line_search(self, s0, s1, a, b):
+        """The t in [0, 1] that minimises `a t + b t^2 / 2 + R` at scores `s0 + t (s1 - s0)`, and R there."""
+        rise, first, sizes = s1 - s0, self.starts[:-1], np.diff(self.starts)
+        u0, low, high = s0 + self.losses, 0.0, 1.0
+        for _ in range(HALVINGS):
+            t = 0.5 * (low + high)
+            u = u0 + t * rise
+            is_top = u == np.repeat(np.maximum.reduceat(u, first), sizes)
+            slope = a + b * t + float(np.maximum.reduceat(np.where(is_top, rise, -np.inf), first).sum())
+            low, high = (low, t) if slope > 0.0 else (t, high)
+        return low, float(np.maximum.reduceat(u0 + low * rise, first).sum())
+
+    def multipliers(self):
+        """Multipliers of all planes."""
+        return PlaneMultipliers(self)
+
+
+class PlaneMultipliers:
+    """Multipliers of planes and truths, arrays of shape (n + m,); what `Multipliers` is to labels.
+
+    Attributes
+    ----------
+    squared_radius : float
+        Mean |psi|^2.
+    row_size : float
+        Mean number of entries of a slope.
+    """
+
+    def __init__(self, risk):
+        self.risk = risk
+        m, entries = max(len(risk.offsets), 1), risk.slopes.data
+        self.squared_radius, self.row_size = float(entries @ entries) / m, len(entries) / m
+
+    def complete(self, alpha):
+        """Multipliers of planes with what they leave to the truths."""
+        full = self.risk.with_truths(alpha)
+        first = self.risk.starts[:-1]
+        full[first] = np.maximum(1.0 - np.add.reduceat(full, first), 0.0)
+        return full
+
+    def check(self, alpha):
+        """Multipliers are feasible where they come from."""
+        return alpha
+
+    def step(self, alpha, scores, sigma):
+        """Proximal step of length sigma from `alpha`: O(n + m)."""
+        out, support = np.empty_like(alpha), np.empty(self.risk.n_examples, dtype=np.int32)
+        smooth, value = plane_step(self.risk.starts, alpha, scores + self.risk.losses, sigma, out, support)
+        return Step(out, support, smooth, float(out @ self.risk.losses), value)
+
+    def aggregate(self, alpha, support):
+        """B and phi; rounding is not counted here, where bounds only say when to stop."""
+        weights = alpha[self.risk.places]
+        used = np.flatnonzero(weights)
+        return float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used], 0.0, 0.0
+
+    def faces(self, step, largest=None):
+        """Curvature of the smooth bound at a step."""
+        return PlaneFaces(self.risk, step, largest)
+
+
+class PlaneFaces:
+    """`sum_i Psi_i' J_i Psi_i` at a step, J_i the projection onto the directions of the face of a_i; as `Faces`.
+
+    Directions are Helmert's: the first j planes of a face together against the next one. Labellings of one example have
+    most of their features in common, and those cancel: directions are much sparser than planes.
+    """
+
+    def __init__(self, risk, step, largest=None):
+        rows = np.flatnonzero(step.support >= 2)
+        kept = rows[::1 if largest is None else max(1, -(-len(rows) // largest))]
+        sizes = step.support[kept]
+        self.n_rows, self.share = len(kept), len(rows) / max(len(kept), 1)
+        self.rank = int(sizes.sum()) - self.n_rows
+        self._directions = self._helmert(sizes) @ self._planes(risk, step, kept)
+        self._directions.eliminate_zeros()
+        j = ranges(sizes - 1) + 1
+        scale = 1.0 / np.sqrt(j * (j + 1.0))
+        self._directions.data *= np.repeat(scale, np.diff(self._directions.indptr))
+        self._back = self._directions.T.tocsr()
+
+    @staticmethod
+    def _planes(risk, step, kept):
+        # the slopes of the planes on these faces, a face after the other; those of truths are empty
+        is_kept = np.zeros(risk.n_examples, dtype=bool)
+        is_kept[kept] = True
+        on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
+        number = risk.with_truths(np.arange(1, len(risk.places) + 1)).astype(np.intp)[on] - 1
+        slopes = risk.slopes[number[number >= 0]]
+        lengths = np.zeros(len(on), dtype=np.int64)
+        lengths[number >= 0] = np.diff(slopes.indptr)
+        return csr_array((slopes.data, slopes.indices, np.concatenate([[0], np.cumsum(lengths)])),
+                         shape=(len(on), risk.dim))
+
+    @staticmethod
+    def _helmert(sizes):
+        # rows (1, ..., 1, -j), j of the ones, for every face: small integers, with which what is common cancels exactly
+        j = ranges(sizes - 1) + 1
+        ends = np.cumsum(j + 1)
+        indices = ranges(j + 1) + np.repeat(np.repeat(np.cumsum(sizes) - sizes, sizes - 1), j + 1)
+        values = np.ones(len(indices))
+        values[ends - 1] = -j
+        return csr_array((values, indices, np.concatenate([[0], ends])), shape=(len(j), int(sizes.sum())))
+
+    def product(self, v):
+        """The operator at v (dim,)."""
+        return self._back @ (self._directions @ v) * self.share
+
+    def diagonal(self):
+        """The diagonal of the operator, (dim,)."""
+        entries = self._directions
+        return np.bincount(entries.indices, entries.data**2, entries.shape[1]) * self.share
+
+
+def ranges(sizes):
+    """`0, ..., sizes[0] - 1, 0, ..., sizes[1] - 1, ...`."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)

@@ -50,6 +50,15 @@ def test_bounds_hold_and_values_agree_with_the_bundle_method(method, lam):
         assert result.success and result.gap <= 1e-3
 
 
+@pytest.mark.parametrize("method", ["auto", "oca", "alm", *METHODS])
+def test_an_optimum_of_zero_is_proven(method):
+    """The bound was -2e-23, by rounding, and no run ever converged to it."""
+    X, _ = _sentences(20, 0)
+    risk = pb.risks.Structured(pb.models.Chain(1, 5), X, [np.zeros(len(x), dtype=np.int32) for x in X])
+    result = pb.minimize(risk, lam=1.0, method=method, tol=1e-9, max_iter=20)
+    assert result.success and result.fun == result.lower_bound == result.gap == 0.0
+
+
 def test_high_accuracy_and_few_passes():
     risk = chains(60)
     result = pb.minimize(risk, lam=1.0, tol=1e-8, method="prox-bcfw")

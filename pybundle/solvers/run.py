@@ -164,7 +164,10 @@ class Run:
         return fun
 
     def offer(self, bound):
-        """Takes a lower bound if it is better."""
+        """Takes a lower bound if it is better; none is worse than what the risk declares."""
+        declared = float(self.lower_bounds.sum())
+        if bound.value < declared:      # by rounding, where the optimum is a zero
+            bound = LowerBound.from_aggregate(self.objective, declared, np.zeros_like(bound.phi))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
 

@@ -328,13 +328,48 @@ def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
     return out
 
 
+cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_root, int k, double* gain,
+                    int32_t* words, int32_t* new_heads) noexcept nogil:
+    """The k trees of largest score that differ from the tree `heads` in the head of one word; how many there are.
+
+    A word can move to any word that is not below it. Of trees that differ in more, the second best may be one; what is
+    wanted is variety at little cost.
+    """
+    cdef int m, h, a, q, found = 0
+    cdef double difference
+    for m in range(1, n):
+        if single_root and heads[m] == 0:
+            continue
+        for h in range(1 if single_root else 0, n):
+            difference = S[<Py_ssize_t>h * n + m] - S[<Py_ssize_t>heads[m] * n + m]
+            if h == m or h == heads[m] or (found == k and not difference > gain[k - 1]):
+                continue
+            a = h
+            while a > 0 and a != m:
+                a = heads[a]
+            if a == m:
+                continue
+            q = found if found < k else k - 1
+            found = min(found + 1, k)
+            while q > 0 and gain[q - 1] < difference:
+                gain[q], words[q], new_heads[q] = gain[q - 1], words[q - 1], new_heads[q - 1]
+                q -= 1
+            gain[q], words[q], new_heads[q] = difference, m, h
+    return found
+
+
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
-                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values):
+                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None):
     """Best trees of the sentences `rows`; the number of a sentence whose scores are not finite, or -1.
 
     `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
-    the truth.
+    the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none.
     """
+    cdef int32_t[:, :, ::1] moved
+    cdef int k = 0, q, count
+    cdef double* gain = NULL
+    cdef int32_t* words
+    cdef int32_t* new_heads
     cdef Py_ssize_t j, i, bad = -1
     cdef int n, m, longest = 0
     cdef const int32_t* truth
@@ -344,11 +379,19 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
     cdef char* trees
     for j in range(rows.shape[0]):
         longest = max(longest, <int>(arcs.starts[rows[j] + 1] - arcs.starts[rows[j]]))
+    if moves is not None:
+        moved = moves
+        k = <int>moved.shape[1]
     S = <double*>malloc(sizeof(double) * longest * longest + arcs.scratch() + tree_scratch(longest))
-    if S == NULL:
+    gain = <double*>malloc((sizeof(double) + 2 * sizeof(int32_t)) * (k + 1))
+    if S == NULL or gain == NULL:
+        free(S)
+        free(gain)
         raise MemoryError(f"no memory for a sentence of {longest} words")
     with nogil:
         trees = <char*>(S + <Py_ssize_t>longest * longest)
+        words = <int32_t*>(gain + k + 1)
+        new_heads = words + k + 1
         for j in range(rows.shape[0]):
             i = rows[j]
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
@@ -367,7 +410,12 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
                 if found[m] != truth[m]:
                     total += S[<Py_ssize_t>found[m] * n + m] - S[<Py_ssize_t>truth[m] * n + m]
             values[j] = total
+            if k > 0:
+                count = best_moves(n, S, found, single_root, k, gain, words, new_heads)
+                for q in range(count):
+                    moved[j, q, 0], moved[j, q, 1] = words[q], new_heads[q]
         free(S)
+        free(gain)
     return bad
 
 

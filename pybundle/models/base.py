@@ -94,6 +94,8 @@ class BatchOracle(ABC):
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
         Whether `marginals_batch` exists.
+    has_further : bool
+        Whether `best_batch` exists.
     """
 
     n_examples: int
@@ -102,6 +104,7 @@ class BatchOracle(ABC):
     norms: np.ndarray | None = None
     fingerprint: int
     has_marginals = False
+    has_further = False
 
     def prepare(self, w):
         """w as the batch methods want it, made once for a pass."""
@@ -122,6 +125,18 @@ class BatchOracle(ABC):
         Values are those of the labellings, with upper bounds of the maximum, all relative to the truth: a truth has
         value 0. Labellings come as any sequence.
         """
+
+    def best_batch(self, rows, weights, k):
+        """As `solve_batch`, and up to k - 1 further labellings of large value of each example.
+
+        Returns
+        -------
+        found : Decodings
+        owners : ndarray, shape (m,)
+            Positions in `rows` that the further labellings belong to, ascending.
+        further : sequence of m labellings
+        """
+        raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
 
     @abstractmethod
     def add_planes(self, rows, labellings, scales, slope):

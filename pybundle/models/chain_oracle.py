@@ -11,7 +11,7 @@ from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_rows
 from ..features import Examples, LazyWeights
-from ..oracles._chain import ChainTables
+from ..oracles._chain import ChainTables, k_best_items
 from ._chain import ChainData, augment, count, losses
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
@@ -83,6 +83,31 @@ class ChainOracle(BatchOracle):
         labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, weights.transition,
                                                    weights.start, weights.end, loss)
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
+
+    def best_batch(self, rows, weights, k):
+        """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
+        rows = np.asarray(rows, dtype=np.intp)
+        labels, values, offsets = self._empty(rows)
+        owners, paths = [], []
+        for low, high, unary, truths in self._scores(rows, offsets, weights, True):
+            items = offsets[low:high + 1] - offsets[low]
+            counts, found, best = k_best_items(unary, items, weights.transition, weights.start, weights.end, k)
+            owner = np.repeat(np.arange(low, high), counts)
+            is_first = np.diff(owner, prepend=-1) > 0
+            values[low:high] = best[is_first] - truths
+            of_first = np.repeat(is_first, self.sizes[rows[owner]])
+            labels[offsets[low]:offsets[high]] = found[of_first]
+            owners.append(owner[~is_first])
+            paths.append(found[~of_first])
+        owners = np.concatenate(owners)
+        ends = np.concatenate([[0], np.cumsum(self.sizes[rows[owners]])])
+        return (Decodings(Ragged.unchecked(labels, offsets), values, values), owners,
+                Ragged.unchecked(np.concatenate(paths), ends))
+
+    @property
+    def has_further(self):
+        """Slack rescaling has no list of best labellings."""
+        return self._model.rescaling != "slack"
 
     def _solve_slack(self, rows, weights):
         labels, values, offsets = self._empty(rows)
@@ -163,15 +188,15 @@ class ChainOracle(BatchOracle):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
 
-    def _scores(self, rows, offsets, weights):
-        """Blocks of examples: first, last, scores of their tokens, scores of the truths."""
+    def _scores(self, rows, offsets, weights, loss=False):
+        """Blocks of examples: first, last, scores of their tokens, with losses or without, scores of the truths."""
         tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
         for low, high in _blocks(offsets):
             first, last = offsets[low], offsets[high]
             unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
             augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
-                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, False, truths)
+                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
             yield low, high, unary, truths
 
     def _found(self, rows, labellings):

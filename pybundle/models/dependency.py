@@ -200,6 +200,7 @@ class DependencyOracle(BatchOracle):
     """`Dependency` bound to sentences; labellings are a `Ragged` of heads."""
 
     has_marginals = True
+    has_further = True
 
     def __init__(self, model, X, Y):
         self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
@@ -233,6 +234,20 @@ class DependencyOracle(BatchOracle):
         self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets,
                                      values))
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
+
+    def best_batch(self, rows, weights, k):
+        """Best trees, and the best of those that differ from them in the head of one word."""
+        rows = np.asarray(rows, dtype=np.intp)
+        offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets,
+                                     values, moves))
+        found = Ragged.unchecked(heads, offsets)
+        owners, which = np.nonzero(moves[:, :, 0])
+        further = found.take(owners)
+        word, head = moves[owners, which].T
+        further.values[further.offsets[:-1] + word] = head
+        return Decodings(found, values, values), owners, further
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, heads, offsets = self._heads(rows, labellings)

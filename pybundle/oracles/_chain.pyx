@@ -204,37 +204,80 @@ cdef int merge(int K, int k, const double* row, double theta, const double* suff
     return found
 
 
-def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const double[::1] start,
-           const double[::1] end, int k):
-    """The k best labellings (k', T) and their values (k',), best first: lists of suffixes, merged from the right."""
-    cdef Py_ssize_t T = unary.shape[0], t, r
-    cdef int K = <int>transition.shape[0], j, found
-    suffixes, shorter = np.empty((K, k)), np.empty((K, k))
-    cdef double[:, ::1] values = suffixes, others = shorter
-    cdef double[::1] keys = np.empty(K), best = np.empty(k)
-    cdef int32_t[:, :, ::1] label = np.empty((T, K, k), dtype=np.int32), rank = np.empty((T, K, k), dtype=np.int32)
-    cdef int32_t[:, ::1] counts = np.zeros((2, K), dtype=np.int32)
-    cdef int32_t[::1] labels = np.empty(K, dtype=np.int32), ranks = np.empty(K, dtype=np.int32)
-    cdef int32_t[::1] first = np.empty(k, dtype=np.int32), depth = np.empty(k, dtype=np.int32)
-    with nogil:
+cdef class BestPaths:
+    """Room for the k best labellings of sequences of at most `longest` positions; lists of suffixes, merged from the
+    right."""
+
+    cdef int K, k
+    cdef object suffixes, shorter
+    cdef double[::1] keys
+    cdef int32_t[:, :, ::1] label, rank
+    cdef int32_t[:, ::1] counts
+    cdef int32_t[::1] labels, ranks, first, depth
+
+    def __init__(self, Py_ssize_t longest, int K, int k):
+        self.K, self.k = K, k
+        self.suffixes, self.shorter = np.empty((K, k)), np.empty((K, k))
+        self.keys = np.empty(K)
+        self.label = np.empty((max(longest, 1), K, k), dtype=np.int32)
+        self.rank = np.empty((max(longest, 1), K, k), dtype=np.int32)
+        self.counts = np.zeros((2, K), dtype=np.int32)
+        self.labels, self.ranks = np.empty(K, dtype=np.int32), np.empty(K, dtype=np.int32)
+        self.first, self.depth = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.int32)
+
+    cdef int find(self, Py_ssize_t T, const double* unary, const double* transition, const double* start,
+                  const double* end, double[:, ::1] values, double[:, ::1] others, double* best,
+                  int32_t* path) noexcept nogil:
+        """How many there are; their values in best (k,), falling, and labels in path (k, T)."""
+        cdef Py_ssize_t t, r
+        cdef int K = self.K, k = self.k, j, found
+        cdef int32_t at, place
         for j in range(K):
-            values[j, 0] = unary[T - 1, j] + end[j]
-            counts[0, j] = values[j, 0] > -INFINITY
+            values[j, 0] = unary[(T - 1) * K + j] + end[j]
+            self.counts[0, j] = values[j, 0] > -INFINITY
         for t in range(T - 2, -1, -1):
             values, others = others, values
             for j in range(K):
-                counts[1, j] = merge(K, k, &transition[j, 0], unary[t, j], &others[0, 0], &counts[0, 0], &keys[0],
-                                     &labels[0], &ranks[0], &values[j, 0], &label[t, j, 0], &rank[t, j, 0])
-            counts[0, :] = counts[1]
-        found = merge(K, k, &start[0], 0.0, &values[0, 0], &counts[0, 0], &keys[0], &labels[0], &ranks[0], &best[0],
-                      &first[0], &depth[0])
-    result = np.empty((found, T), dtype=np.int32)
-    cdef int32_t[:, ::1] path = result
-    cdef int32_t at, place
-    for r in range(found):
-        at, place = first[r], depth[r]
-        for t in range(T):
-            path[r, t] = at
-            if t + 1 < T:
-                at, place = label[t, at, place], rank[t, at, place]
-    return result, np.asarray(best)[:found].copy()
+                self.counts[1, j] = merge(K, k, transition + j * K, unary[t * K + j], &others[0, 0],
+                                          &self.counts[0, 0], &self.keys[0], &self.labels[0], &self.ranks[0],
+                                          &values[j, 0], &self.label[t, j, 0], &self.rank[t, j, 0])
+            self.counts[0, :] = self.counts[1]
+        found = merge(K, k, start, 0.0, &values[0, 0], &self.counts[0, 0], &self.keys[0], &self.labels[0],
+                      &self.ranks[0], best, &self.first[0], &self.depth[0])
+        for r in range(found):
+            at, place = self.first[r], self.depth[r]
+            for t in range(T):
+                path[r * T + t] = at
+                if t + 1 < T:
+                    at, place = self.label[t, at, place], self.rank[t, at, place]
+        return found
+
+
+def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const double[::1] start,
+           const double[::1] end, int k):
+    """The k best labellings (k', T) and their values (k',), best first."""
+    counts, paths, values = k_best_items(unary, np.array([0, unary.shape[0]]), transition, start, end, k)
+    return paths.reshape(counts[0], unary.shape[0]), values
+
+
+def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, const double[:, ::1] transition,
+                 const double[::1] start, const double[::1] end, int k):
+    """The same for one item after another: how many each has (n,), all labels in a row, all values."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i, longest = 0, at = 0, place = 0, total = unary.shape[0]
+    cdef int K = <int>transition.shape[0]
+    for i in range(n):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    cdef BestPaths room = BestPaths(longest, K, k)
+    cdef double[:, ::1] values = room.suffixes, others = room.shorter
+    counts_array, paths_array = np.empty(n, dtype=np.intp), np.empty(total * k, dtype=np.int32)
+    best_array = np.empty(n * k)
+    cdef Py_ssize_t[::1] counts = counts_array
+    cdef int32_t[::1] paths = paths_array
+    cdef double[::1] best = best_array
+    with nogil:
+        for i in range(n):
+            counts[i] = room.find(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], &transition[0, 0], &start[0],
+                                  &end[0], values, others, &best[place], &paths[at])
+            at += counts[i] * (offsets[i + 1] - offsets[i])
+            place += counts[i]
+    return counts_array, paths_array[:at], best_array[:place]

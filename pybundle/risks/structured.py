@@ -282,6 +282,18 @@ class WeightedOracle:
         found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
         return Decodings(found.labellings, c * found.values, c * found.uppers)
 
+    @property
+    def has_further(self):
+        """As in `BatchOracle`."""
+        return self._oracle.has_further
+
+    def best_batch(self, rows, weights, k):
+        """As `solve_batch`, and up to k - 1 further labellings of each example; see `BatchOracle.best_batch`."""
+        rows = check_rows("rows", rows, self.n_examples)
+        (labellings, values, uppers), owners, further = self._oracle.best_batch(rows, weights, k)
+        c = self._weights[rows]
+        return Decodings(labellings, c * values, c * uppers), owners, further
+
     def total(self, rows, uppers, norm):
         """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
         found, c = np.maximum(uppers, 0.0), self._weights[rows]

@@ -33,6 +33,8 @@ class CachedBlocks:
         As in `Blocks`.
     average : bool
         Values are taken at averages of the points instead of the points.
+    n_best : int
+        Labellings learnt of an example that the oracle is asked for, where it gives more than the best.
     sigma, growth
         Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
 
@@ -45,7 +47,7 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100,
-                 average=False, sigma=None, growth=1.5):
+                 average=False, n_best=1, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -53,6 +55,7 @@ class CachedBlocks:
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
+        self.n_best = n_best
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
@@ -100,12 +103,22 @@ class CachedBlocks:
         total, self._phi = 0.0, None
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
-            found = self.oracle.solve_batch(rows, self.oracle.prepare(self.w))
+            found, *more = self._ask(rows, self.oracle.prepare(self.w))
+            for planes in more:
+                self.blocks.learn(*planes)
             losses, slopes = self.oracle.planes(rows, found.labellings)
             self.visits += len(rows)
             total += self.blocks.visit(rows, losses, slopes, self.towards)
         self._turn = -1
         return total
+
+    def _ask(self, rows, weights):
+        """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""
+        if self.n_best == 1:
+            return self.oracle.solve_batch(rows, weights),
+        found, owners, further = self.oracle.best_batch(rows, weights, self.n_best)
+        rows = np.asarray(rows)[owners]
+        return found, (rows, *self.oracle.planes(rows, further))
 
     def cached_pass(self, rng, target):
         """A step on many blocks over stored planes; an estimate of the sum of all gaps.
@@ -184,17 +197,18 @@ class CachedBlocks:
         total = getattr(self.oracle, "total", None)
 
         def look(rows):
-            found = self.oracle.solve_batch(rows, weights)
+            found, *more = self._ask(rows, weights)
             known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
                 rows, found.uppers, norm)
-            return rows, known, self.oracle.planes(rows, found.labellings)
+            return rows, known, (rows, *self.oracle.planes(rows, found.labellings)), *more
 
         value, error = 0.0, 0.0
         chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // CHUNK))
-        for rows, (part, part_error), planes in getattr(self.risk, "_map", map)(look, chunks):
+        for rows, (part, part_error), *learnt in getattr(self.risk, "_map", map)(look, chunks):
             value, error = value + part, error + part_error
             self.visits += len(rows)
-            self.blocks.learn(rows, *planes)
+            for planes in learnt:
+                self.blocks.learn(*planes)
         self._turn = -1
         fun = run.observe(w, value)
         if run.w is w and np.isfinite(error):

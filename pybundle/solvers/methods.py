@@ -27,7 +27,7 @@ FINE, HANDOVER = 1e-4, 1e-3
 COST = 20.0
 """Visits of cached blocks that a visit of the oracle counts as, where a run may not look at the clock."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
-BLOCKS = ("kappa", "batch", "warm_start")
+BLOCKS = ("kappa", "batch", "n_best", "warm_start")
 FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
 
 
@@ -139,14 +139,15 @@ def blocks(problem, make_core, schedule, kappa):
 
 
 def prox_bcfw(problem):
-    kappa, risk = problem.options.get("kappa"), problem.risk
+    kappa, n_best, risk = problem.options.get("kappa"), _n_best(problem), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
     batch = _batch(problem, min(max(risk.n_examples // 32, 1), 32))
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
-    schedule = Accelerated(opening=5, share=0.2, share_before=0.2, most_passes=100)
-    return cached(problem, "prox-bcfw", schedule, kappa, batch=batch)
+    opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
+    schedule = Accelerated(opening, share, share_before=share, most_passes=100)
+    return cached(problem, "prox-bcfw", schedule, kappa, batch=batch, n_best=n_best)
 
 
 def frank_wolfe(problem):
@@ -208,6 +209,14 @@ def _because(run, words):
 
 def _batch(problem, default):
     return check_integer("batch", problem.options.get("batch", default), low=1)
+
+
+def _n_best(problem):
+    n_best = check_integer("n_best", problem.options.get("n_best", 1), low=1)
+    if n_best > 1 and not getattr(problem.risk.oracle(), "has_further", False):
+        raise ParameterError(f"n_best must be 1 for a model that gives the best labelling only, got {n_best}; chains "
+                             "with margin rescaling and dependency trees give more")
+    return n_best
 
 
 def _sampling(problem, gap_check):

@@ -71,10 +71,10 @@ cdef class Blocks(BlockPlanes):
     cdef readonly object w
     cdef readonly double offset, scale
     cdef int max_steps, step
-    cdef object _free, _mask
+    cdef object _free, _lowest
     cdef double* x              # the point before clipping
     cdef double* clipped        # w; the same as x where nothing is kept nonnegative
-    cdef unsigned char* mask
+    cdef double* lowest         # 0 or minus infinity, what a weight may be; NULL where nothing is kept nonnegative
     cdef Average averages[2]
     cdef object _drifts
     cdef double breath
@@ -82,17 +82,18 @@ cdef class Blocks(BlockPlanes):
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):
         cdef double[::1] view
-        cdef unsigned char[::1] mask
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
         self.scale = 1.0
         self.w = np.zeros(dim)
         view = self.w
         self.clipped = self.x = &view[0]
-        self.mask = NULL
+        self.lowest = NULL
         if nonneg is not None:
-            self._free, self._mask = np.zeros(dim), np.ascontiguousarray(nonneg).view(np.uint8)
-            view, mask = self._free, self._mask
-            self.x, self.mask = &view[0], &mask[0]
+            self._free, self._lowest = np.zeros(dim), np.where(nonneg, 0.0, -np.inf)
+            view = self._free
+            self.x = &view[0]
+            view = self._lowest
+            self.lowest = &view[0]
 
     # ------------------------------------------------------------------ the point
 
@@ -107,22 +108,24 @@ cdef class Blocks(BlockPlanes):
 
     def unclipped(self):
         """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
-        return np.array(self.w if self.mask == NULL else self._free)
+        return np.array(self.w if self.lowest == NULL else self._free)
 
     cdef void _clip(self) noexcept nogil:
         cdef Py_ssize_t k
-        if self.mask != NULL:
+        if self.lowest != NULL:
             for k in range(self.dim):
-                self.clipped[k] = 0.0 if self.mask[k] and self.x[k] < 0.0 else self.x[k]
+                self.clipped[k] = self.x[k] if self.x[k] > self.lowest[k] else self.lowest[k]
 
     cdef void _shift(self, const Plane* a, double factor) noexcept nogil:
         """x += factor psi, and what follows from it."""
         cdef Py_ssize_t k, j
         pb_slope_axpy(&a.slope, factor, self.x)
-        if self.mask != NULL:
+        if self.lowest != NULL and a.slope.index == NULL:
+            self._clip()
+        elif self.lowest != NULL:
             for k in range(a.slope.n):
-                j = a.slope.index[k] if a.slope.index != NULL else k
-                self.clipped[j] = 0.0 if self.mask[j] and self.x[j] < 0.0 else self.x[j]
+                j = a.slope.index[k]
+                self.clipped[j] = max(self.x[j], self.lowest[j])
         for k in range(2):
             if self.averages[k].drift != NULL:
                 pb_slope_axpy(&a.slope, factor * self.averages[k].count * (self.averages[k].count + 1.0),

@@ -261,9 +261,10 @@ cdef class Blocks:
                     e.kernels.step32[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
                 else:
                     e.kernels.step64[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
-                for k in range(K):
-                    for q in range(STEP):
-                        S[k * BLOCK + q] += <real>self.base[k]
+                if e.has_bias:
+                    for k in range(K):
+                        for q in range(STEP):
+                            S[k * BLOCK + q] += <real>self.base[k]
                 if many:                # S becomes u, up to a constant for the 0/1 loss
                     for r in range(count):
                         x = &self.rows[rows[r]]
@@ -272,7 +273,7 @@ cdef class Blocks:
                                 S[k * BLOCK + r] += <real>e.cost[x.y, k]
                         else:
                             S[x.y * BLOCK + r] -= 1
-                    highest(S, K, top)
+                    highest(S, K, top, self.dense)
                 any_moved = False
                 for r in range(count):
                     x = &self.rows[rows[r]]
@@ -305,7 +306,7 @@ cdef class Blocks:
                             for q in range(r + 1, count):
                                 S[k * BLOCK + q] += coef[r * self.ldc + k] * products[q - r - 1]
                     if many:
-                        highest(S, K, top)
+                        highest(S, K, top, self.dense)
                 if any_moved:
                     if real is float:
                         e.kernels.update32[e.kind](&e.X, rows, count, coef, self.ldc, K, self.W, self.ldw)
@@ -467,9 +468,14 @@ cdef class Blocks:
         return offset, 1.01 * UNIT * (entries + K + 6) * reach, 1.01 * UNIT * (n + K + 4) * offset
 
 
-cdef inline void highest(const real* S, int K, real* top) noexcept nogil:
-    # top[r] = max_k S[k * BLOCK + r]
+cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
+    # top[r] = max_k S[k * BLOCK + r], of one row where the data are sparse
     cdef int k, r
+    if not dense:
+        top[0] = S[0]
+        for k in range(1, K):
+            top[0] = S[k * BLOCK] if S[k * BLOCK] > top[0] else top[0]
+        return
     for r in range(STEP):
         top[r] = S[r]
     for k in range(1, K):

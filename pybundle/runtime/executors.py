@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -69,11 +70,14 @@ class _BlasLimit:
         self._lock = threading.Lock()
         self._users = 0
         self._controller = self._limit = None
+        self._n_modules = 0
 
     def enter(self):
         with self._lock:
             if self._users == 0:
-                self._controller = ThreadpoolController()
+                # libraries come with modules, and to look for them takes as long as a small solve
+                if self._n_modules != len(sys.modules):
+                    self._controller, self._n_modules = ThreadpoolController(), len(sys.modules)
                 self._take_control()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
             self._users += 1
@@ -85,7 +89,7 @@ class _BlasLimit:
                 self._take_control()
                 self._limit.restore_original_limits()
                 self._take_control()
-                self._controller = self._limit = None
+                self._limit = None
 
     def _take_control(self):
         """threadpoolctl >= 3.7 lets only one thread change OpenBLAS; under our lock that is never two at once."""

@@ -14,7 +14,8 @@ from ..runtime.certificate import UNIT
 from .plane_master import PlaneMaster
 
 CHUNK = 1024        # examples that a thread decodes at a time
-IDLE = 4            # iterations without activity after which a plane is forgotten
+IDLE = 4            # iterations without activity after which a plane is forgotten,
+IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
 USED = 0.3          # share of the target to which gaps between planes in use are closed
 
@@ -46,7 +47,7 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=10, cap=100,
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=5, cap=100,
                  average=False, n_best=1, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
@@ -163,7 +164,7 @@ class CachedBlocks:
     def forget(self):
         """After an iteration: planes idle for some time go, unless they are being worked on."""
         if self._master is None:
-            self.blocks.forget(IDLE)
+            self.blocks.forget(IDLE if self.n_best == 1 else IDLE_OF_MANY)
 
     def known(self):
         """What another run can go on from: the blocks."""

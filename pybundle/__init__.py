@@ -7,6 +7,10 @@
 True
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import bundle, datasets, models, oracles, prox, qp, risks
 from .core.exceptions import (
     BundleError,
@@ -18,8 +22,12 @@ from .core.exceptions import (
     StateError,
 )
 from .risks.check import check_oracle
+from .runtime import callbacks
 from .runtime.result import Result, Status
 from .solvers import minimize, path
+
+if TYPE_CHECKING:
+    from .estimators import MulticlassSVM as MulticlassSVM
 
 __version__ = "0.1.0"
 
@@ -34,6 +42,7 @@ __all__ = [
     "StateError",
     "Status",
     "bundle",
+    "callbacks",
     "check_oracle",
     "datasets",
     "minimize",
@@ -44,3 +53,19 @@ __all__ = [
     "qp",
     "risks",
 ]
+
+ESTIMATORS = frozenset({"MulticlassSVM"})
+"""Names that need scikit-learn, which is imported with the first of them."""
+
+
+def __getattr__(name):
+    if name in ESTIMATORS or name == "estimators":
+        import importlib
+
+        module = importlib.import_module(".estimators", __name__)
+        return module if name == "estimators" else getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *ESTIMATORS})

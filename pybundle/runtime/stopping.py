@@ -29,7 +29,8 @@ def relative_gap(fun, lower_bound):
 class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
-    `fun` and `lower_bound` are the best so far; `w` is the best point and must not be changed.
+    `fun` and `lower_bound` are the best so far; `w` is the best point and must not be changed. `tol` is the relative
+    gap that the run is to reach; `estimator`, where one is being fitted, a copy of it that predicts with `w`.
     """
 
     w: object
@@ -39,6 +40,8 @@ class Progress:
     n_passes: float
     n_planes: int
     seconds: dict
+    tol: float = 0.0
+    estimator: object = None
 
     @property
     def gap(self):
@@ -82,7 +85,7 @@ class TimeLimit:
 
 
 class Callback:
-    """Asks the user: a true return value or StopIteration stops the run.
+    """Asks the user: a true return value or StopIteration stops the run; a `Status` is the reason that is told.
 
     Values are multiplied by `scale` on the way out (1/n for the mean scale).
     """
@@ -96,7 +99,14 @@ class Callback:
             stop = self.function(told)
         except StopIteration:
             stop = True
+        if isinstance(stop, Status):        # CONVERGED is 0
+            return stop if stop is not Status.CONVERGED else Status.CALLBACK
         return Status.CALLBACK if stop else None
+
+    def close(self):
+        """The run has ended."""
+        if hasattr(self.function, "close"):
+            self.function.close()
 
 
 def first_reason(rules, progress):

@@ -51,9 +51,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Bytes for planes and their Gram matrix. Over it idle planes are dropped and active ones aggregated.
     nonneg : bool array, shape (dim,), optional
         Weights that must not be negative; None takes those that the risk names in its attribute `nonneg`, if any.
-    callback : callable, optional
+    callback : callable or list of callables, optional
         `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
-        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds`.
+        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. See `pb.callbacks` for some.
     n_jobs : int, optional
         Threads for passes over the data; any number gives the same bits. -1: one per processor.
     executor : object, optional
@@ -128,8 +128,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
-    if callback is not None and not callable(callback):
-        raise InputTypeError(f"callback must be callable, got {type(callback).__name__}")
+    callbacks = as_callbacks(callback)
     risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
@@ -139,7 +138,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
     risk = _grouped(risk, n_parts, METHODS[method].n_parts, pool, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
-    rules = _rules(max_iter, time_limit, callback, method, factor)
+    watching = [Callback(function, factor) for function in callbacks]
+    rules = _rules(max_iter, time_limit, method) + watching
     report = Report(factor) if verbose else None
     w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
     warm = options.get("warm_start")
@@ -155,6 +155,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     finally:
         if executor is None:
             pool.close()
+        for rule in watching:
+            rule.close()
     if result.status in UNFINISHED and method != "sgd":        # SGD is meant to end with its epochs
         warnings.warn(f"pybundle.minimize: {result.message}", ConvergenceWarning, stacklevel=2)
     return result
@@ -287,11 +289,18 @@ def _grouped(risk, n_parts, default, pool, gap):
     return risk.derive(n_parts=n_parts, precision=precision, executor=pool)
 
 
-def _rules(max_iter, time_limit, callback, method, factor):
+def as_callbacks(callback):
+    """The argument `callback` as a list."""
+    callbacks = [] if callback is None else list(callback) if isinstance(callback, (list, tuple)) else [callback]
+    for function in callbacks:
+        if not callable(function):
+            raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
+    return callbacks
+
+
+def _rules(max_iter, time_limit, method):
     default = 10 if method == "sgd" else 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:
         rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)))
-    if callback is not None:
-        rules.append(Callback(callback, factor))
     return rules

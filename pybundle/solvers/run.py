@@ -185,7 +185,7 @@ class Run:
         """Where the run stands, for stopping rules and callbacks."""
         bound = -np.inf if self.bound is None else self.bound.value
         return Progress(self.w, self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
-                        self.trace.clock.seconds())
+                        self.trace.clock.seconds(), self.settings.gap.tol)
 
     def fingerprint(self):
         """What names the risk, or None."""

@@ -1,0 +1,204 @@
+"""Callbacks: what watches a run and may end it.
+
+A callback is anything with `callback(progress)`; a true return value or StopIteration ends the run, a `Status` says for
+what reason. Where it has a method `close`, that is called when the run has ended, whatever the reason.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer, check_number
+from .stopping import TimeLimit
+
+__all__ = ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
+
+
+class ProgressBar:
+    """A tqdm bar, in a terminal or a notebook: the logarithm of the gap on its way to the tolerance.
+
+    The bar is full where the gap has reached `tol`; objective, lower bound and gap stand behind it. A bar of 0 is the
+    largest gap that was met; a gap of 1 or more counts as 1, since before that there is no bound worth the name.
+
+    Parameters
+    ----------
+    desc : str
+        What stands in front of the bar.
+    interval : float
+        Seconds between two updates.
+    **options
+        Of `tqdm.auto.tqdm`: `file`, `leave`, `position`, `disable`, ...
+
+    Raises
+    ------
+    ImportError
+        Without tqdm.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> screen = io.StringIO()
+    >>> result = pb.minimize(risk, lam=1.0, callback=pb.callbacks.ProgressBar(file=screen))
+    >>> "100%" in screen.getvalue()
+    True
+    """
+
+    def __init__(self, desc="gap", interval=0.1, **options):
+        try:
+            import tqdm.auto
+        except ImportError as problem:
+            raise ImportError("a progress bar needs tqdm, which is not installed; "
+                              "run: pip install 'pybundle-ml[progress]'") from problem
+        self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
+        self._make, self._bar, self._last, self._next = tqdm.auto.tqdm, None, None, 0.0
+
+    def __call__(self, progress):
+        self._last = progress
+        total = progress.seconds["total"]
+        if self._bar is None:
+            self._next = 0.0
+            self._bar = self._make(total=100, desc=self.desc, bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} "
+                                   "[{elapsed}]", **self.options)
+        if total >= self._next:
+            self._next = total + self.interval
+            self._show(progress)
+
+    def _show(self, progress):
+        self._bar.n = round(100.0 * share_of_way(progress.gap, progress.tol))
+        self._bar.set_postfix_str(f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e} "
+                                  f"{progress.seconds['total']:.1f} s", refresh=False)
+        self._bar.refresh()
+
+    def close(self):
+        """Draws the last state and ends the bar; the next run begins a new one."""
+        if self._bar is not None:
+            self._show(self._last)
+            self._bar.close()
+        self._bar = self._last = None
+
+    def __getstate__(self):
+        return {**vars(self), "_make": None, "_bar": None, "_last": None}
+
+    def __setstate__(self, state):
+        self.__init__(state["desc"], state["interval"], **state["options"])
+
+    def __deepcopy__(self, memo):
+        return type(self)(self.desc, self.interval, **self.options)
+
+
+def share_of_way(gap, tol):
+    """How far a relative gap is on its way from 1 to `tol`, in logarithms: 0 to 1.
+
+    >>> share_of_way(1e-2, 1e-4), share_of_way(5.0, 1e-4), share_of_way(0.0, 1e-4)
+    (0.5, 0.0, 1.0)
+    """
+    if gap <= tol:
+        return 1.0
+    return 0.0 if gap >= 1.0 or tol >= 1.0 else math.log(gap) / math.log(tol)
+
+
+class EarlyStopping:
+    """Ends a run whose validation score no longer rises.
+
+    The solution is the best point of the *objective* at that time, with its certificate, not the one of the best score.
+
+    Parameters
+    ----------
+    X, y : validation data, optional
+        For estimators: the score is `estimator.score(X, y)` of the state so far.
+    score : callable, optional
+        Instead: `score(progress)`, larger is better. `progress.w` is the best point so far.
+    patience : int
+        Evaluations in a row without a better score that end the run.
+    min_delta : float
+        What a score must rise by to be better.
+    every : float
+        Passes over the data between two evaluations.
+
+    Attributes
+    ----------
+    scores : list of (float, float)
+        Passes and score of every evaluation of the last run.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X, y, X_test, y_test = pb.datasets.load_digits()
+    >>> stop = pb.callbacks.EarlyStopping(X_test, y_test, patience=3)
+    >>> svm = pb.MulticlassSVM(C=1.0, tol=1e-6, callback=stop).fit(X, y)
+    >>> svm.gap_ > 1e-6, len(stop.scores) > 3
+    (True, True)
+    """
+
+    def __init__(self, X=None, y=None, *, score=None, patience=5, min_delta=0.0, every=1.0):
+        if (X is None) == (score is None) or (X is None) != (y is None):
+            raise ParameterError("either X and y or score must be given")
+        if score is not None and not callable(score):
+            raise InputTypeError(f"score must be callable, got {type(score).__name__}")
+        self.X, self.y, self.score = X, y, score
+        self.patience = check_integer("patience", patience, low=1)
+        self.min_delta = check_number("min_delta", min_delta, low=0.0)
+        self.every = check_number("every", every, low=0.0)
+        self.scores, self._is_new = [], True
+
+    def __call__(self, progress):
+        if self._is_new:
+            self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
+        if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
+            return False
+        if self.score is None and progress.estimator is None:
+            raise ParameterError("score must be given where no estimator is fitted: "
+                                 "EarlyStopping(score=lambda progress: ...)")
+        score = self.score(progress) if self.score else progress.estimator.score(self.X, self.y)
+        self.scores.append((progress.n_passes, score))
+        better = score > self._best + self.min_delta
+        self._best, self._waited = (score, 0) if better else (self._best, self._waited + 1)
+        return self._waited >= self.patience
+
+    def close(self):
+        """The next call belongs to another run."""
+        self._is_new = True
+
+
+class StopSignal:
+    """Ends runs from outside: from another thread, a signal handler, a button of a notebook.
+
+    Copies, as scikit-learn's `clone` makes them, are the same signal; a pickle, hence another process, gets its own.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> stop = pb.callbacks.StopSignal()
+    >>> stop.set()                                  # usually in another thread
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> pb.minimize(risk, lam=1e-3, tol=1e-12, callback=stop).status.name
+    'CALLBACK'
+    """
+
+    def __init__(self):
+        self._event = threading.Event()
+
+    def set(self):
+        """Every run that watches this signal ends after its iteration."""
+        self._event.set()
+
+    def clear(self):
+        """Takes the request back."""
+        self._event.clear()
+
+    def is_set(self):
+        """Whether runs are asked to stop."""
+        return self._event.is_set()
+
+    def __call__(self, progress):
+        return self._event.is_set()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return type(self), ()

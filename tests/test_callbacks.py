@@ -1,0 +1,131 @@
+"""Callbacks: progress bar, early stopping, stop from another thread, scikit-learn's own where it has them."""
+
+import copy
+import io
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+from pybundle.runtime.callbacks import share_of_way
+
+
+def problem(n=300, d=6, n_classes=4):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    return rng.standard_normal((n, d)) + rng.standard_normal((n_classes, d))[y], y
+
+
+def risk():
+    return pb.risks.MulticlassHinge(*problem())
+
+
+def test_several_callbacks_all_see_every_iteration():
+    seen = [[], []]
+    result = pb.minimize(risk(), lam=1.0, callback=[lambda p, s=s: s.append((p.gap, p.tol)) for s in seen])
+    assert len(seen[0]) == result.nit and seen[0] == seen[1] and seen[0][-1][1] == 1e-2
+
+
+def test_the_bar_ends_full_and_is_closed_whatever_happens():
+    screen = io.StringIO()
+    bar = pb.callbacks.ProgressBar(file=screen, interval=0.0)
+    pb.minimize(risk(), lam=1.0, tol=1e-4, callback=bar)
+    text = screen.getvalue()
+    assert "100%" in text and "bound" in text and bar._bar is None
+
+    def fail(progress):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        pb.minimize(risk(), lam=1.0, callback=[bar, fail])
+    assert bar._bar is None
+    for twin in (copy.deepcopy(bar), pickle.loads(pickle.dumps(pb.callbacks.ProgressBar()))):
+        assert twin._bar is None and callable(twin._make)
+
+
+@pytest.mark.parametrize("gap, tol, share", [
+    (np.inf, 1e-3, 0.0), (2.0, 1e-3, 0.0), (0.1, 1e-2, 0.5), (1e-3, 1e-3, 1.0), (0.0, 1e-3, 1.0), (5.0, 2.0, 0.0),
+    (0.5, 1.0, 1.0),
+])  # fmt: skip
+def test_share_of_way(gap, tol, share):
+    assert share_of_way(gap, tol) == pytest.approx(share)
+
+
+def test_stop_from_another_thread():
+    stop = pb.callbacks.StopSignal()
+    assert copy.deepcopy(stop) is stop and not pickle.loads(pickle.dumps(stop)).is_set()
+    svm = pb.MulticlassSVM(C=1e4, tol=1e-13, method="bmrm", callback=stop)
+    threading.Timer(0.1, stop.set).start()
+    started = time.monotonic()
+    svm.fit(*problem(3000, 30))
+    assert not svm.converged_ and svm.certified_ and svm.score(*problem(3000, 30)) > 0.4
+    assert time.monotonic() - started < 30.0        # the problem alone takes minutes
+    stop.clear()
+    assert pb.minimize(risk(), lam=1.0, callback=stop).success
+
+
+def test_time_limit_as_a_callback_names_the_reason():
+    with pytest.warns(pb.ConvergenceWarning, match="raise time_limit or tol"):
+        result = pb.minimize(risk(), lam=1e-3, tol=1e-12, callback=pb.callbacks.TimeLimit(0.0))
+    assert result.status is pb.Status.TIME_LIMIT and result.nit == 1
+
+
+def test_converged_from_a_callback_claims_nothing():
+    result = pb.minimize(risk(), lam=1e-3, tol=1e-12, callback=lambda p: pb.Status.CONVERGED)
+    assert result.status is pb.Status.CALLBACK and not result.success
+
+
+def test_early_stopping_waits_for_patience():
+    scores = iter([1.0, 2.0, 2.0, 2.0, 2.0, 9.0])
+    stop = pb.callbacks.EarlyStopping(score=lambda p: next(scores), patience=3, every=0.0)
+    result = pb.minimize(risk(), lam=1e-3, tol=1e-12, callback=stop)
+    assert result.status is pb.Status.CALLBACK and [s for _, s in stop.scores] == [1.0, 2.0, 2.0, 2.0, 2.0]
+    pb.minimize(risk(), lam=1.0, callback=[stop, lambda p: True], tol=1e-12)
+    assert len(stop.scores) == 1                    # another run begins anew
+
+
+def test_early_stopping_scores_the_estimator_so_far():
+    X, y = problem()
+    stop = pb.callbacks.EarlyStopping(X[:50], y[:50], patience=2, every=2.0)
+    svm = pb.MulticlassSVM(C=100.0, tol=1e-11, callback=stop).fit(X[50:], y[50:])
+    assert stop.scores[-1][1] == pytest.approx(svm.score(X[:50], y[:50]), abs=0.1)
+    assert all(b[0] >= a[0] + 2.0 for a, b in zip(stop.scores, stop.scores[1:], strict=False))
+    assert not svm.converged_ and not hasattr(svm, "_state_")
+    with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
+        pb.minimize(risk(), lam=1.0, callback=pb.callbacks.EarlyStopping(X, y))
+    for wrong in ({}, {"X": X}, {"X": X, "y": y, "score": len}):
+        with pytest.raises(pb.ParameterError, match="either X and y or score"):
+            pb.callbacks.EarlyStopping(**wrong)
+
+
+def test_scikit_learns_callbacks():
+    callback = pytest.importorskip("sklearn.callback")
+
+    class Watch:
+        def __init__(self):
+            self.calls = []
+
+        def setup(self, estimator, context):
+            self.calls.append("setup")
+
+        def teardown(self, estimator, context):
+            self.calls.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context, *, X=None):
+            self.calls.append("begin")
+
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+            self.calls.append(fitted_estimator.score(X, y))
+            return context.parent is not None and len(self.calls) > 6
+
+    X, y = problem()
+    watch = Watch()
+    svm = pb.MulticlassSVM(C=100.0, tol=1e-11).set_callbacks(watch).fit(X, y)
+    assert watch.calls[:3] == ["setup", "begin", "begin"] and watch.calls[-1] == "teardown"
+    assert svm.n_iter_ == 3 and watch.calls[-2] == svm.score(X, y)
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    pb.MulticlassSVM().set_callbacks(monitor).fit(X, y)
+    assert len(monitor.get_logs().data) > 1

@@ -1,0 +1,246 @@
+"""Flat estimators: scikit-learn's checks, objectives, weights, warm starts, what is stored after Ctrl-C."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pybundle as pb
+
+
+def blobs(n=60, d=4, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.standard_normal((n, d)) + 1.5 * rng.standard_normal((n_classes, d))[y], y
+
+
+def hinge(X, y, W, weights=1.0):
+    scores = X @ W.T
+    rows = np.arange(len(y))
+    return (weights * ((np.arange(len(W)) != y[:, None]) + scores - scores[rows, y][:, None]).max(axis=1)).sum()
+
+
+# tight, so that equal problems have equal coefficients to the 1e-7 that scikit-learn asks for
+@parametrize_with_checks([pb.MulticlassSVM(tol=1e-10)])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_attributes_are_the_problem_that_is_documented(n_classes, fit_intercept):
+    X, y = blobs(n_classes=n_classes)
+    weights = np.random.default_rng(1).random(len(y))
+    svm = pb.MulticlassSVM(C=0.3, tol=1e-8, fit_intercept=fit_intercept, intercept_scaling=3.0).fit(X, y, weights)
+    W = np.hstack([svm.coef_, svm.intercept_[:, None] / 3.0])
+    R = hinge(np.c_[X, np.full(len(X), 3.0)], y, W, weights) if n_classes > 2 else (
+        weights * np.maximum(0.0, 1.0 - (2 * y - 1) * svm.decision_function(X))).sum()
+    assert svm.objective_ == pytest.approx((W**2).sum() / 0.6 + R, rel=1e-12)
+    assert svm.lower_bound_ <= svm.objective_ and svm.gap_ <= 1e-8 and svm.certified_ and svm.converged_
+    assert svm.n_iter_ >= 1 and svm.n_passes_ > 0 and len(svm.history_["gap"]) == len(svm.history_["time"]) > 0
+    if not fit_intercept:
+        assert not svm.intercept_.any()
+
+
+def test_equals_linear_svc():
+    X, y = blobs(n_classes=2)
+    ours = pb.MulticlassSVM(C=0.1, tol=1e-10).fit(X, y)
+    theirs = LinearSVC(C=0.1, loss="hinge", tol=1e-10, max_iter=10**6).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["auto", "oca", "bmrm", "alm"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_are_repetitions_in_every_method(method, n_classes):
+    X, y = blobs(n_classes=n_classes, n=30)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    svm = pb.MulticlassSVM(C=0.5, tol=1e-6, method=method)
+    weighted = clone(svm).fit(X, y, times.astype(float))
+    repeated = clone(svm).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    low, high = (max(weighted.lower_bound_, repeated.lower_bound_), min(weighted.objective_, repeated.objective_))
+    assert low <= high * (1.0 + 1e-12)      # both bracket the same minimum
+    assert abs(weighted.objective_ - repeated.objective_) <= 2e-6 * high
+
+
+def test_class_weight_multiplies_sample_weight():
+    X, y = blobs()
+    names = np.array(["a", "b", "c"])[y]
+    rng = np.random.default_rng(0).random(len(y))
+    one = pb.MulticlassSVM(class_weight={"a": 2.0, "b": 0.5}, tol=1e-9).fit(X, names, rng)
+    two = pb.MulticlassSVM(tol=1e-9).fit(X, names, rng * np.array([2.0, 0.5, 1.0])[y])
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
+    balanced = pb.MulticlassSVM(class_weight="balanced", tol=1e-9).fit(X[:50], names[:50])
+    again = pb.MulticlassSVM(tol=1e-9).fit(X[:50], names[:50], (50 / (3 * np.bincount(y[:50])))[y[:50]])
+    np.testing.assert_allclose(balanced.coef_, again.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.float32, sp.csr_matrix, sp.csc_matrix, sp.csr_array, np.asfortranarray, list])
+def test_formats_give_the_same_model(form):
+    X, y = blobs()
+    X = np.round(X * 8) / 8                 # exact in float32
+    made = X.astype(form) if form is np.float32 else X.tolist() if form is list else form(X)
+    svm, plain = pb.MulticlassSVM(tol=1e-9).fit(made, y), pb.MulticlassSVM(tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(svm.coef_, plain.coef_, atol=1e-6)
+    np.testing.assert_allclose(svm.decision_function(made), plain.decision_function(X), atol=1e-5)
+
+
+def test_pixels_are_taken_as_they_are():
+    X, y = blobs()
+    pixels = np.clip(X * 8 + 40, 0, 255).astype(np.uint8)
+    svm = pb.MulticlassSVM(C=1e-3, tol=1e-6).fit(pixels, y)
+    assert svm.objective_ == pytest.approx(pb.MulticlassSVM(C=1e-3, tol=1e-6).fit(pixels.astype(float), y).objective_,
+                                           rel=2e-6)
+    np.testing.assert_array_equal(svm.predict(pixels), svm.predict(pixels.astype(float)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_k_best_and_margins(n_classes):
+    X, y = blobs(n_classes=n_classes)
+    names = np.array(list("wxyz"))[y]
+    svm = pb.MulticlassSVM().fit(X, names)
+    labels, scores = svm.k_best(X, k=10)
+    assert labels.shape == scores.shape == (len(y), n_classes)
+    assert (np.diff(scores, axis=1) <= 0.0).all() and (labels[:, 0] == svm.predict(X)).all()
+    np.testing.assert_allclose(svm.margins(X), scores[:, 0] - scores[:, 1])
+    right = svm.predict(X) == names
+    np.testing.assert_allclose(svm.margins(X, names)[right], svm.margins(X)[right])
+    assert (svm.margins(X, names)[~right] <= 0.0).all() and not right.all()
+    with pytest.raises(pb.ParameterError, match="classes of the fit, got 'q'"):
+        svm.margins(X, np.full(len(y), "q"))
+
+
+def test_costs_of_labels():
+    X, y = blobs()
+    costs = np.array([[0.0, 5.0, 5.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    plain, costly = (pb.MulticlassSVM(C=0.01, loss=loss).fit(X, y).predict(X) for loss in (None, costs))
+    assert (costly[y == 0] == 0).mean() > (plain[y == 0] == 0).mean()
+    with pytest.raises(pb.ParameterError, match="loss must be None for two classes"):
+        pb.MulticlassSVM(loss=costs[:2, :2]).fit(*blobs(n_classes=2))
+
+
+def test_warm_start():
+    X, y = blobs(200)
+    svm = pb.MulticlassSVM(C=1.0, tol=1e-6, warm_start=True).fit(X, y)
+    cold = svm.n_passes_
+    assert svm.fit(X, y).n_passes_ < 0.5 * cold                     # planes and multipliers
+    assert svm.set_params(C=1.1).fit(X, y).gap_ <= 1e-6
+    assert svm.fit(X[:190], y[:190]).gap_ <= 1e-6                   # other data: the point only
+    assert svm.fit(X[:, :2], y).coef_.shape == (3, 2)               # nothing to start from
+    assert svm.fit(X[y < 2], y[y < 2]).coef_.shape == (1, 4)
+    assert len(pickle.dumps(svm)) < 40_000
+
+
+def test_clone_pickle_and_fitted_state():
+    X, y = blobs()
+    for labels in (y, np.array(["a", "b", "c"])[y], np.array(["a", "b", "c"], dtype=object)[y]):
+        svm = pb.MulticlassSVM(C=2.0, warm_start=True, callback=[pb.callbacks.StopSignal()]).fit(X, labels)
+        arrays, values = svm._get_state()
+        assert all(array.dtype != object for array in arrays.values())
+        twin = clone(svm)._set_state(arrays, values)
+        for other in (twin, pickle.loads(pickle.dumps(svm)), copy.deepcopy(svm)):
+            np.testing.assert_array_equal(other.predict(X), svm.predict(X))
+            assert other.gap_ == svm.gap_ and other.history_.keys() == svm.history_.keys()
+    assert repr(pb.MulticlassSVM(C=2.0)) == "MulticlassSVM(C=2.0)"
+
+
+def test_inside_scikit_learn():
+    X, y = blobs(120)
+    pipeline = make_pipeline(StandardScaler(), pb.MulticlassSVM())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.5
+    search = GridSearchCV(pipeline, {"multiclasssvm__C": [0.01, 1.0]}, cv=3).fit(X, y)
+    assert search.best_estimator_[-1].certified_
+
+
+def test_metadata_routing():
+    from sklearn import config_context
+
+    X, y = blobs()
+    weights = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        svm = pb.MulticlassSVM(tol=1e-9).set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), svm).fit(
+            X, y, sample_weight=weights)
+    direct = pb.MulticlassSVM(tol=1e-9).fit(StandardScaler().fit_transform(X), y, weights)
+    np.testing.assert_allclose(pipeline[-1].coef_, direct.coef_, atol=1e-7)
+
+
+def test_not_converged_is_a_warning_that_says_what_to_do():
+    X, y = blobs(200)
+    with pytest.warns(pb.ConvergenceWarning, match=r"raise max_iter or tol \(gap .*, tol 1e-09\)"):
+        svm = pb.MulticlassSVM(C=100.0, tol=1e-9, max_iter=1).fit(X, y)
+    assert not svm.converged_ and svm.certified_ and svm.gap_ > 1e-9 and svm.lower_bound_ <= svm.objective_
+
+
+def test_interrupt_stores_the_best_state():
+    X, y = blobs(200)
+
+    def interrupt(progress):
+        if progress.n_iter == 2:
+            raise KeyboardInterrupt
+
+    svm = pb.MulticlassSVM(C=10.0, tol=1e-9, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        svm.fit(X, y)
+    assert svm.certified_ and not svm.converged_ and svm.gap_ > 1e-9 and svm.n_iter_ == 2
+    assert svm.score(X, y) > 0.4
+
+
+def test_a_failed_fit_leaves_the_model_alone():
+    X, y = blobs()
+    svm = pb.MulticlassSVM().fit(X, y)
+    before = svm.coef_.copy()
+
+    def fail(progress):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        svm.set_params(callback=fail, C=3.0).fit(X, y)
+    np.testing.assert_array_equal(svm.coef_, before)
+
+
+@pytest.mark.parametrize("parameters, error, match", [
+    ({"C": 0.0}, ValueError, "C must be a finite number > 0, got 0"),
+    ({"C": "1"}, TypeError, "C must be a real number"),
+    ({"tol": -1}, ValueError, "tol must be"),
+    ({"fit_intercept": 1}, TypeError, "fit_intercept must be True or False"),
+    ({"intercept_scaling": 0}, ValueError, "intercept_scaling must be"),
+    ({"warm_start": "no"}, TypeError, "warm_start must be True or False"),
+    ({"method": "newton"}, ValueError, "method must be one of"),
+    ({"callback": 3}, TypeError, "callback must be callable"),
+    ({"loss": np.ones((3, 3))}, ValueError, "loss must have a zero diagonal"),
+])  # fmt: skip
+def test_wrong_parameters_are_named(parameters, error, match):
+    with pytest.raises(error, match=match) as caught:
+        pb.MulticlassSVM(**parameters).fit(*blobs())
+    assert isinstance(caught.value, pb.BundleError)
+
+
+def test_random_state_of_any_kind():
+    X, y = blobs()
+    for seed in (None, 3, np.random.RandomState(0)):
+        assert pb.MulticlassSVM(random_state=seed).fit(X, y).converged_
+
+
+def test_without_scikit_learn_the_error_names_the_extra():
+    import subprocess
+    import sys
+
+    code = ("import sys; sys.modules['sklearn'] = None\nimport pybundle as pb\n"
+            "assert 'MulticlassSVM' in dir(pb)\n"
+            "try:\n    pb.MulticlassSVM\nexcept ImportError as problem:\n    print(problem)")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'pybundle-ml[sklearn]'" in done.stdout
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        pb.Nonsense  # noqa: B018

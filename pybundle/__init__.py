@@ -27,7 +27,15 @@ from .runtime.result import Result, Status
 from .solvers import minimize, path
 
 if TYPE_CHECKING:
+    from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
+    from .estimators import ChainCRF as ChainCRF
+    from .estimators import ChainSVM as ChainSVM
+    from .estimators import ChainSVMCV as ChainSVMCV
+    from .estimators import DependencyParser as DependencyParser
+    from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import MulticlassSVM as MulticlassSVM
+    from .estimators import MulticlassSVMCV as MulticlassSVMCV
+    from .estimators import SegmentationSVM as SegmentationSVM
 
 __version__ = "0.1.0"
 
@@ -54,7 +62,10 @@ __all__ = [
     "risks",
 ]
 
-ESTIMATORS = frozenset({"MulticlassSVM"})
+ESTIMATORS = frozenset({
+    "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "MulticlassSVM",
+    "MulticlassSVMCV", "SegmentationSVM",
+})
 """Names that need scikit-learn, which is imported with the first of them."""
 
 

@@ -244,3 +244,53 @@ def test_without_scikit_learn_the_error_names_the_extra():
     assert "pip install 'pybundle-ml[sklearn]'" in done.stdout
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         pb.Nonsense  # noqa: B018
+
+
+@parametrize_with_checks([pb.MulticlassSVMCV([0.1, 1.0], cv=3, tol=1e-10)])
+def test_scikit_learn_checks_of_the_search(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_path_of_a_grid_equals_single_fits():
+    X, y = blobs(90)
+    grid = [1.0, 1e-3, 0.1]
+    svm = pb.MulticlassSVMCV(grid, cv=3, tol=1e-6).fit(X, y)
+    search = GridSearchCV(pb.MulticlassSVM(tol=1e-6), {"C": sorted(grid)}, cv=3).fit(X, y)
+    theirs = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
+    np.testing.assert_allclose(svm.scores_, theirs, atol=0.04)      # an example on the border may fall to either side
+    assert svm.Cs_.tolist() == sorted(grid) and svm.C_ == svm.Cs_[svm.scores_.mean(axis=0).argmax()]
+    assert (svm.gaps_ <= 1e-6).all() and svm.converged_
+    direct = pb.MulticlassSVM(svm.C_, tol=1e-6).fit(X, y)
+    assert svm.objective_ == pytest.approx(direct.objective_, rel=2e-6)
+    threads = clone(svm).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(threads.scores_, svm.scores_)
+    np.testing.assert_array_equal(threads.coef_, svm.coef_)
+
+
+def test_a_stopped_search_has_a_model():
+    X, y = blobs(90)
+    stop = pb.callbacks.StopSignal()
+    stop.set()
+    svm = pb.MulticlassSVMCV([0.1, 1.0], cv=2, tol=1e-9, callback=stop).fit(X, y)
+    assert svm.C_ == 0.1 and np.isnan(svm.scores_[:, 1]).all() and svm.certified_ and not svm.converged_
+    some = pb.MulticlassSVMCV([0.1, 1.0], cv=2, callback=pb.callbacks.EarlyStopping(X, y, patience=10**6)).fit(X, y)
+    assert np.isfinite(some.scores_).all()
+
+
+def test_an_interrupted_search_goes_on_raising():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pb.MulticlassSVMCV(2, callback=interrupt).fit(*blobs())
+
+
+def test_scores_of_a_search_know_the_weights():
+    X, y = blobs(90)
+    weights = np.zeros(90)
+    weights[:60] = 1.0
+    svm = pb.MulticlassSVMCV([0.1], cv=[(np.arange(45), np.arange(45, 90))]).fit(X, y, weights)
+    single = pb.MulticlassSVM(0.1).fit(X[:45], y[:45])
+    assert svm.scores_[0, 0] == pytest.approx(single.score(X[45:60], y[45:60]), abs=0.07)

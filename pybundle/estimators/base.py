@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +15,7 @@ from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.minimize import as_callbacks
-from .compat import CallbackSupportMixin
+from .compat import CallbackSupportMixin, with_callbacks
 
 PARAMETERS = """C : float
         Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
@@ -50,40 +51,76 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
         `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`, one entry an iteration."""
 
 
-def documented(cls):
-    """Fills `{parameters}` and `{certificate}` in the docstring of a class."""
-    if cls.__doc__ is not None:             # python -OO
-        cls.__doc__ = cls.__doc__.replace("{parameters}", PARAMETERS).replace("{certificate}", CERTIFICATE)
-    return cls
+def documented(**pieces):
+    """Decorator that fills `{parameters}`, `{certificate}` and further pieces into the docstring of a class."""
+    def fill(cls):
+        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **pieces}.items():
+            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
+        return cls
+    return fill
 
 
 class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators.
 
-    The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts and dictionaries of
-    arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
+    The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
+    dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
     """
 
-    def _solve(self, risk, fitted, unpack, X, y, w0=None):
-        """Minimises the risk and stores the outcome; Ctrl-C stores the best state and goes on.
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Trains on the examples X with the labels y.
 
         Parameters
         ----------
-        fitted : dict
-            Attributes that are known before the solve.
-        unpack : callable
-            Attributes that follow from w.
         X, y
-            As the user gave them, for scikit-learn's callbacks.
-        w0 : ndarray, optional
-            First point, unless the state of the last fit is at hand.
+            As the class says.
+        sample_weight : array, shape (n,), optional
+            Weights c_i >= 0 of the examples: 0 is the same as leaving one out, 2 as having it twice.
+
+        Returns
+        -------
+        self
+            After Ctrl-C the best state so far is stored, and KeyboardInterrupt goes on.
+
+        Raises
+        ------
+        ParameterError, InputTypeError
+            For parameters and data: ValueError and TypeError of scikit-learn's kind, which name the argument.
         """
-        warm = {"w0": w0}
-        state = vars(self).get("_state")
-        if self.warm_start and state is not None and state.fingerprint == getattr(risk, "fingerprint", ()):
-            warm = {"warm_start": state}
-        result = minimize(risk, lam=self._lam(), callback=self._watch(fitted, unpack, X, y), **self._options(), **warm)
-        self._store(result, {**fitted, **unpack(result.x)})
+        self._begin_callbacks(X, y)
+        risk, fitted = self._prepare(X, y, sample_weight)
+        return self._solve(risk, fitted, X, y)
+
+    def _prepare(self, X, y, sample_weight):
+        """The risk of the data, and the attributes of the fit that are known before the solve."""
+        raise NotImplementedError
+
+    def _unpack(self, w):
+        """The attributes that follow from w."""
+        return {"coef_": w}
+
+    def _last_point(self, risk, fitted):
+        """The point of the last fit, or None where that was another problem."""
+        mine = vars(self)
+        is_same = "coef_" in mine and all(name in mine and np.array_equal(mine[name], value)
+                                          for name, value in fitted.items())
+        return mine["coef_"] if is_same and mine["coef_"].shape == (risk.dim,) else None
+
+    def _solve(self, risk, fitted, X, y):
+        """Minimises the risk and stores the outcome; Ctrl-C goes on after that. X, y as the user gave them."""
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise InputTypeError(f"warm_start must be True or False, got {self.warm_start!r}")
+        warm = {}
+        if self.warm_start:
+            state = vars(self).get("_state")
+            if state is not None and state.fingerprint == risk.fingerprint:
+                warm = {"warm_start": state}
+            else:
+                warm = {"w0": self._last_point(risk, fitted)}
+        result = minimize(risk, lam=self._lam(), callback=self._watch(fitted, X, y), n_jobs=self.n_jobs,
+                          **self._options(), **warm)
+        self._store(result, fitted)
         self._state = result.state if self.warm_start else None
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -101,33 +138,32 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         return 1.0 / check_number("C", self.C, low=0.0, strict=True)
 
     def _options(self):
-        """Arguments of `minimize` that are parameters here."""
+        """Arguments of `minimize` that are parameters here, but for `n_jobs`."""
         seed = self.random_state
         if seed is not None and not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        for name in ("warm_start",):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         return {"tol": self.tol, "method": self.method, "max_iter": self.max_iter, "time_limit": self.time_limit,
-                "n_jobs": self.n_jobs, "random_state": seed, "verbose": int(self.verbose)}
+                "random_state": seed, "verbose": int(self.verbose)}
 
-    def _store(self, result, attributes):
-        attributes |= {
+    def _store(self, result, fitted):
+        vars(self).update(fitted | self._unpack(result.x) | {
             "objective_": float(result.fun), "lower_bound_": float(result.lower_bound), "gap_": float(result.gap),
             "certified_": bool(result.certified), "converged_": bool(result.success), "n_iter_": int(result.nit),
             "n_passes_": float(result.n_passes), "history_": result.history,
-        }
-        vars(self).update(attributes)
+        })
 
-    def _watch(self, fitted, unpack, X, y):
+    def _watch(self, fitted, X, y):
         """Callbacks for `minimize`: the user's, with the estimator so far, and scikit-learn's."""
-        def copied(w):
-            return {**fitted, **unpack(w)}
-
-        callbacks = [_WithEstimator(function, self, copied) for function in as_callbacks(self.callback)]
+        callbacks = [_WithEstimator(function, self, fitted) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
-            callbacks.append(_Bridge(self, copied, X, y))
+            callbacks.append(_Bridge(self, fitted, X, y))
         return callbacks
+
+    def _at(self, fitted, w):
+        """A copy that predicts with w."""
+        copied = copy.copy(self)
+        vars(copied).update(fitted | self._unpack(w))
+        return copied
 
     # ------------------------------------------------------------------ the fitted state, for files
     def _get_state(self):
@@ -143,6 +179,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
                               else {name: value}).items():
                 if isinstance(item, np.ndarray):
                     arrays[key] = _plain(key, item)
+                elif isinstance(item, list):
+                    arrays |= _packed(key, item)
                 elif item is None or isinstance(item, (bool, int, float, str)):
                     values[key] = item
                 else:
@@ -159,6 +197,9 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
                 attributes.setdefault(name, {})[key] = value
             else:
                 attributes[name] = value
+        for name, value in attributes.items():
+            if isinstance(value, dict) and value.keys() == {"utf8", "ends"}:
+                attributes[name] = _unpacked(**value)
         vars(self).update(attributes)
         return self
 
@@ -177,14 +218,26 @@ def _plain(name, array):
     return array.astype(str)
 
 
+def _packed(name, texts):
+    """A list of texts as two arrays: an array of texts would give each the room of the longest."""
+    pieces = [text.encode() for text in texts]
+    return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
+            f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}
+
+
+def _unpacked(utf8, ends):
+    joined, starts = utf8.tobytes(), [0, *ends.tolist()]
+    return [joined[first:last].decode() for first, last in pairwise(starts)]
+
+
 class _WithEstimator:
     """A callback that is told the estimator so far."""
 
-    def __init__(self, function, estimator, attributes):
-        self._function, self._estimator, self._attributes = function, estimator, attributes
+    def __init__(self, function, estimator, fitted):
+        self._function, self._estimator, self._fitted = function, estimator, fitted
 
     def __call__(self, progress):
-        return self._function(replace(progress, estimator=_copy(self._estimator, self._attributes(progress.w))))
+        return self._function(replace(progress, estimator=self._estimator._at(self._fitted, progress.w)))
 
     def close(self):
         if hasattr(self._function, "close"):
@@ -194,20 +247,13 @@ class _WithEstimator:
 class _Bridge:
     """scikit-learn's callbacks: each iteration is a task below the fit."""
 
-    def __init__(self, estimator, attributes, X, y):
-        self._estimator, self._attributes, self._data = estimator, attributes, {"X": X, "y": y}
-        self._context = estimator._callback_fit_ctx
+    def __init__(self, estimator, fitted, X, y):
+        self._estimator, self._fitted, self._data = estimator, fitted, {"X": X, "y": y}
 
     def __call__(self, progress):
-        task = self._context.subcontext(task_name="iteration")
-        w = progress.w
-        arguments = {"estimator": self._estimator, **self._data,
-                     "reconstruction_attributes": lambda: self._attributes(w)}
+        estimator, w = self._estimator, progress.w
+        task = estimator._callback_fit_ctx.subcontext(task_name="iteration")
+        arguments = {"estimator": estimator, **self._data,
+                     "reconstruction_attributes": lambda: self._fitted | estimator._unpack(w)}
         task.call_on_fit_task_begin(**arguments)
         return task.call_on_fit_task_end(**arguments)
-
-
-def _copy(estimator, attributes):
-    copied = copy.copy(estimator)
-    vars(copied).update(attributes)
-    return copied

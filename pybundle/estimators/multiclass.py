@@ -14,10 +14,10 @@ from ..core.labels import example_weights
 from ..core.validation import check_integer, check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
-from .compat import validate_data, with_callbacks
+from .compat import validate_data
 
 
-@documented
+@documented()
 class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
     """Linear support vector machine for two or more classes, trained to a certified gap.
 
@@ -54,9 +54,9 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
 
     Notes
     -----
-    X may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied; float32 data are searched
-    in float32 and certified in float64. `tol=1e-3` moves no prediction of note; small tolerances (1e-6 to 1e-10) are
-    for coefficients that are to be compared.
+    X (n, d) may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied, y (n,) holds classes
+    of any type that can be sorted. float32 data are searched in float32 and certified in float64. `tol=1e-3` moves no
+    prediction of note; small tolerances (1e-6 to 1e-10) are for coefficients that are to be compared.
 
     Examples
     --------
@@ -93,36 +93,8 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Trains on examples X (n, d) and labels y (n,).
-
-        Parameters
-        ----------
-        X : array or sparse matrix, shape (n, d)
-        y : array, shape (n,)
-            Classes of any type that can be sorted.
-        sample_weight : array, shape (n,), optional
-            Weights c_i >= 0; 0 is the same as leaving the example out, 2 as having it twice.
-
-        Returns
-        -------
-        self
-            After Ctrl-C the best state so far is stored, and KeyboardInterrupt goes on.
-
-        Raises
-        ------
-        ParameterError, InputTypeError
-            For parameters and data; both are the ValueError and TypeError that scikit-learn expects.
-        """
-        data = X, y
-        self._begin_callbacks(*data)
+    def _prepare(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, **FORMATS)
-        risk, classes = self._risk(X, y, sample_weight)
-        return self._solve(risk, {"classes_": classes}, self._unpack, *data, w0=self._last_point(risk, classes))
-
-    def _risk(self, X, y, sample_weight):
-        """The risk of checked data, and the classes."""
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -139,8 +111,8 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
             if self.loss is not None:
                 raise ParameterError("loss must be None for two classes, got a matrix; use class_weight, which is the "
                                      "same")
-            return BinaryHinge(X, 2 * codes - 1, **options), classes
-        return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options), classes
+            return BinaryHinge(X, 2 * codes - 1, **options), {"classes_": classes}
+        return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options), {"classes_": classes}
 
     def _bias(self):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
@@ -154,9 +126,8 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         intercept = W[:, d] * self.intercept_scaling if self.fit_intercept else np.zeros(len(W))
         return {"coef_": np.ascontiguousarray(W[:, :d]), "intercept_": intercept}
 
-    def _last_point(self, risk, classes):
-        """The point of the last fit, where it is one of this problem."""
-        if not self.warm_start or not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
+    def _last_point(self, risk, fitted):
+        if not hasattr(self, "coef_") or not np.array_equal(fitted["classes_"], self.classes_):
             return None
         columns = [self.coef_]
         if self.fit_intercept:

@@ -1,0 +1,307 @@
+"""Sequence labelling: chain support vector machines and conditional random fields."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.ragged import Ragged
+from ..models import Chain
+from ..models.chain_oracle import scores as token_scores
+from ..oracles import forward_backward, k_best_viterbi
+from ..oracles.chain import viterbi_batch
+from .base import documented
+from .structured import StructuredEstimator, check_list, encode_labels
+from .tokens import check_bits, encode, encode_hashed, holds_texts, learn_vocabulary
+
+EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
+    is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
+    as users of CRFsuite write them: `{"word": "the", "is_title": True, "length": 3}` has the features `word:the` and
+    `is_title` of value 1 and `length` of value 3."""
+
+CHAIN_PARAMETERS = """start, end : bool
+        Whether there are weights of the first and of the last label.
+    hash_bits : int, optional
+        Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
+    min_count : int
+        Tokens that a feature by name must occur in to enter the vocabulary."""
+
+CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
+        All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
+    classes_ : ndarray, shape (K,)
+    vocabulary_ : list of str, or None
+        Names of the d columns, where they were learned.
+    n_features_in_ : int
+        d."""
+
+
+class ChainEstimator(StructuredEstimator):
+    """Base of `ChainSVM` and `ChainCRF`."""
+
+    normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
+
+    def _learn(self, X, y):
+        classes, codes, offsets = encode_labels(y)
+        if len(classes) < 2:
+            raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
+        vocabulary, hashed = None, False
+        if holds_texts(X):
+            hashed = self.hash_bits is not None
+            vocabulary = None if hashed else learn_vocabulary(X, self.min_count)
+        attributes = {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": 0}
+        x = _encode(X, vocabulary, self.hash_bits if hashed else None)
+        attributes["n_features_in_"] = int(x.values.shape[1]) if len(x.values.shape) == 2 else 1
+        return attributes, x, Ragged(codes, offsets)
+
+    def _make_model(self, fitted):
+        return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
+                     start=self.start, end=self.end, rescaling=self.rescaling)
+
+    def _encode(self, X):
+        return _encode(X, self.vocabulary_, self.hash_bits)
+
+    def _predict(self, model, x):
+        return [self.classes_[labels] for labels in self._labels(model, x)]
+
+    def _labels(self, model, x):
+        x = model.tokens(x)
+        _, transition, start, end = self._weights(model)
+        labels, _ = viterbi_batch(self._scores(model, x), x.offsets, transition, start, end)
+        return Ragged(labels, x.offsets)
+
+    def _scores(self, model, x):
+        return np.asarray(token_scores(x.values, model.split(self.coef_)[0]), dtype=np.float64)
+
+    def _weights(self, model):
+        W, transition, start, end = model.split(self.coef_)
+        return W, transition, start if model.start else None, end if model.end else None
+
+    def _count(self, X, y):
+        found = self.predict(X)
+        right, total = np.zeros(len(found)), np.zeros(len(found))
+        for i, (labels, truth) in enumerate(zip(found, y, strict=True)):
+            truth = np.asarray(truth)
+            if truth.shape != labels.shape:
+                raise ParameterError(f"y[{i}] must have {len(labels)} labels, one for each token of X[{i}], got shape "
+                                     f"{truth.shape}")
+            right[i], total[i] = np.count_nonzero(labels == truth), len(labels)
+        return right, total
+
+    def _each(self, X):
+        """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
+        model = self.model_
+        x = model.tokens(self._encode(check_list("X", X)))
+        unary, weights = Ragged(self._scores(model, x), x.offsets), self._weights(model)[1:]
+        return ((scores, *weights) for scores in unary)
+
+    def decision_function(self, X):
+        """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
+
+        The largest of every row is the score of the prediction.
+        """
+        return [_max_marginals(*problem) for problem in self._each(X)]
+
+    def margins(self, X):
+        """By how much the best labelling wins over the best one that differs at token t, a list of arrays (T,)."""
+        top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
+        return [table[:, -1] - table[:, -2] for table in top]
+
+    def k_best(self, X, k=3):
+        """The k labellings of largest score, best first.
+
+        Returns
+        -------
+        labellings : list of ndarray, shape (k', T)
+            For every example; fewer than k where fewer exist.
+        scores : list of ndarray, shape (k',)
+        """
+        found = [k_best_viterbi(scores, transition, k, start, end) for scores, transition, start, end in self._each(X)]
+        return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
+
+    @property
+    def token_coef_(self):
+        """Weights of the features by label, shape (K, d)."""
+        return self.model_.split(self.coef_)[0]
+
+    @property
+    def transition_coef_(self):
+        """Weights of a label (row) followed by another, shape (K, K)."""
+        return self.model_.split(self.coef_)[1]
+
+    @property
+    def start_coef_(self):
+        """Weights of the first label, shape (K,)."""
+        return self.model_.split(self.coef_)[2]
+
+    @property
+    def end_coef_(self):
+        """Weights of the last label, shape (K,)."""
+        return self.model_.split(self.coef_)[3]
+
+
+@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+class ChainSVM(ChainEstimator):
+    """Structured support vector machine for sequences of labels, trained to a certified gap.
+
+        F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
+
+    Psi being that of a first-order chain (`pb.models.Chain`), the loss the number of wrong labels.
+
+    {examples}
+
+    Parameters
+    ----------
+    {parameters}
+    loss : "hamming" or ndarray, shape (K, K)
+        Or the sum of costs `loss[truth, label]` >= 0, classes in the order of `classes_`.
+    rescaling : {"margin", "slack"}
+        "slack" multiplies loss and margin.
+    normalised : bool
+        Divide the loss of an example by its length.
+    {chain_parameters}
+
+    Attributes
+    ----------
+    {chain_attributes}
+    {certificate}
+
+    Notes
+    -----
+    `predict` gives a list of arrays of labels, `score` the share of right labels among all tokens.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X = [["the", "dog", "barks"], ["dogs", "bark"], ["the", "cat"]]
+    >>> y = [["DET", "N", "V"], ["N", "V"], ["DET", "N"]]
+    >>> svm = pb.ChainSVM(C=10.0).fit(X, y)
+    >>> [labels.tolist() for labels in svm.predict([["the", "cat", "barks"]])]
+    [['DET', 'N', 'V']]
+    >>> svm.certified_, svm.vocabulary_[:2]
+    (True, ['bark', 'barks'])
+    """
+
+    def __init__(self, C=1.0, *, loss="hamming", rescaling="margin", normalised=False, start=True, end=True,
+                 hash_bits=None, min_count=1, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
+                 random_state=None, warm_start=False, verbose=0, callback=None):
+        self.C = C
+        self.loss = loss
+        self.rescaling = rescaling
+        self.normalised = normalised
+        self.start = start
+        self.end = end
+        self.hash_bits = hash_bits
+        self.min_count = min_count
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+
+@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+class ChainCRF(ChainEstimator):
+    """Linear-chain conditional random field with an l2 penalty, trained to a certified gap.
+
+        F(w) = |w|^2 / (2 C) - sum_i c_i log p(y_i | x_i),      p(y | x) proportional to exp <w, Psi(x, y)>
+
+    {examples}
+
+    Parameters
+    ----------
+    {parameters}
+    {chain_parameters}
+
+    Attributes
+    ----------
+    {chain_attributes}
+    {certificate}
+
+    Notes
+    -----
+    `predict` gives the most probable labelling of each example, a list of arrays; `score` the share of right labels
+    among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}, {"word": "bark"}]]
+    >>> y = [["DET", "N"], ["N", "V"]]
+    >>> crf = pb.ChainCRF(C=10.0).fit(X, y)
+    >>> crf.predict(X)[0].tolist(), crf.predict_proba(X)[0].argmax(axis=1).tolist()
+    (['DET', 'N'], [0, 1])
+    >>> sorted(crf.predict_marginals(X)[0][0])
+    ['DET', 'N', 'V']
+    """
+
+    _log_loss = True
+
+    def __init__(self, C=1.0, *, start=True, end=True, hash_bits=None, min_count=1, tol=1e-3, method="auto",
+                 max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False, verbose=0,
+                 callback=None):
+        self.C = C
+        self.start = start
+        self.end = end
+        self.hash_bits = hash_bits
+        self.min_count = min_count
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def predict_proba(self, X):
+        """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
+        return [forward_backward(*problem).unary for problem in self._each(X)]
+
+    def predict_marginals(self, X):
+        """The same as dictionaries {label: probability}, a list for each example."""
+        labels = self.classes_.tolist()
+        return [[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in self.predict_proba(X)]
+
+    def log_likelihood(self, X, y):
+        """log p(y | x) of every example, shape (n,)."""
+        found = []
+        for i, (problem, labels) in enumerate(zip(self._each(X), y, strict=True)):
+            codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+            if len(codes) != len(problem[0]) or (self.classes_[codes] != np.asarray(labels)).any():
+                raise ParameterError(f"y[{i}] must hold {len(problem[0])} labels of classes_, got {labels!r:.60}")
+            found.append(_score(codes, *problem) - forward_backward(*problem).log_partition)
+        return np.array(found)
+
+
+def _encode(X, vocabulary, hash_bits):
+    if not holds_texts(X):
+        if vocabulary is not None:
+            raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
+        return Ragged.of(X)
+    if vocabulary is not None:
+        return encode(X, vocabulary)
+    if hash_bits is None:
+        raise ParameterError("X must hold arrays or CSR matrices, as in the fit, got features by name")
+    return encode_hashed(X, check_bits(hash_bits))
+
+
+def _score(labels, unary, transition, start, end):
+    total = unary[np.arange(len(labels)), labels].sum() + transition[labels[:-1], labels[1:]].sum()
+    return total + (0.0 if start is None else start[labels[0]]) + (0.0 if end is None else end[labels[-1]])
+
+
+def _max_marginals(unary, transition, start, end):
+    T, K = unary.shape
+    before, behind = np.zeros((T, K)), np.zeros((T, K))
+    before[0] = 0.0 if start is None else start
+    behind[-1] = 0.0 if end is None else end
+    for t in range(1, T):
+        before[t] = (before[t - 1] + unary[t - 1] + transition.T).max(axis=1)
+    for t in range(T - 2, -1, -1):
+        behind[t] = (transition + unary[t + 1] + behind[t + 1]).max(axis=1)
+    return before + unary + behind

@@ -1,0 +1,234 @@
+"""The best C by cross-validation: the whole grid by one warm path for each fold, folds in parallel."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..core.exceptions import ParameterError
+from ..core.labels import example_weights
+from ..core.validation import check_number
+from ..models.base import check_lengths
+from ..runtime.result import Status
+from ..solvers import path
+from .base import documented
+from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
+from .compat import validate_data
+from .multiclass import FORMATS, MulticlassSVM
+from .structured import check_list
+
+GRID = """Cs : int or sequence of float
+        The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors.
+    cv : int, splitter or iterable, optional
+        Folds as in scikit-learn; 5 by default.
+    scoring : str or callable, optional
+        As in scikit-learn; `score` by default. Weights of the examples enter it."""
+
+GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
+        Of every solve. `time_limit` too; a limit for all of them is a callback, `pb.callbacks.TimeLimit`.
+    n_jobs : int, optional
+        Folds at a time, in threads; the final fit takes as many.
+    warm_start : bool
+        Of the final fit.
+    callback : callable or list of callables, optional
+        Watches all solves; where it asks to stop, the path of a fold ends, and C is chosen among what is there. Every
+        fold has a copy of it."""
+
+GRID_ATTRIBUTES = """C_ : float
+        The best mean score, of several the smallest C; the model is fitted anew with it on all examples.
+    Cs_ : ndarray, shape (n_Cs,)
+        The grid, from small to large.
+    scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
+        Score and certified gap of every solve; NaN where a fold was stopped before."""
+
+
+class _PathCV:
+    """What both classes add to the estimator whose grid they search; comes first among the bases."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Searches the grid, then fits with the best C on all examples; see the class for X and y.
+
+        Parameters
+        ----------
+        X, y
+            As the class says.
+        sample_weight : array, shape (n,), optional
+            Weights >= 0 of the examples, in fits and in scores.
+
+        Returns
+        -------
+        self
+        """
+        grid = self._grid()
+        data = self._checked(X, y)
+        weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
+        folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data))
+        scorer = check_scoring(self, self.scoring)
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_fold)(self._single(), grid, scorer, *data, weights, *fold) for fold in folds)
+        scores, gaps = (np.array([fold[k] for fold in found]) for k in (0, 1))
+        known = ~np.isnan(scores).any(axis=0)
+        if not known.any():                 # stopped before: the final fit will be, too
+            known[0], scores[:, 0] = True, 0.0
+        best = np.flatnonzero(known)[int(np.argmax(scores[:, known].mean(axis=0)))]
+        self._chosen = float(grid[best])
+        try:
+            super().fit(X, y, sample_weight)
+        finally:
+            del self._chosen
+        self.C_, self.Cs_, self.scores_, self.gaps_ = float(grid[best]), grid, scores, gaps
+        return self
+
+    def _grid(self):
+        if isinstance(self.Cs, (int, np.integer)) and not isinstance(self.Cs, bool):
+            if self.Cs < 1:
+                raise ParameterError(f"Cs must be at least 1, got {self.Cs}")
+            return np.logspace(-4.0, 2.0, self.Cs)
+        if not isinstance(self.Cs, (list, tuple, np.ndarray)) or len(self.Cs) == 0:
+            raise ParameterError(f"Cs must be a number of values or a sequence of them, got {self.Cs!r}")
+        return np.unique([check_number("Cs", C, low=0.0, strict=True) for C in self.Cs])
+
+    def _lam(self):
+        return 1.0 / self._chosen
+
+    def _single(self):
+        """The estimator of one fold, whose C the path sets."""
+        names = self._kind().get_params()
+        parameters = {name: copy.deepcopy(value) for name, value in self.get_params(deep=False).items()
+                      if name in names}
+        if parameters["random_state"] is not None:      # a generator would be drawn from in several threads
+            parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
+        return self._kind(**{**parameters, "n_jobs": None, "warm_start": False})
+
+
+def _fold(estimator, grid, scorer, X, y, weights, train, test):
+    """Scores and gaps of all C on one fold, NaN where the path was stopped before."""
+    (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
+    risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
+    metadata = {} if weights is None else {"sample_weight": weights[test]}
+    scores, gaps = np.full((2, len(grid)), np.nan)
+    results = path(risk, list(1.0 / grid), callback=estimator._watch(fitted, X_train, y_train),
+                   **estimator._options())
+    if any(result.status is Status.INTERRUPTED for result in results):
+        raise KeyboardInterrupt
+    for k, result in enumerate(results):    # largest lam first: the smallest C are there
+        scores[k] = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
+        gaps[k] = result.gap
+    return scores, gaps
+
+
+@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)
+class MulticlassSVMCV(_PathCV, MulticlassSVM):
+    """`MulticlassSVM` whose C is chosen by cross-validation, the grid by one warm path for each fold.
+
+    Planes and multipliers do not depend on C, so each solve of a fold starts where the one before ended.
+
+    Parameters
+    ----------
+    {grid}
+    fit_intercept, intercept_scaling, class_weight, loss : see `MulticlassSVM`
+    {grid_parameters}
+
+    Attributes
+    ----------
+    {grid_attributes}
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_ : see `MulticlassSVM`
+    {certificate}
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X, y, X_test, y_test = pb.datasets.load_digits()
+    >>> svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=3, tol=1e-2).fit(X, y)
+    >>> svm.scores_.shape, svm.C_ in svm.Cs_, svm.score(X_test, y_test) > 0.95
+    ((3, 3), True, True)
+    """
+
+    _kind, _is_classifier = MulticlassSVM, True
+
+    def __init__(self, Cs=8, *, cv=None, scoring=None, fit_intercept=True, intercept_scaling=1.0, class_weight=None,
+                 loss=None, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None, random_state=None,
+                 warm_start=False, verbose=0, callback=None):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.loss = loss
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _checked(self, X, y):
+        return validate_data(self, X, y, **FORMATS)
+
+
+@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
+            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+class ChainSVMCV(_PathCV, ChainSVM):
+    """`ChainSVM` whose C is chosen by cross-validation, the grid by one warm path for each fold.
+
+    {examples}
+
+    Parameters
+    ----------
+    {grid}
+    loss, rescaling, normalised : see `ChainSVM`
+    {chain_parameters}
+    {grid_parameters}
+
+    Attributes
+    ----------
+    {grid_attributes}
+    {chain_attributes}
+    {certificate}
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X = [["the", "dog", "barks"], ["dogs", "bark"], ["the", "cat"], ["cats", "bark"]]
+    >>> y = [["DET", "N", "V"], ["N", "V"], ["DET", "N"], ["N", "V"]]
+    >>> svm = pb.ChainSVMCV([0.1, 1.0], cv=2).fit(X, y)
+    >>> svm.scores_.shape
+    (2, 2)
+    """
+
+    _kind, _is_classifier = ChainSVM, False
+
+    def __init__(self, Cs=8, *, cv=None, scoring=None, loss="hamming", rescaling="margin", normalised=False, start=True,
+                 end=True, hash_bits=None, min_count=1, tol=1e-3, method="auto", max_iter=None, time_limit=None,
+                 n_jobs=None, random_state=None, warm_start=False, verbose=0, callback=None):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.loss = loss
+        self.rescaling = rescaling
+        self.normalised = normalised
+        self.start = start
+        self.end = end
+        self.hash_bits = hash_bits
+        self.min_count = min_count
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _checked(self, X, y):
+        return check_list("X", X), check_list("y", y)

@@ -1,0 +1,230 @@
+"""Dependency parsing with words as texts or numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import Ragged
+from ..core.validation import check_choice
+from ..models import Dependency
+from ..models.arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
+from ..oracles import arborescence_marginals
+from .base import documented
+from .structured import StructuredEstimator, check_list
+
+FIELDS = {"word": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
+"""Attributes of words by the fields of `pybundle.datasets.Sentence`."""
+
+
+@documented()
+class DependencyParser(StructuredEstimator):
+    """Non-projective dependency parser with arc features from templates, trained to a certified gap.
+
+        F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ wrong heads in y + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
+
+    Psi being a sum over arcs (`pb.models.Dependency`); with `loss="logistic"` the log-loss over trees instead.
+
+    X is a list of sentences, each a list of words: dictionaries `{"word": "dog", "pos": "NOUN"}`, tuples of texts in
+    the order of `attributes`, or an array of integers (n, number of attributes); or a `pb.datasets.Sentence`; or, for
+    features of your own, a CSR matrix of arcs as `pb.models.Dependency` takes it. y is a list of heads: one number for
+    each of the n words, 1..n or 0 for the root, with -1 for the root in front or without.
+
+    Parameters
+    ----------
+    {parameters}
+    loss : {"hinge", "logistic"}
+    attributes : tuple of str
+        Names of what is known of a word.
+    templates : sequence of str, optional
+        Features of arcs, see `pb.models.Dependency.hashed`; a selection of McDonald et al. (2005) by default.
+    hash_bits : int
+        Features are hashed to `2 ** hash_bits` weights.
+    single_root : bool
+        Whether exactly one word hangs on the root.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (2 ** hash_bits,), or one for each column of the CSR matrices
+    kinds_ : list of str, or None
+        The most frequent values, as "pos=NOUN", of attributes that templates ask for between head and word; the others
+        share one number.
+    n_features_in_ : int
+    {certificate}
+
+    Notes
+    -----
+    `predict` gives a list of heads, with or without the root as in the fit; `score` is the share of right heads (UAS);
+    `decision_function` gives the scores of all arcs, (n + 1, n + 1) each, row head, column word.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
+    >>> y = [[2, 0], [2, 3, 0]]
+    >>> parser = pb.DependencyParser(C=10.0, hash_bits=12).fit(X, y)
+    >>> [heads.tolist() for heads in parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])]
+    [[2, 3, 0]]
+    """
+
+    def __init__(self, C=0.1, *, loss="hinge", attributes=("word", "pos"), templates=None, hash_bits=18,
+                 single_root=True, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
+                 random_state=None, warm_start=False, verbose=0, callback=None):
+        self.C = C
+        self.loss = loss
+        self.attributes = attributes
+        self.templates = templates
+        self.hash_bits = hash_bits
+        self.single_root = single_root
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @property
+    def _log_loss(self):
+        return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
+
+    def _learn(self, X, y):
+        is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
+        kinds = None if is_sparse or not _is_text(X) else self._learn_kinds(X)
+        n_features = (X[0].shape[1] if is_sparse else len(self.attributes))
+        heads, with_root = self._heads(y, X)
+        attributes = {"n_features_in_": int(n_features), "is_sparse_": bool(is_sparse), "kinds_": kinds,
+                      "with_root_": with_root}
+        return attributes, self._words(X, attributes), heads
+
+    def _make_model(self, fitted):
+        if fitted.is_sparse_:
+            return Dependency(fitted.n_features_in_, single_root=self.single_root)
+        return Dependency.hashed(self.hash_bits, tuple(self.attributes), self._templates(),
+                                 single_root=self.single_root)
+
+    def _templates(self):
+        return DEFAULT_TEMPLATES if self.templates is None else self.templates
+
+    def _encode(self, X):
+        return self._words(X, vars(self))
+
+    def _predict(self, model, x):
+        found = self._labels(model, x)
+        return list(found) if self.with_root_ else [heads[1:] for heads in found]
+
+    def _labels(self, model, x):
+        # any tree will do: every word hangs on the one before
+        chains = [np.arange(-1, self._length(model, one)) for one in x]
+        return self._decoded(model, x, chains)
+
+    @staticmethod
+    def _length(model, x):
+        return x.shape[0] if model.templates is not None else round(x.shape[0] ** 0.5)
+
+    def _count(self, X, y):
+        found, (truth, _) = self.predict(X), self._heads(y, X)
+        right, total = np.zeros(len(found)), np.zeros(len(found))
+        for i, (heads, gold) in enumerate(zip(found, truth, strict=True)):
+            heads, gold = heads[self.with_root_:], gold[1:]
+            if len(heads) != len(gold):
+                raise ParameterError(f"y[{i}] must have one head for each of the {len(heads)} words of X[{i}], got "
+                                     f"{len(gold)}")
+            right[i], total[i] = np.count_nonzero(heads == gold), len(heads)
+        return right, total
+
+    def decision_function(self, X):
+        """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root."""
+        model = self.model_
+        return [model.arc_scores(self.coef_, x) for x in self._encode(check_list("X", X))]
+
+    def predict_proba(self, X):
+        """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
+        if not self._log_loss:
+            raise ParameterError("loss must be 'logistic' in the fit for probabilities, got 'hinge'")
+        return [arborescence_marginals(scores, self.single_root)[0] for scores in self.decision_function(X)]
+
+    # ------------------------------------------------------------------ what users write
+    def _heads(self, y, X):
+        """Heads with the root in front, and whether it was there."""
+        rows = []
+        for i, heads in enumerate(y):
+            heads = np.asarray(heads)
+            if heads.ndim != 1 or heads.dtype.kind not in "iu" or len(heads) == 0:
+                raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
+            rows.append(heads.astype(np.int32))
+        with_root = all(heads[0] == -1 for heads in rows)
+        return rows if with_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows], with_root
+
+    def _learn_kinds(self, X):
+        """The values of attributes between head and word, by frequency: models number them below MOST_KINDS."""
+        kinds = []
+        for column in self._between():
+            counts = Counter(self._column(x, i, column)[k] for i, x in enumerate(X) for k in range(_n_words(x)))
+            often = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KINDS - 1]
+            kinds += [f"{self.attributes[column]}={value}" for value in often]
+        return kinds
+
+    def _between(self):
+        """Columns of attributes under `set` and `each`."""
+        templates = parse_templates(self._templates(), tuple(self.attributes))
+        return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
+
+    def _words(self, X, attributes):
+        """Sentences as the model takes them."""
+        if attributes["is_sparse_"] or not _is_text(X):
+            return X if isinstance(X, Ragged) else list(X)
+        if attributes["kinds_"] is None:
+            raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
+        tables = {}
+        for column in self._between():
+            start = f"{self.attributes[column]}="
+            mine = [kind[len(start):] for kind in attributes["kinds_"] if kind.startswith(start)]
+            tables[column] = {value: k for k, value in enumerate(mine)}
+        found = []
+        for i, x in enumerate(X):
+            words = np.empty((_n_words(x), len(self.attributes)), np.int64)
+            for column in range(len(self.attributes)):
+                texts, table = self._column(x, i, column), tables.get(column)
+                words[:, column] = ([crc32(text.encode()) for text in texts] if table is None else
+                                    [table.get(text, MOST_KINDS - 1) for text in texts])
+            found.append(words)
+        return found
+
+    def _column(self, x, i, column):
+        """One attribute of all words of sentence i, as texts."""
+        name = self.attributes[column]
+        if hasattr(x, "forms"):
+            if name not in FIELDS:
+                raise ParameterError(f"attributes must be of {', '.join(FIELDS)} for a Sentence, got {name!r}")
+            return getattr(x, FIELDS[name])
+        for m, word in enumerate(x):
+            if isinstance(word, Mapping) and name not in word:
+                raise ParameterError(f"X[{i}][{m}] must have the attribute {name!r}, got {word!r:.60}")
+            if not isinstance(word, Mapping) and len(word) != len(self.attributes):
+                raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
+                                     f"{', '.join(self.attributes)}, got {word!r:.60}")
+        return [str(word[name] if isinstance(word, Mapping) else word[column]) for word in x]
+
+
+def _is_text(X):
+    """Whether the sentences are words as texts rather than arrays of numbers."""
+    if isinstance(X, Ragged):
+        return False
+    x = X[0]
+    if hasattr(x, "forms"):
+        return True
+    if not isinstance(x, (list, tuple)) or len(x) == 0:
+        return False
+    return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, str) for a in x[0]))
+
+
+def _n_words(x):
+    return len(x.forms) if hasattr(x, "forms") else len(x)

@@ -1,0 +1,150 @@
+"""Landmark detection in grey images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer
+from ..features import CodeWindows, lbp_maps
+from ..models import Landmarks
+from ..models.landmarks_oracle import positions_of, round_pixels
+from .base import documented
+from .structured import StructuredEstimator
+
+
+@documented()
+class LandmarkDetector(StructuredEstimator):
+    """Landmarks in images of one size, tied along a tree, trained to a certified gap.
+
+        F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ deviation(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
+
+    Psi being local binary patterns in a window around every landmark, and displacements between landmarks, whose
+    quadratic weights stay at or above 0 (`pb.models.Landmarks`).
+
+    X is an array (n, H, W) or a list of grey images, y an array (n, L, 2) of positions, column first.
+
+    Parameters
+    ----------
+    {parameters}
+    parents : sequence of int, optional
+        Parent of every landmark, -1 for the root; by default all hang on landmark 0.
+    windows : sequence of (int, int)
+        Rows and columns of the window that a landmark sees, for every scale: map s looks at blocks of 2^s pixels.
+    box_margin : int
+        Pixels by which the search box of a landmark is wider than where it was in the training images.
+    yardstick : pair of lists of landmarks, optional
+        The deviation is measured against the distance between the centres of these groups; in pixels without.
+    unit : float
+        Loss of a mean deviation as long as the yardstick; 100 counts per cent.
+    descriptor : pb.features.CodeWindows or MapFeatures, optional
+        Features of your own; X is then as it takes it, and `shape` must be given.
+    shape : (int, int), optional
+        Rows and columns of the images, with `descriptor`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (dim,)
+    shape_ : ndarray, shape (2,)
+    boxes_ : ndarray, shape (L, 4)
+        Search boxes: x, y, width, height.
+    anchors_, spreads_ : ndarray, shape (L, 2)
+        Means and standard deviations of displacements from the parent.
+    {certificate}
+
+    Notes
+    -----
+    `predict` gives positions (n, L, 2), whole pixels; `score` is minus the mean deviation from the pixel
+    nearest to the true position.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> images = pb.datasets.landmark_images(30, random_state=0)
+    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(5, 5)], tol=1e-2).fit(images.X[:20], images.Y[:20])
+    >>> detector.predict(images.X[20:]).shape, detector.score(images.X[:20], images.Y[:20]) > -1.0
+    ((10, 4, 2), True)
+    """
+
+    def __init__(self, C=1.0, *, parents=None, windows=((9, 9),), box_margin=2, yardstick=None, unit=1.0,
+                 descriptor=None, shape=None, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
+                 random_state=None, warm_start=False, verbose=0, callback=None):
+        self.C = C
+        self.parents = parents
+        self.windows = windows
+        self.box_margin = box_margin
+        self.yardstick = yardstick
+        self.unit = unit
+        self.descriptor = descriptor
+        self.shape = shape
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _learn(self, X, y):
+        n_landmarks = len(np.asarray(y[0]))
+        parents = self._parents(n_landmarks)
+        images = None if self.descriptor is not None else _images(X)
+        shape = self.shape if images is None else images.shape[1:]
+        if shape is None:
+            raise ParameterError("shape must be given with descriptor, (rows, columns) of the images")
+        model = Landmarks.from_examples(shape, parents, y, self._descriptor(), yardstick=self.yardstick,
+                                        unit=self.unit, margin=check_integer("box_margin", self.box_margin, low=0))
+        attributes = {"shape_": np.array(model.shape), "boxes_": model.boxes, "anchors_": model.anchors,
+                      "spreads_": model.spreads}
+        return attributes, self._encode(X), y
+
+    def _parents(self, n_landmarks):
+        return [-1] + [0] * (n_landmarks - 1) if self.parents is None else self.parents
+
+    def _descriptor(self):
+        if self.descriptor is not None:
+            return self.descriptor
+        windows = np.asarray(self.windows)
+        if windows.ndim != 2 or windows.shape[1] != 2 or windows.dtype.kind not in "iu" or windows.min() < 0:
+            raise ParameterError(f"windows must be pairs (rows, columns) >= 0, got {self.windows!r}")
+        # as far as a window reaches from a border pixel
+        reach = max((int(size) << s) // 2 + (1 << s) for s, sizes in enumerate(windows.tolist()) for size in sizes)
+        return CodeWindows(windows, reach)
+
+    def _make_model(self, fitted):
+        return Landmarks(tuple(fitted.shape_.tolist()), self._parents(len(fitted.boxes_)), self._descriptor(),
+                         boxes=fitted.boxes_, anchors=fitted.anchors_, spreads=fitted.spreads_,
+                         yardstick=self.yardstick, unit=self.unit)
+
+    def _encode(self, X):
+        if self.descriptor is not None:
+            return X
+        descriptor, images = self._descriptor(), _images(X)
+        if hasattr(self, "shape_") and images.shape[1:] != tuple(self.shape_):
+            raise ParameterError(f"X must hold images of shape {tuple(self.shape_.tolist())}, as in the fit, got "
+                                 f"{images.shape[1:]}")
+        return lbp_maps(images, descriptor.n_maps, descriptor.margin)
+
+    def _predict(self, model, x):
+        return np.asarray(self._labels(model, x))
+
+    def _labels(self, model, x):
+        return model.decode_batch(self.coef_, x)
+
+    def _count(self, X, y):
+        model, found = self.model_, self.predict(X)
+        points = positions_of(y, model.n_landmarks)
+        losses = model.deviation(round_pixels(points), found, model.weights_of_loss(points))
+        return -losses, np.ones(len(losses))
+
+
+def _images(X):
+    try:
+        images = np.stack([np.asarray(x) for x in X])
+    except ValueError as problem:
+        raise ParameterError(f"X must hold grey images of one size: {problem}") from problem
+    if images.ndim != 3:
+        raise ParameterError(f"X must hold grey images, shape (n, H, W), got {images.shape}")
+    return images

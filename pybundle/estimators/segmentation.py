@@ -1,0 +1,168 @@
+"""Images cut into labelled segments that cover their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import Ragged
+from ..core.validation import check_choice, check_integer
+from ..models import Segmentation
+from .base import documented
+from .structured import StructuredEstimator
+
+
+@documented()
+class SegmentationSVM(StructuredEstimator):
+    """Labelled segments that cover the columns of an image, trained to a certified gap.
+
+        F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
+
+    Psi being sums of the pixels under the segments, template by template (`pb.models.Segmentation`).
+
+    X is a list of images, each column by column, (W, height), or with `layout="image"` (height, W); y a list of
+    segmentations, each a list of pairs (label, first column) from left to right. Every width with which a label occurs
+    has a template of its own.
+
+    Parameters
+    ----------
+    {parameters}
+    loss : {"start", "symbol"}
+        Columns under a segment of the wrong label; with "start" or of the wrong first column.
+    rescaling : {"margin", "slack"}
+    fillers : sequence
+        Labels whose columns do not count in the loss.
+    widths : dict, optional
+        Further widths that predictions may use, `{label: [width, ...]}`.
+    layout : {"columns", "image"}
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (dim,)
+    classes_ : ndarray, shape (K,)
+    symbols_, widths_ : ndarray of int, shape (A,)
+        Class (a number of `classes_`) and width of every template.
+    height_ : int
+    {certificate}
+
+    Notes
+    -----
+    `predict` gives lists of pairs (label, first column); `score` is the share of columns without loss, fillers counted
+    like others; `template(label, width)` the weights as an image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X = [np.array([[0.0], [1.0], [1.0]]), np.array([[1.0], [1.0], [0.0]])]
+    >>> y = [[("gap", 0), ("bar", 1)], [("bar", 0), ("gap", 2)]]
+    >>> svm = pb.SegmentationSVM(C=10.0).fit(X, y)
+    >>> svm.predict(X) == y
+    True
+    """
+
+    def __init__(self, C=1.0, *, loss="start", rescaling="margin", fillers=(), widths=None, layout="columns", tol=1e-3,
+                 method="auto", max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False,
+                 verbose=0, callback=None):
+        self.C = C
+        self.loss = loss
+        self.rescaling = rescaling
+        self.fillers = fillers
+        self.widths = widths
+        self.layout = layout
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _learn(self, X, y):
+        images = self._encode(X)
+        pairs = [_pairs(i, segments, len(image)) for i, (segments, image) in enumerate(zip(y, images, strict=True))]
+        labels = [label for segments in pairs for label, _, _ in segments]
+        further = self._further_widths()
+        classes, codes = np.unique(np.array(labels + [label for label, _ in further]), return_inverse=True)
+        widths = [width for segments in pairs for _, _, width in segments] + [width for _, width in further]
+        kinds, templates = np.unique(np.stack([codes, widths], axis=1), axis=0, return_inverse=True)
+        ends = np.cumsum([0] + [len(segments) for segments in pairs])
+        truths = Ragged(templates.ravel()[:ends[-1]].astype(np.int64), ends)
+        attributes = {"classes_": classes, "symbols_": np.ascontiguousarray(kinds[:, 0]),
+                      "widths_": np.ascontiguousarray(kinds[:, 1]), "height_": int(images[0].shape[1])}
+        return attributes, images, truths
+
+    def _further_widths(self):
+        if self.widths is None:
+            return []
+        if not isinstance(self.widths, Mapping):
+            raise InputTypeError(f"widths must be a dictionary of widths by label, got {type(self.widths).__name__}")
+        return [(label, check_integer(f"widths[{label!r}]", width, low=1))
+                for label, widths in self.widths.items() for width in widths]
+
+    def _make_model(self, fitted):
+        fillers = list(self.fillers)
+        unknown = [label for label in fillers if label not in fitted.classes_.tolist()]
+        if unknown:
+            raise ParameterError(f"fillers must be labels that occur, got {unknown[0]!r}")
+        is_filler = np.isin(fitted.classes_, fillers)[fitted.symbols_]
+        return Segmentation(fitted.height_, fitted.widths_, symbols=fitted.symbols_,
+                            fillers=np.flatnonzero(is_filler), loss=self.loss, rescaling=self.rescaling)
+
+    def _encode(self, X):
+        check_choice("layout", self.layout, ("columns", "image"))
+        images = [np.asarray(x) for x in X]
+        for i, image in enumerate(images):
+            if image.ndim != 2:
+                raise ParameterError(f"X[{i}] must be an image of two dimensions, got shape {image.shape}")
+        return [image.T for image in images] if self.layout == "image" else images
+
+    def _predict(self, model, x):
+        classes, found = self.classes_.tolist(), []
+        for labels in self._labels(model, x):
+            starts = model.starts(labels).tolist()
+            found.append([(classes[self.symbols_[label]], start)
+                          for label, start in zip(labels, starts, strict=True)])
+        return found
+
+    def _labels(self, model, x):
+        return [model.decode(self.coef_, image) for image in x]
+
+    def _count(self, X, y):
+        images = self._encode(X)
+        right = np.zeros(len(images))
+        for i, (found, truth, image) in enumerate(zip(self.predict(X), y, images, strict=True)):
+            mine, gold = (_columns(_pairs(i, segments, len(image)), self.loss) for segments in (found, truth))
+            right[i] = sum(a == b for a, b in zip(mine, gold, strict=True))
+        return right, np.array([float(len(image)) for image in images])
+
+    def template(self, label, width):
+        """The weights of one label at one width, shape (height, width)."""
+        model = self.model_
+        places = np.flatnonzero((self.classes_[self.symbols_] == label) & (self.widths_ == width))
+        if len(places) == 0:
+            raise ParameterError("label and width must be those of a template, see symbols_ and widths_, got "
+                                 f"{label!r}, {width!r}")
+        return model.template(self.coef_, int(places[0]))
+
+
+def _pairs(i, segments, n_columns):
+    """(label, first column, width) of every segment of image i."""
+    try:
+        pairs = [(label, int(start)) for label, start in segments]
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"y[{i}] must be a list of pairs (label, first column), got {segments!r:.60}") from problem
+    starts = [start for _, start in pairs]
+    if not starts or starts[0] != 0 or any(b <= a for a, b in zip(starts, [*starts[1:], n_columns], strict=True)):
+        raise ParameterError(f"y[{i}] must hold segments from column 0 on, from left to right, the last one before "
+                             f"column {n_columns}, got the first columns {starts}")
+    return [(label, start, end - start) for (label, start), end in zip(pairs, [*starts[1:], n_columns], strict=True)]
+
+
+def _columns(pairs, loss):
+    """What must agree at every column."""
+    return [(label, start) if loss == "start" else label for label, start, width in pairs for _ in range(width)]

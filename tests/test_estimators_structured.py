@@ -1,0 +1,380 @@
+"""Estimators of structured labels: manners, formats, decoding against the models, what is refused."""
+
+import copy
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+from pybundle.estimators.tokens import encode, entries, learn_vocabulary
+
+
+def chains(n=24, noise=0.7, seed=0):
+    """Texts and numbers: the label of a token follows from its word, or from its neighbour's."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        tags = rng.integers(0, 3, rng.integers(2, 6))
+        X.append([{"word": "abc"[t] if rng.random() < noise else "?", "is_first": k == 0}
+                  for k, t in enumerate(tags)])
+        y.append(np.array(["A", "B", "C"])[tags].tolist())
+    return X, y
+
+
+def trees(n=15):
+    bank = pb.datasets.make_treebank(n, random_state=0, mean_length=5)
+    return bank.X, bank.Y
+
+
+def segments(n=6):
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(n):
+        kinds = rng.integers(0, 2, 4)
+        columns = np.concatenate([np.full((2 + k, 3), float(k)) for k in kinds])
+        X.append(columns + 0.2 * rng.standard_normal(columns.shape))
+        starts = np.concatenate([[0], np.cumsum(2 + kinds)[:-1]])
+        y.append([("ab"[k], int(s)) for k, s in zip(kinds, starts, strict=True)])
+    return X, y
+
+
+def graphs(n=12):
+    images = pb.datasets.contrast_images(n, shape=(5, 5))
+    return list(images.X), [labels.astype(int) for labels in images.y]
+
+
+def faces(n=16):
+    images = pb.datasets.landmark_images(n, random_state=0)
+    return images.X, images.Y
+
+
+CASES = {
+    "svm": (pb.ChainSVM(tol=1e-4), chains),
+    "hashed": (pb.ChainSVM(hash_bits=8, rescaling="slack", start=False), chains),
+    "crf": (pb.ChainCRF(min_count=2), chains),
+    "cv": (pb.ChainSVMCV([0.1, 1.0], cv=2), chains),
+    "parser": (pb.DependencyParser(hash_bits=12), trees),
+    "log-parser": (pb.DependencyParser(hash_bits=10, loss="logistic", tol=1e-2), trees),
+    "segments": (pb.SegmentationSVM(fillers=["a"], widths={"b": [1]}), segments),
+    "graphs": (pb.BinaryLabelingSVM(loss="balanced", class_weight="balanced"), graphs),
+    "faces": (pb.LandmarkDetector(windows=[(3, 3), (2, 2)], tol=1e-2), faces),
+}
+
+
+def same(a, b):
+    return all(np.array_equal(p, q) for p, q in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_manners(name):
+    estimator, data = CASES[name]
+    X, y = data()
+    fitted = clone(estimator).fit(X, y)
+    assert fitted.certified_ and fitted.converged_ and fitted.gap_ <= fitted.tol
+    assert fitted.lower_bound_ <= fitted.objective_ and fitted.coef_.shape == (fitted.model_.dim,)
+    assert repr(clone(fitted)) == repr(estimator) and not hasattr(clone(fitted), "coef_")
+    found, score = fitted.predict(X), fitted.score(X, y)
+    assert len(found) == len(X) and score == pytest.approx(fitted.score(X, y, np.full(len(X), 2.0)))
+    arrays, values = fitted._get_state()
+    assert all(array.dtype != object for array in arrays.values())
+    assert all(isinstance(value, (bool, int, float, str, type(None))) for value in values.values())
+    twin = clone(estimator)._set_state(arrays, values)
+    for other in (twin, pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert same(other.predict(X), found) and other.gap_ == fitted.gap_
+    assert len(fitted.decision_function(X)) == len(X)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weights_are_repetitions(name):
+    estimator, data = CASES[name]
+    if name in ("cv", "graphs", "faces"):       # folds, class weights and boxes are made of the examples themselves
+        pytest.skip("the model depends on the examples")
+    X, y = data()
+    times = 1 + np.arange(len(X)) % 3
+    estimator = clone(estimator).set_params(C=0.3, tol=1e-3)
+    weighted = clone(estimator).fit(X, y, times)
+    repeated = clone(estimator).fit([x for x, k in zip(X, times, strict=True) for _ in range(k)],
+                                    [z for z, k in zip(y, times, strict=True) for _ in range(k)])
+    assert max(weighted.lower_bound_, repeated.lower_bound_) <= min(weighted.objective_, repeated.objective_)
+
+
+@pytest.mark.parametrize("name", ["svm", "crf", "parser", "segments", "graphs", "faces"])
+def test_searches_and_warm_starts(name):
+    estimator, data = CASES[name]
+    X, y = data()
+    estimator = clone(estimator).set_params(tol=1e-2)
+    assert np.isfinite(cross_val_score(estimator, X, y, cv=2)).all()
+    search = GridSearchCV(estimator, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_.certified_ and len(search.predict(X)) == len(X)
+    warm = clone(estimator).set_params(warm_start=True, tol=1e-4).fit(X, y)
+    cold = warm.n_passes_
+    assert warm.fit(X, y).n_passes_ <= cold and warm.set_params(C=1.1 * warm.C).fit(X, y).converged_
+    assert warm.fit(X[:10], y[:10]).converged_
+
+
+class Words(TransformerMixin, BaseEstimator):
+    """Lists of words to lists of features, as a user would write it."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return [[[word["word"], f"first={word['is_first']}"] for word in x] for x in X]
+
+
+def test_pipeline_on_a_transformer_of_lists():
+    X, y = chains()
+    pipeline = make_pipeline(Words(), pb.ChainSVM()).fit(X, y)
+    assert pipeline.score(X, y) > 0.6 and np.isfinite(cross_val_score(pipeline, X, y, cv=2)).all()
+    assert pipeline[-1].vocabulary_ == ["?", "a", "b", "c", "first=False", "first=True"]
+
+
+def test_formats_of_tokens_are_one_problem():
+    X, y = chains()
+    names = learn_vocabulary(X)
+    csr = encode(X, names)
+    forms = {
+        "dict": X, "texts": [[[name for name, value in entries(token, 0, 0) if value] for token in x] for x in X],
+        "csr": [csr[i] for i in range(len(X))], "dense": [csr[i].toarray() for i in range(len(X))], "ragged": csr,
+        "tuple of sets": tuple([{name for name, value in entries(token, 0, 0) if value} for token in x] for x in X),
+    }  # fmt: skip
+    fits = {form: pb.ChainSVM(tol=1e-6).fit(data, y) for form, data in forms.items()}
+    for form, svm in fits.items():
+        assert svm.objective_ == pytest.approx(fits["dict"].objective_, rel=2e-6), form
+        assert same(svm.predict(forms[form]), fits["dict"].predict(X))
+    assert fits["dict"].vocabulary_ == names and fits["csr"].vocabulary_ is None
+    hashed = pb.ChainSVM(tol=1e-6, hash_bits=20).fit(X, y)       # no two of a few features meet
+    assert hashed.objective_ == pytest.approx(fits["dict"].objective_, rel=2e-6)
+    assert hashed.n_features_in_ == 1 << 20
+    integers = pb.ChainSVM(tol=1e-6).fit(X, Ragged.of([np.searchsorted(["A", "B", "C"], labels) for labels in y]))
+    assert integers.classes_.tolist() == [0, 1, 2]
+    assert integers.objective_ == pytest.approx(fits["dict"].objective_, rel=2e-6)
+
+
+def test_entries_are_those_of_crfsuite():
+    token = {"w": "the", "t": True, "f": False, "n": 2.5, "in": {"pos": "DT", "k": 3}, "s": ["he", "e"]}
+    assert entries(token, 0, 0) == [("w:the", 1.0), ("t", 1.0), ("f", 0.0), ("n", 2.5), ("in:pos:DT", 1.0),
+                                    ("in:k", 3.0), ("s:he", 1.0), ("s:e", 1.0)]
+    assert entries(["a", "b"], 0, 0) == [("a", 1.0), ("b", 1.0)] and entries("a", 0, 0) == [("a", 1.0)]
+    matrix = encode([[["a", "a", "new"], []], [{"b": 0.1}]], ["a", "b"])
+    np.testing.assert_array_equal(matrix.values.toarray(), [[2.0, 0.0], [0.0, 0.0], [0.0, 0.1]])
+    assert learn_vocabulary([["a", "b", "a"]], min_count=2) == ["a"]
+
+
+def score(svm, x, labels):
+    model = svm.model_
+    return float((model.joint_feature(svm._encode([x])[0], labels) @ svm.coef_).item())
+
+
+@pytest.mark.parametrize("name", ["svm", "crf", "hashed"])
+def test_chains_against_enumeration(name):
+    estimator, data = CASES[name]
+    X, y = data()
+    svm = clone(estimator).fit(X, y)
+    x, T = next((x, len(x)) for x in X if len(x) == 4)
+    every = list(itertools.product(range(3), repeat=T))
+    values = np.array([score(svm, x, np.array(labels)) for labels in every])
+    order = np.argsort(-values, kind="stable")
+    labellings, scores = svm.k_best([x], k=5)
+    np.testing.assert_allclose(scores[0], values[order[:5]], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose([score(svm, x, np.searchsorted(svm.classes_, row)) for row in labellings[0]], scores[0],
+                               rtol=1e-9, atol=1e-9)
+    table = svm.decision_function([x])[0]
+    brute = [[max(v for v, labels in zip(values, every, strict=True) if labels[t] == k) for k in range(3)]
+             for t in range(T)]
+    np.testing.assert_allclose(table, brute, rtol=1e-9, atol=1e-9)
+    top = np.sort(brute, axis=1)
+    np.testing.assert_allclose(svm.margins([x])[0], top[:, -1] - top[:, -2], atol=1e-9)
+    assert score(svm, x, np.searchsorted(svm.classes_, svm.predict([x])[0])) == pytest.approx(values.max())
+    if name == "crf":
+        p = np.exp(values - values.max())
+        p /= p.sum()
+        brute = [[sum(q for q, labels in zip(p, every, strict=True) if labels[t] == k) for k in range(3)]
+                 for t in range(T)]
+        np.testing.assert_allclose(svm.predict_proba([x])[0], brute, rtol=1e-8)
+        assert svm.predict_marginals([x])[0][0] == pytest.approx(dict(zip("ABC", brute[0], strict=True)))
+        labels = [svm.classes_[list(every[7])]]
+        assert svm.log_likelihood([x], labels)[0] == pytest.approx(np.log(p[7]))
+
+
+def test_views_of_chain_weights():
+    svm = pb.ChainSVM().fit(*chains())
+    assert svm.token_coef_.shape == (3, svm.n_features_in_) and svm.transition_coef_.shape == (3, 3)
+    assert svm.start_coef_.shape == svm.end_coef_.shape == (3,)
+    weights = {name: svm.token_coef_[:, k] for k, name in enumerate(svm.vocabulary_)}
+    assert weights["word:a"].argmax() == 0
+
+
+def test_crf_is_the_documented_objective():
+    X, y = chains()
+    crf = pb.ChainCRF(C=0.5, tol=1e-6).fit(X, y)
+    assert crf.objective_ == pytest.approx(crf.coef_ @ crf.coef_ - crf.log_likelihood(X, y).sum())
+
+
+def test_parser_takes_words_in_every_form():
+    y = [[2, 0], [2, 3, 0], [0, 1]]
+    tuples = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")],
+              [("see", "V"), ("it", "P")]]
+    dicts = [[{"word": word, "pos": pos} for word, pos in x] for x in tuples]
+    sentences = [pb.datasets.Sentence([w for w, _ in x], [], [p for _, p in x], [], np.array([-1, *heads]), [])
+                 for x, heads in zip(tuples, y, strict=True)]
+    fits = [pb.DependencyParser(hash_bits=10).fit(X, y) for X in (tuples, dicts, sentences)]
+    assert fits[0].kinds_ == ["pos=V", "pos=N", "pos=D", "pos=P"]
+    for parser, X in zip(fits, (tuples, dicts, sentences), strict=True):
+        np.testing.assert_array_equal(parser.coef_, fits[0].coef_)
+        assert [heads.tolist() for heads in parser.predict(X)] == y and parser.score(X, y) == 1.0
+    rooted = pb.DependencyParser(hash_bits=10).fit(tuples, [[-1, *heads] for heads in y])
+    assert rooted.predict(tuples)[0].tolist() == [-1, 2, 0] and rooted.score(tuples, y) == 1.0
+    assert rooted.predict([[("new", "X")]])[0].tolist() == [-1, 0]
+    with pytest.raises(pb.ParameterError, match=r"X\[0\]\[1\] must have the attribute 'pos', got {'word': 'b'}"):
+        rooted.predict([[{"word": "a", "pos": "N"}, {"word": "b"}]])
+    with pytest.raises(pb.ParameterError, match=r"X\[0\]\[0\] must have 2 attributes, word, pos"):
+        rooted.predict([[("a", "b", "c")]])
+    with pytest.raises(pb.ParameterError, match="must be 'logistic' in the fit"):
+        rooted.predict_proba(tuples)
+
+
+def test_parser_probabilities_and_own_features():
+    X, y = trees()
+    parser = clone(CASES["log-parser"][0]).fit(X, y)
+    for table, heads in zip(parser.predict_proba(X), y, strict=True):
+        assert table.shape == (len(heads), len(heads))
+        np.testing.assert_allclose(table[:, 1:].sum(axis=0), 1.0)
+    arcs = [sp.csr_array([[float(heads[m] == h), 1.0] for h in range(len(heads)) for m in range(1, len(heads))
+                          if h != m]) for heads in y]
+    own = pb.DependencyParser(C=10.0).fit(arcs, y)
+    assert own.n_features_in_ == 2 and own.score(arcs, y) == 1.0
+
+
+def test_segments():
+    X, y = segments()
+    svm = pb.SegmentationSVM(C=10.0).fit(X, y)
+    assert svm.predict(X) == y and svm.score(X, y) == 1.0
+    assert sorted(zip(svm.classes_[svm.symbols_], svm.widths_, strict=True)) == [("a", 2), ("b", 3)]
+    assert svm.template("b", 3).shape == (3, 3)
+    turned = pb.SegmentationSVM(C=10.0, layout="image").fit([x.T for x in X], y)
+    np.testing.assert_array_equal(turned.coef_, svm.coef_)
+    wrong = [[("b", 0)] + [("a", k) for k in range(1, len(x))] for x in X]
+    assert svm.score(X, wrong) < 0.5
+    with pytest.raises(pb.ParameterError, match="got 'a', 7"):
+        svm.template("a", 7)
+
+
+def test_graphs_count_what_weights_say():
+    X, y = graphs()
+    named = [np.array(["sea", "boat"])[labels] for labels in y]
+    svm = pb.BinaryLabelingSVM(class_weight={"boat": 3.0}).fit(X, named)
+    assert svm.classes_.tolist() == ["boat", "sea"] and svm.class_weight_.tolist() == [3.0, 1.0]
+    assert set(np.concatenate(svm.predict(X))) <= {"boat", "sea"}
+    assert (svm.coef_[svm.n_features_in_:] >= 0.0).all()
+    weighted = [pb.models.WeightedLabels(labels, np.ones(len(labels))) for labels in named]
+    again = pb.BinaryLabelingSVM(class_weight={"boat": 3.0}).fit(X, weighted)
+    np.testing.assert_array_equal(again.coef_, svm.coef_)
+    assert again.score(X, weighted) == svm.score(X, named)
+
+
+def test_landmarks_with_features_of_their_own():
+    X, y = faces()
+    pixels = np.round(X.reshape(len(X), -1, 1) / 255.0, 3)
+    detector = pb.LandmarkDetector(descriptor=pb.features.MapFeatures(1), shape=(24, 24), parents=[-1, 0, 0, 0],
+                                   tol=1e-2).fit(pixels, y)
+    assert detector.predict(pixels).shape == (len(X), 4, 2) and -9.0 < detector.score(pixels, y) < 0.0
+    plain = clone(CASES["faces"][0]).fit(X, y)
+    deviation = np.linalg.norm(plain.predict(X) - np.floor(np.asarray(y) + 0.5), axis=2).mean()
+    assert plain.score(X, y) == pytest.approx(-deviation)
+
+
+def test_interrupt_stores_the_best_state():
+    def interrupt(progress):
+        if progress.n_iter == 2:
+            assert progress.estimator.score(*chains()) >= 0.0
+            raise KeyboardInterrupt
+
+    svm = pb.ChainSVM(C=100.0, tol=1e-9, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        svm.fit(*chains())
+    assert svm.certified_ and not svm.converged_ and len(svm.predict(chains()[0])) == 24
+
+
+def test_path_of_a_grid_equals_single_fits():
+    X, y = chains(30)
+    rng = np.random.default_rng(1)
+    for token in (token for x in X for token in x):
+        token["height"] = rng.standard_normal()                     # without it many labellings tie
+    svm = pb.ChainSVMCV([1.0, 0.1, 0.01], cv=3, tol=1e-6).fit(X, y)
+    assert svm.Cs_.tolist() == [0.01, 0.1, 1.0] and svm.scores_.shape == (3, 3) and (svm.gaps_ <= 1e-6).all()
+    search = GridSearchCV(pb.ChainSVM(tol=1e-6), {"C": svm.Cs_}, cv=3).fit(X, y)
+    theirs = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
+    np.testing.assert_allclose(svm.scores_, theirs, atol=0.04)      # a token on the border may fall to either side
+    assert svm.C_ == svm.Cs_[svm.scores_.mean(axis=0).argmax()] and svm.converged_
+    assert svm.objective_ == pytest.approx(pb.ChainSVM(svm.C_, tol=1e-6).fit(X, y).objective_, rel=2e-6)
+    threads = clone(svm).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(threads.scores_, svm.scores_)
+    np.testing.assert_array_equal(threads.coef_, svm.coef_)
+
+
+ONE = ([["a", "b"]], [["A", "B"]])
+
+
+@pytest.mark.parametrize("estimator, X, y, error, match", [
+    (pb.ChainSVM(), [], [], pb.ParameterError, "X must hold at least one example"),
+    (pb.ChainSVM(), 3, ONE[1], pb.InputTypeError, "X must be a list with one entry for each example, got int"),
+    (pb.ChainSVM(), *ONE[:1], [], pb.ParameterError, "y must hold at least one"),
+    (pb.ChainSVM(), [*ONE[0], ["a"]], ONE[1], pb.ParameterError, "X and Y"),
+    (pb.ChainSVM(), ONE[0], [["A"]], pb.ParameterError, "two classes, got one class only, 'A'"),
+    (pb.ChainSVM(), ONE[0], [["A", "B", "C"]], pb.ParameterError, r"Y\[0\] must have 2 labels"),
+    (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], []], pb.ParameterError, r"X\[1\] must have at least one token"),
+    (pb.ChainSVM(), ONE[0], ["AB"], pb.InputTypeError, r"y\[0\] must be a sequence of labels, got 'AB'"),
+    (pb.ChainSVM(), [["a", 3]], ONE[1], pb.InputTypeError, r"X\[0\]\[1\] must be a dictionary of features"),
+    (pb.ChainSVM(), [[{"a": None}, {}]], ONE[1], pb.InputTypeError, r"X\[0\]\[0\]\['a'\] must be a text"),
+    (pb.ChainSVM(hash_bits=50), *ONE, pb.ParameterError, "hash_bits must be 1..30, got 50"),
+    (pb.ChainSVM(min_count=9), *ONE, pb.ParameterError, "min_count = 9"),
+    (pb.ChainSVM(loss="zero"), *ONE, pb.ParameterError, "loss must be"),
+    (pb.ChainSVM(C=-1), *ONE, pb.ParameterError, "C must be"),
+    (pb.ChainSVMCV(Cs=[]), *ONE, pb.ParameterError, "Cs must be"),
+    (pb.ChainSVMCV(Cs=0), *ONE, pb.ParameterError, "Cs must be at least 1"),
+    (pb.DependencyParser(), [[("a", "b")]], [["x"]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
+    (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "must be a head"),
+    (pb.SegmentationSVM(), [np.ones((3, 2))], [[("a", 1)]], pb.ParameterError, r"y\[0\] must hold segments from col"),
+    (pb.SegmentationSVM(), [np.ones((3, 2))], [["a"]], pb.InputTypeError, r"y\[0\] must be a list of pairs"),
+    (pb.SegmentationSVM(), [np.ones(3)], [[("a", 0)]], pb.ParameterError, r"X\[0\] must be an image"),
+    (pb.SegmentationSVM(fillers=["z"]), *segments(), pb.ParameterError, "fillers must be labels that occur, got 'z'"),
+    (pb.SegmentationSVM(widths=[3]), *segments(), pb.InputTypeError, "widths must be a dictionary"),
+    (pb.BinaryLabelingSVM(), [1], [[0]], pb.InputTypeError, r"X\[0\] must be a Graph"),
+    (pb.BinaryLabelingSVM(class_weight={7: 1.0}), *graphs(), pb.ParameterError, "class_weight must name classes"),
+    (pb.LandmarkDetector(), [np.ones((3, 3)), np.ones((3, 4))], np.zeros((2, 1, 2)), pb.ParameterError, "of one size"),
+    (pb.LandmarkDetector(windows=[3]), *faces(), pb.ParameterError, "windows must be pairs"),
+])  # fmt: skip
+def test_what_is_refused(estimator, X, y, error, match):
+    with pytest.raises(error, match=match):
+        clone(estimator).fit(X, y)
+
+
+def test_predictions_refuse_other_data():
+    X, y = chains()
+    names, arrays = pb.ChainSVM().fit(X, y), pb.ChainSVM().fit(encode(X, learn_vocabulary(X)), y)
+    with pytest.raises(pb.ParameterError, match="X must hold features by name"):
+        names.predict([np.ones((2, 3))])
+    with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):
+        arrays.predict(X)
+    with pytest.raises(pb.ParameterError, match=r"y\[0\] must have"):
+        names.score(X, [labels[:1] for labels in y])
+    with pytest.raises(Exception, match="not fitted"):
+        pb.ChainSVM().predict(X)
+    detector = clone(CASES["faces"][0]).fit(*faces())
+    with pytest.raises(pb.ParameterError, match="images of shape"):
+        detector.predict(np.ones((2, 10, 10)))
+
+
+def test_nothing_is_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pb.ChainSVM().fit(*chains())

@@ -35,9 +35,10 @@ class BinaryLabelingSVM(StructuredEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray, shape (n_features_in_ + n_edge_features_,)
+    coef_ : ndarray, shape (d + p,)
     classes_ : ndarray, shape (2,)
     n_features_in_, n_edge_features_ : int
+        d and p, features of nodes and of edges.
     class_weight_ : ndarray, shape (2,)
     {certificate}
 

@@ -136,12 +136,16 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         return w if len(w) == risk.dim else None
 
     def decision_function(self, X):
-        """Scores of the classes, shape (n, K); for two classes that of `classes_[1]`, shape (n,)."""
+        """Scores of the classes, shape (n, K); for two classes that of `classes_[1]`, shape (n,).
+
+        In float32 for float32 data and pixels.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **FORMATS)
         if X.dtype == np.uint8:
             X = X.astype(np.float32)        # exact
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        coef, intercept = self.coef_.astype(X.dtype, copy=False), self.intercept_.astype(X.dtype, copy=False)
+        scores = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X):

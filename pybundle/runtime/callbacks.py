@@ -16,11 +16,14 @@ from .stopping import TimeLimit
 __all__ = ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
 
 
+FORMAT = "{desc} {percentage:3.0f}%|{bar}| [{elapsed_s:.1f} s{postfix}]"
+
+
 class ProgressBar:
     """A tqdm bar, in a terminal or a notebook: the logarithm of the gap on its way to the tolerance.
 
-    The bar is full where the gap has reached `tol`; objective, lower bound and gap stand behind it. A bar of 0 is the
-    largest gap that was met; a gap of 1 or more counts as 1, since before that there is no bound worth the name.
+    The bar is empty at a gap of 1, the largest that says anything, and full where the gap has reached `tol`; seconds,
+    objective, lower bound and gap stand behind it.
 
     Parameters
     ----------
@@ -60,23 +63,31 @@ class ProgressBar:
         self._last = progress
         total = progress.seconds["total"]
         if self._bar is None:
-            self._next = 0.0
-            self._bar = self._make(total=100, desc=self.desc, bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} "
-                                   "[{elapsed}]", **self.options)
-        if total >= self._next:
+            # drawn when made; costs as much as all the rest
+            self._bar = self._make(total=100, initial=self._percent(progress), desc=self.desc,
+                                   postfix=self._words(progress), bar_format=FORMAT, **self.options)
             self._next = total + self.interval
-            self._show(progress)
+        elif total >= self._next:
+            self._next = total + self.interval
+            self._set(progress)
+            self._bar.refresh()
 
-    def _show(self, progress):
-        self._bar.n = round(100.0 * share_of_way(progress.gap, progress.tol))
-        self._bar.set_postfix_str(f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e} "
-                                  f"{progress.seconds['total']:.1f} s", refresh=False)
-        self._bar.refresh()
+    def _set(self, progress):
+        self._bar.n = self._percent(progress)
+        self._bar.set_postfix_str(self._words(progress), refresh=False)
+
+    @staticmethod
+    def _percent(progress):
+        return round(100.0 * share_of_way(progress.gap, progress.tol))
+
+    @staticmethod
+    def _words(progress):
+        return f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e}"
 
     def close(self):
         """Draws the last state and ends the bar; the next run begins a new one."""
         if self._bar is not None:
-            self._show(self._last)
+            self._set(self._last)
             self._bar.close()
         self._bar = self._last = None
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
+from ..core.ragged import Ragged
 from ..models.base import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator
@@ -80,7 +81,8 @@ def check_list(name, value):
         raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(value).__name__}")
     if len(value) == 0:
         raise ParameterError(f"{name} must hold at least one example, got none")
-    return value
+    # others, a column of a table for instance, may count from elsewhere than 0
+    return value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
 
 
 def encode_labels(y, name="y"):

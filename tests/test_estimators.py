@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -285,6 +286,22 @@ def test_an_interrupted_search_goes_on_raising():
 
     with pytest.raises(KeyboardInterrupt):
         pb.MulticlassSVMCV(2, callback=interrupt).fit(*blobs())
+
+
+def test_a_failing_fold_ends_the_others():
+    X, y = blobs(300)
+    seen = []
+
+    def fail(progress):
+        seen.append(progress.seconds["total"])
+        if len(seen) == 5:
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        pb.MulticlassSVMCV([1e4], tol=1e-13, method="bmrm", cv=2, n_jobs=2, callback=fail).fit(X, y)
+    count = len(seen)
+    time.sleep(0.2)
+    assert len(seen) <= count + 2           # alone, each fold has thousands of iterations
 
 
 def test_scores_of_a_search_know_the_weights():

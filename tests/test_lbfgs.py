@@ -383,3 +383,15 @@ def test_bound_of_planes_is_the_best_and_keeps_its_room(signs):
         assert bound.value == pytest.approx(-best, abs=1e-5)
         products = A @ rng.normal(size=4)
         assert products.shape == (m,)
+
+
+def test_auto_takes_a_smooth_risk_whole(monkeypatch):
+    asked, derive = [], pb.risks.Logistic.derive
+
+    def watched(self, **options):
+        asked.append(options.get("n_parts"))
+        return derive(self, **options)
+
+    monkeypatch.setattr(pb.risks.Logistic, "derive", watched)
+    pb.minimize(risk_of("binary"), lam=1.0)
+    assert 1 in asked and set(asked) <= {1, None}

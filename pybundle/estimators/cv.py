@@ -14,6 +14,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.validation import check_number
 from ..models.base import check_lengths
+from ..runtime.callbacks import StopSignal
 from ..runtime.result import Status
 from ..solvers import path
 from .base import documented
@@ -69,8 +70,13 @@ class _PathCV:
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
         folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data))
         scorer = check_scoring(self, self.scoring)
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_fold)(self._single(), grid, scorer, *data, weights, *fold) for fold in folds)
+        stop = StopSignal()
+        try:
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(_fold)(self._single(), grid, scorer, stop, *data, weights, *fold) for fold in folds)
+        except BaseException:
+            stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
+            raise
         scores, gaps = (np.array([fold[k] for fold in found]) for k in (0, 1))
         known = ~np.isnan(scores).any(axis=0)
         if not known.any():                 # stopped before: the final fit will be, too
@@ -106,13 +112,13 @@ class _PathCV:
         return self._kind(**{**parameters, "n_jobs": None, "warm_start": False})
 
 
-def _fold(estimator, grid, scorer, X, y, weights, train, test):
+def _fold(estimator, grid, scorer, stop, X, y, weights, train, test):
     """Scores and gaps of all C on one fold, NaN where the path was stopped before."""
     (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
     risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
     metadata = {} if weights is None else {"sample_weight": weights[test]}
     scores, gaps = np.full((2, len(grid)), np.nan)
-    results = path(risk, list(1.0 / grid), callback=estimator._watch(fitted, X_train, y_train),
+    results = path(risk, list(1.0 / grid), callback=[*estimator._watch(fitted, X_train, y_train), stop],
                    **estimator._options())
     if any(result.status is Status.INTERRUPTED for result in results):
         raise KeyboardInterrupt

@@ -136,7 +136,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     pool = make_executor(n_jobs) if executor is None else executor
     if not hasattr(pool, "map"):
         raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
-    risk = _grouped(risk, n_parts, METHODS[method].n_parts, pool, settings.gap)
+    # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
+    parts = METHODS["lbfgs" if method == "auto" and getattr(risk, "smooth", False) else method].n_parts
+    risk = _grouped(risk, n_parts, parts, pool, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     watching = [Callback(function, factor) for function in callbacks]
     rules = _rules(max_iter, time_limit, method) + watching

@@ -153,6 +153,9 @@ def test_clone_pickle_and_fitted_state():
         for other in (twin, pickle.loads(pickle.dumps(svm)), copy.deepcopy(svm)):
             np.testing.assert_array_equal(other.predict(X), svm.predict(X))
             assert other.gap_ == svm.gap_ and other.history_.keys() == svm.history_.keys()
+    for name in ("predict", "_state", "__class__", "coef", "model_", "a b_"):
+        with pytest.raises(pb.StateError, match="no attribute of a fitted"):
+            pb.ChainSVM()._set_state({}, {name: 1})
     assert repr(pb.MulticlassSVM(C=2.0)) == "MulticlassSVM(C=2.0)"
 
 

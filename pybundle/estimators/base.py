@@ -189,10 +189,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         return arrays, values
 
     def _set_state(self, arrays, values):
-        """Takes over what `_get_state` of an estimator with the same parameters gave; returns self."""
+        """Takes over what `_get_state` of an estimator with the same parameters gave; returns self.
+
+        Only names are checked, which can be no others than those of attributes of a fit: StateError.
+        """
         attributes = {}
         for name, value in {**arrays, **values}.items():
             name, _, key = name.partition("/")
+            if not name.isidentifier() or not name.endswith("_") or name.startswith("_") or hasattr(type(self), name):
+                raise StateError(f"{name!r} is no attribute of a fitted {type(self).__name__}")
             if key:
                 attributes.setdefault(name, {})[key] = value
             else:

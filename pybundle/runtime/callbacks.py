@@ -30,7 +30,7 @@ class ProgressBar:
     desc : str
         What stands in front of the bar.
     interval : float
-        Seconds between two updates.
+        Seconds before the first drawing and between two.
     **options
         Of `tqdm.auto.tqdm`: `file`, `leave`, `position`, `disable`, ...
 
@@ -57,39 +57,33 @@ class ProgressBar:
             raise ImportError("a progress bar needs tqdm, which is not installed; "
                               "run: pip install 'pybundle-ml[progress]'") from problem
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
-        self._make, self._bar, self._last, self._next = tqdm.auto.tqdm, None, None, 0.0
+        # no thread that watches over the bar: it would be started and joined for every solve
+        self._make = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
+        self._bar, self._last, self._next = None, None, self.interval
 
     def __call__(self, progress):
         self._last = progress
-        total = progress.seconds["total"]
-        if self._bar is None:
-            # drawn when made; costs as much as all the rest
-            self._bar = self._make(total=100, initial=self._percent(progress), desc=self.desc,
-                                   postfix=self._words(progress), bar_format=FORMAT, **self.options)
-            self._next = total + self.interval
-        elif total >= self._next:
-            self._next = total + self.interval
-            self._set(progress)
+        if progress.seconds["total"] >= self._next:
+            self._next = progress.seconds["total"] + self.interval
+            self._set()
             self._bar.refresh()
 
-    def _set(self, progress):
-        self._bar.n = self._percent(progress)
-        self._bar.set_postfix_str(self._words(progress), refresh=False)
-
-    @staticmethod
-    def _percent(progress):
-        return round(100.0 * share_of_way(progress.gap, progress.tol))
-
-    @staticmethod
-    def _words(progress):
-        return f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e}"
+    def _set(self):
+        progress = self._last
+        if self._bar is None:
+            self._bar = self._make(total=100, desc=self.desc, bar_format=FORMAT, delay=1e-9, **self.options)
+        self._bar.n = round(100.0 * share_of_way(progress.gap, progress.tol))
+        self._bar.set_postfix_str(f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e}",
+                                  refresh=False)
 
     def close(self):
         """Draws the last state and ends the bar; the next run begins a new one."""
-        if self._bar is not None:
-            self._set(self._last)
+        if self._last is not None:
+            self._set()
+            self._bar.last_print_t = self._bar.start_t + 1.0        # else a bar that was never drawn would stay so
             self._bar.close()
         self._bar = self._last = None
+        self._next = self.interval
 
     def __getstate__(self):
         return {**vars(self), "_make": None, "_bar": None, "_last": None}

@@ -16,12 +16,12 @@ class History:
         self._rows = []
 
     def record(self, time, n_passes, primal, best_primal, lower_bound):
-        """Adds a row; the gap is that of best value and best bound."""
-        gap = relative_gap(best_primal, lower_bound)
-        self._rows.append((time, n_passes, primal, best_primal, lower_bound, gap))
+        """Adds a row; the gap, that of best value and best bound, can wait."""
+        self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
     def arrays(self, scale=1.0):
         """Dictionary of arrays; objective values and bounds are multiplied by `scale`."""
-        table = np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS))
+        rows = [(*row, relative_gap(row[3], row[4])) for row in self._rows]
+        table = np.array(rows, dtype=float).reshape(len(rows), len(FIELDS))
         table[:, 2:5] *= scale
         return dict(zip(FIELDS, table.T.copy(), strict=True))

@@ -94,9 +94,10 @@ class Callback:
         self.function, self.scale = function, scale
 
     def __call__(self, progress):
-        told = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound)
+        if self.scale != 1.0:
+            progress = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound)
         try:
-            stop = self.function(told)
+            stop = self.function(progress)
         except StopIteration:
             stop = True
         if isinstance(stop, Status):        # CONVERGED is 0

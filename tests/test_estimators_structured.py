@@ -305,15 +305,15 @@ def test_interrupt_stores_the_best_state():
 
 
 def test_path_of_a_grid_equals_single_fits():
-    X, y = chains(30)
+    X, y = chains(40, noise=1.0)        # words say it all, so that no prediction is close, ...
     rng = np.random.default_rng(1)
-    for token in (token for x in X for token in x):
-        token["height"] = rng.standard_normal()                     # without it many labellings tie
+    y = [[label if rng.random() < 0.8 else "A" for label in labels] for labels in y]        # ... but not always right
     svm = pb.ChainSVMCV([1.0, 0.1, 0.01], cv=3, tol=1e-6).fit(X, y)
     assert svm.Cs_.tolist() == [0.01, 0.1, 1.0] and svm.scores_.shape == (3, 3) and (svm.gaps_ <= 1e-6).all()
     search = GridSearchCV(pb.ChainSVM(tol=1e-6), {"C": svm.Cs_}, cv=3).fit(X, y)
     theirs = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
-    np.testing.assert_allclose(svm.scores_, theirs, atol=0.04)      # a token on the border may fall to either side
+    np.testing.assert_allclose(svm.scores_, theirs)
+    assert 0.5 < svm.scores_.min() < svm.scores_.max() < 1.0
     assert svm.C_ == svm.Cs_[svm.scores_.mean(axis=0).argmax()] and svm.converged_
     assert svm.objective_ == pytest.approx(pb.ChainSVM(svm.C_, tol=1e-6).fit(X, y).objective_, rel=2e-6)
     threads = clone(svm).set_params(n_jobs=2).fit(X, y)

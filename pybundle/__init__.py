@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bundle, datasets, models, oracles, prox, qp, risks
+from . import bundle, datasets, mkl, models, oracles, prox, qp, risks
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -54,6 +54,7 @@ __all__ = [
     "check_oracle",
     "datasets",
     "minimize",
+    "mkl",
     "models",
     "oracles",
     "path",

@@ -82,6 +82,38 @@ cdef double _level(double* v, Py_ssize_t n, double level, double top, double mas
     return level
 
 
+cdef int shrink(const double* y, Py_ssize_t n, double mass, double c, double* out) noexcept nogil:
+    cdef Py_ssize_t i, kept = 0
+    cdef double top = -INFINITY, origin, level, value, unit
+    cdef double* v = <double*>malloc(n * sizeof(double))
+    if v == NULL:
+        return 0
+    for i in range(n):
+        top = max(top, y[i])
+    unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # numbers above the level are no larger
+    origin = top
+    level = _root(0.0, 1, unit * top, unit * mass, c)       # the set of the maximum alone
+    for i in range(n):
+        value = unit * (y[i] - top)
+        v[kept] = value
+        kept += value > level
+    if kept > 0:
+        level = _level(v, kept, level, unit * top, unit * mass, c)
+    if c > 0.0 and level < -0.5 * unit * top:
+        # tau is far below the maximum: now tau itself has the exact digits
+        kept = 0
+        for i in range(n):
+            v[kept] = unit * y[i]
+            kept += unit * (y[i] - top) > level
+        level = _sum(v, kept) / (kept + c)
+        origin = 0.0
+    level /= unit
+    for i in range(n):
+        out[i] = max((y[i] - origin) - level, 0.0)
+    free(v)
+    return 1
+
+
 def subtract_threshold(const double[::1] y, double mass, double c, double[::1] out):
     """`out = max(y - tau, 0)`, expected O(n); out may be y.
 
@@ -92,32 +124,8 @@ def subtract_threshold(const double[::1] y, double mass, double c, double[::1] o
     mass, c : float >= 0
         One of them 0.
     """
-    cdef Py_ssize_t n = y.shape[0], i, kept = 0
-    cdef double top = -INFINITY, origin, level, value, unit
-    cdef double* v = <double*>malloc(n * sizeof(double))
-    if v == NULL:
-        raise MemoryError
+    cdef bint done
     with nogil:
-        for i in range(n):
-            top = max(top, y[i])
-        unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # numbers above the level are no larger
-        origin = top
-        level = _root(0.0, 1, unit * top, unit * mass, c)       # the set of the maximum alone
-        for i in range(n):
-            value = unit * (y[i] - top)
-            v[kept] = value
-            kept += value > level
-        if kept > 0:
-            level = _level(v, kept, level, unit * top, unit * mass, c)
-        if c > 0.0 and level < -0.5 * unit * top:
-            # tau is far below the maximum: now tau itself has the exact digits
-            kept = 0
-            for i in range(n):
-                v[kept] = unit * y[i]
-                kept += unit * (y[i] - top) > level
-            level = _sum(v, kept) / (kept + c)
-            origin = 0.0
-        level /= unit
-        for i in range(n):
-            out[i] = max((y[i] - origin) - level, 0.0)
-    free(v)
+        done = shrink(&y[0], y.shape[0], mass, c, &out[0])
+    if not done:
+        raise MemoryError

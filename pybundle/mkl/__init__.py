@@ -1,0 +1,17 @@
+"""Online proximal learning, and multiple kernel learning of structured and flat models."""
+
+from .kernels import B1Spline, Callable, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from .online_mkl import OnlineMKL
+from .parts import Features
+
+__all__ = [
+    "B1Spline",
+    "Callable",
+    "Features",
+    "Gaussian",
+    "Kernel",
+    "Linear",
+    "OnlineMKL",
+    "Polynomial",
+    "Precomputed",
+]

@@ -1,0 +1,34 @@
+# What one kernel, or one block of features, adds to the scores of tokens and labels; everything without the GIL.
+
+from libc.stdint cimport int32_t, int64_t
+
+from pybundle.mkl._lazy cimport LazyVectors
+
+
+cdef struct Gradient:
+    # Delta = sum over rows r of coefs[r] (labels) at tokens[r], and of neighbouring labels
+    Py_ssize_t n_rows
+    Py_ssize_t* tokens
+    double* coefs         # (n_rows, n_labels)
+    double* links         # (n_labels + 2, n_labels) transitions, first label, last label
+
+
+cdef class Group:
+    cdef readonly LazyVectors theta
+    cdef readonly int n_labels
+    # S (count, n_labels) += scores of the tokens first..first + count - 1
+    cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
+    # <v, Delta> and |Delta|^2
+    cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
+    # v += amount Delta
+    cdef void step(self, const Gradient* g, double amount) noexcept nogil
+    # theta = 0, in O(1)
+    cdef int reset(self) except -1 nogil
+    # theta *= factor
+    cdef int rescale(self, double factor) except -1 nogil
+    # |v|^2 afresh, where that is possible
+    cdef void refresh(self) noexcept nogil
+
+
+cdef class LinkGroup(Group):
+    pass

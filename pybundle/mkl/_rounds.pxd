@@ -1,0 +1,28 @@
+# Rounds over the examples of a chain (or single tokens) whose scores are sums over groups.
+
+from libc.stdint cimport int32_t, int64_t
+
+from pybundle.mkl._groups cimport Gradient
+from pybundle.oracles._chain cimport ChainTables
+
+
+cdef class TokenRounds:
+    cdef readonly list groups
+    cdef readonly object links                # LinkGroup or None, then also the last of the groups
+    cdef void** members                       # the groups, borrowed
+    cdef Py_ssize_t n_groups, n_labels, longest
+    cdef const int64_t[::1] offsets
+    cdef const int32_t[::1] gold
+    cdef const double[:, ::1] costs
+    cdef const double[::1] factors
+    cdef bint has_start, has_end
+    cdef ChainTables tables
+    cdef Gradient gradient
+    cdef Py_ssize_t room
+    cdef double[:, ::1] S
+    cdef double[::1] scratch
+
+    cdef void place_links(self) noexcept nogil
+    cdef int solve(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil
+    cdef void clear(self) noexcept nogil
+    cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil

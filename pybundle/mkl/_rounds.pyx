@@ -1,0 +1,312 @@
+"""Algorithm 3 of Martins et al. 2011, round by round, for chains of tokens and for single ones.
+
+    yhat = argmax_y' sum_k f_k(x, y') + loss(y, y')                  theta_k -= eta (phi_k(x, yhat) - phi_k(x, y))
+    b = prox of eta lam / 2 (sum_k b_k)^2 at b_k = |theta_k|         theta_k *= b_k / |theta_k|
+    theta *= min(1, radius / |theta|)
+
+The log-loss has marginals in the place of yhat. Gradients, norms and scales are those of `_groups` and `_lazy`.
+"""
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport isfinite, sqrt
+from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
+from pybundle.oracles._chain cimport ChainTables
+from pybundle.prox._threshold cimport shrink
+
+# Work in numbers read, between two looks for signals: some 50 ms.
+cdef double PAUSE = 5e7
+# Rounds after which norms are computed afresh.
+cdef long FRESH = 10000
+
+
+cdef class TokenRounds:
+    """Learner state and data of one call.
+
+    Parameters
+    ----------
+    groups : list of Group
+    links : LinkGroup or None
+        Group of neighbouring labels; None for single tokens.
+    offsets : int64 array, shape (n_examples + 1,)
+    gold : int32 array, shape (n_tokens,)
+    costs : array, shape (n_labels, n_labels)
+    factors : array, shape (n_examples,)
+        What the loss of an example is multiplied by.
+    start, end : bool
+        Whether first and last label have weights.
+    batch : int
+        Examples of one gradient at most.
+    """
+
+    def __cinit__(self, list groups, links, offsets, gold, costs, factors, bint start=False, bint end=False,
+                  Py_ssize_t batch=1):
+        cdef Py_ssize_t k
+        self.groups, self.links = groups + ([links] if links is not None else []), links
+        self.n_groups, self.n_labels = len(self.groups), len(costs)
+        self.offsets, self.gold, self.costs, self.factors = offsets, gold, costs, factors
+        self.has_start, self.has_end = start, end
+        sizes = np.sort(np.diff(offsets))
+        self.longest = sizes.max()
+        self.room = sizes[max(0, len(sizes) - batch):].sum()
+        nothing = np.zeros(self.n_labels)
+        self.tables = ChainTables(np.zeros((self.n_labels, self.n_labels)), nothing, nothing)
+        self.S = np.empty((self.longest, self.n_labels))
+        self.scratch = np.empty((self.longest + 1) * self.tables.ld + 8)
+        self.members = <void**>malloc(self.n_groups * sizeof(void*))
+        self.gradient.tokens = <Py_ssize_t*>malloc(self.room * sizeof(Py_ssize_t))
+        self.gradient.coefs = <double*>malloc(self.room * self.n_labels * sizeof(double))
+        self.gradient.links = <double*>calloc((self.n_labels + 2) * self.n_labels, sizeof(double))
+        if (self.members == NULL or self.gradient.tokens == NULL or self.gradient.coefs == NULL
+                or self.gradient.links == NULL):
+            raise MemoryError
+        for k in range(self.n_groups):
+            self.members[k] = <void*>(<Group?>self.groups[k])
+
+    def __dealloc__(self):
+        free(self.members)
+        free(self.gradient.tokens)
+        free(self.gradient.coefs)
+        free(self.gradient.links)
+
+    cdef void place_links(self) noexcept nogil:
+        """Weights of neighbouring labels into the decoder's tables."""
+        cdef Py_ssize_t j, k, L = self.n_labels
+        cdef const double* v
+        cdef double s, x
+        if self.links is None:
+            return
+        for j in range(L + 2):
+            v = (<LinkGroup>self.members[self.n_groups - 1]).theta.read(j)
+            s = (<LinkGroup>self.members[self.n_groups - 1]).theta.scale[0]
+            for k in range(L):
+                x = 0.0 if v == NULL else s * v[k]
+                if j < L:
+                    self.tables.rows[j, k] = self.tables.columns[k, j] = x
+                elif j == L:
+                    self.tables.start[k] = x
+                else:
+                    self.tables.end[k] = x
+
+    cdef int solve(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
+        """Best labelling of example i at the links placed last, its value relative to the truth; 0 if not finite."""
+        cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
+        cdef double* S = &self.S[0, 0]
+        cdef double truth = 0.0
+        cdef int32_t y
+        memset(S, 0, T * L * sizeof(double))
+        for k in range(self.n_groups):
+            (<Group>self.members[k]).add_scores(first, T, S)
+        for t in range(T):
+            y = self.gold[first + t]
+            truth += S[t * L + y]
+            if t > 0:
+                truth += self.tables.rows[self.gold[first + t - 1], y]
+        truth += self.tables.start[self.gold[first]] + self.tables.end[self.gold[first + T - 1]]
+        if loss:
+            for t in range(T):
+                for c in range(L):
+                    S[t * L + c] += self.factors[i] * self.costs[self.gold[first + t], c]
+        if not self.tables.viterbi(T, S, &self.scratch[0], labels, value):
+            return 0
+        value[0] -= truth
+        return isfinite(value[0])
+
+    cdef void clear(self) noexcept nogil:
+        self.gradient.n_rows = 0
+        if self.links is not None:
+            memset(self.gradient.links, 0, (self.n_labels + 2) * self.n_labels * sizeof(double))
+
+    cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil:
+        """Gradient += weight (phi(x_i, plus) - phi(x_i, minus))."""
+        cdef Py_ssize_t t, r, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
+        cdef Gradient* g = &self.gradient
+        for t in range(T):
+            if plus[t] != minus[t]:
+                r = g.n_rows
+                memset(g.coefs + r * L, 0, L * sizeof(double))
+                g.tokens[r] = first + t
+                g.coefs[r * L + plus[t]] += weight
+                g.coefs[r * L + minus[t]] -= weight
+                g.n_rows += 1
+        if self.links is not None:
+            for t in range(1, T):
+                g.links[plus[t - 1] * L + plus[t]] += weight
+                g.links[minus[t - 1] * L + minus[t]] -= weight
+            if self.has_start:
+                g.links[L * L + plus[0]] += weight
+                g.links[L * L + minus[0]] -= weight
+            if self.has_end:
+                g.links[(L + 1) * L + plus[T - 1]] += weight
+                g.links[(L + 1) * L + minus[T - 1]] -= weight
+
+    def decode(self, bint loss=True):
+        """Best labellings (n_tokens,) and values (n_examples,) of all examples."""
+        cdef Py_ssize_t i, n = self.offsets.shape[0] - 1
+        cdef bint good = True
+        labels_array, values_array = np.empty(len(self.gold), np.int32), np.empty(n)
+        cdef int32_t[::1] labels = labels_array
+        cdef double[::1] values = values_array
+        with nogil:
+            self.place_links()
+            for i in range(n):
+                good &= self.solve(i, loss, &labels[self.offsets[i]], &values[i])
+        if not good:
+            raise FloatingPointError
+        return labels_array, values_array
+
+    def norms(self):
+        """|theta_k| of all groups, shape (n_groups,)."""
+        return np.concatenate([group.theta.norms() for group in self.groups])
+
+    def run(self, const Py_ssize_t[::1] order, const double[::1] etas, Py_ssize_t batch, double lam, double radius,
+            int32_t[::1] found, regulariser=None, bint logistic=False):
+        """Rounds over the examples `order`, `batch` of them each; gives the sum of lam R(theta_t) + L_t(theta_t).
+
+        Parameters
+        ----------
+        etas : (n_rounds,)
+            Learning rates.
+        lam : float
+            Of lam/2 (sum_k |theta_k|)^2, mean scale; not used where there is a regulariser.
+        radius : float
+            Of the Euclidean ball to project onto; infinity for none.
+        found : (n_tokens,)
+            The labelling met at the last visit of each example.
+        regulariser : GroupwiseRegulariser, optional
+            With methods `shrink(norms, t)` and `_value(norms)`, in the place of the squared l2,1 norm.
+        """
+        cdef Py_ssize_t r, j, k, i, first, count, p = self.n_groups
+        cdef double total = 0.0, value, size, loss, sum_of_squares, work = 0.0, amount, ratio
+        cdef bint good = True, plain = regulariser is None
+        products_array, before_array = np.zeros(p), np.zeros(p)
+        squares_array, after_array = np.zeros(p), np.zeros(p)
+        cdef double[::1] product = products_array, before = before_array
+        cdef double[::1] square = squares_array, after = after_array
+        for k in range(p):
+            before[k] = (<Group>self.groups[k]).theta.norms()[0]
+        with nogil:
+            for r in range(etas.shape[0]):
+                first = r * batch
+                count = min(batch, order.shape[0] - first)
+                self.clear()
+                self.place_links()
+                loss = 0.0
+                if logistic:
+                    with gil:
+                        loss = self._expect(np.asarray(order[first:first + count]))
+                else:
+                    for j in range(count):
+                        i = order[first + j]
+                        good &= self.solve(i, True, &found[self.offsets[i]], &value)
+                        loss += max(value, 0.0) / count
+                        self.add(i, &found[self.offsets[i]], &self.gold[self.offsets[i]], 1.0 / count)
+                        work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)
+                if not good:
+                    break
+                total += loss
+                if plain:
+                    size = 0.0
+                    for k in range(p):
+                        size += before[k]
+                    total += 0.5 * lam * size * size
+                else:
+                    with gil:
+                        total += regulariser._value(before_array)
+                for k in range(p):
+                    (<Group>self.members[k]).measure(&self.gradient, &product[k], &square[k])
+                    # (17), |theta - eta Delta|^2
+                    value = before[k] * before[k] + etas[r] * (
+                        etas[r] * square[k] - 2.0 * (<Group>self.members[k]).theta.scale[0] * product[k])
+                    before[k] = sqrt(max(value, 0.0))
+                if plain:
+                    good = shrink(&before[0], p, 0.0, 1.0 / (etas[r] * lam), &after[0])
+                else:
+                    with gil:
+                        after_array[:] = regulariser.shrink(before_array, etas[r])
+                sum_of_squares = 0.0
+                for k in range(p):
+                    sum_of_squares += after[k] * after[k]
+                ratio = min(1.0, radius / sqrt(sum_of_squares)) if sum_of_squares > 0.0 else 1.0
+                for k in range(p):
+                    if after[k] == 0.0:
+                        if not (<Group>self.members[k]).theta.is_zero[0]:
+                            (<Group>self.members[k]).reset()
+                        before[k] = 0.0
+                    else:
+                        amount = (<Group>self.members[k]).theta.scale[0]
+                        (<Group>self.members[k]).theta.is_zero[0] = 0
+                        if square[k] > 0.0:
+                            (<Group>self.members[k]).step(&self.gradient, -etas[r] / amount)
+                        value = before[k] / amount
+                        (<Group>self.members[k]).theta.square[0] = value * value
+                        (<Group>self.members[k]).rescale(ratio * after[k] / before[k])
+                        before[k] = ratio * after[k]
+                    (<Group>self.members[k]).theta.tick()
+                work += self.gradient.n_rows * 2.0 * self.S.shape[1] * p * 100.0
+                if (r + 1) % FRESH == 0:
+                    for k in range(p):
+                        (<Group>self.members[k]).refresh()
+                        before[k] = (sqrt(max((<Group>self.members[k]).theta.square[0], 0.0))
+                                     * (<Group>self.members[k]).theta.scale[0])
+                        if (<Group>self.members[k]).theta.is_zero[0]:
+                            before[k] = 0.0
+                if work > PAUSE:
+                    work = 0.0
+                    with gil:
+                        PyErr_CheckSignals()
+        if not good:
+            raise FloatingPointError
+        return total
+
+    def _expect(self, rows):
+        """Gradient = mean of E phi - phi(y) over the examples `rows`; gives the mean log-loss."""
+        cdef Py_ssize_t L = self.n_labels, i, t, r, T, first, c, k
+        cdef double total = 0.0
+        cdef double[:, ::1] p
+        S = np.asarray(self.S)
+        tables = ChainTables(np.asarray(self.tables.rows)[:, :L], np.asarray(self.tables.start)[:L],
+                             np.asarray(self.tables.end)[:L], True)
+        links = np.zeros((L + 2, L))
+        cdef double[:, ::1] shared = links
+        for i in rows:
+            first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
+            unary, marginals, value = S[:T], np.empty((T, L)), np.empty(1)
+            unary[:] = 0.0
+            for k in range(self.n_groups):
+                (<Group>self.members[k]).add_scores(first, T, &self.S[0, 0])
+            pairs = np.zeros((1, L, L))
+            bad = tables.marginal_items(unary, np.array([0, T]), 0, 1, np.ones(1), marginals, value, None, pairs)
+            if bad >= 0 or not isfinite(value[0]):
+                raise FloatingPointError
+            y = np.asarray(self.gold[first:first + T])
+            truth = unary[np.arange(T), y].sum()
+            if self.links is not None:
+                w = np.asarray(self.tables.rows)
+                truth += w[y[:T - 1], y[1:]].sum()
+                truth += float(self.tables.start[<int>y[0]]) + float(self.tables.end[<int>y[T - 1]])
+                np.subtract.at(pairs[0], (y[:T - 1], y[1:]), 1.0)
+            total += value[0] - truth
+            marginals[np.arange(T), y] -= 1.0
+            marginals /= len(rows)
+            p = marginals
+            for t in range(T):
+                r = self.gradient.n_rows
+                self.gradient.tokens[r] = first + t
+                for c in range(L):
+                    self.gradient.coefs[r * L + c] = p[t, c]
+                self.gradient.n_rows += 1
+            if self.links is not None:
+                links[:L] += pairs[0] / len(rows)
+                links[L] += marginals[0] if self.has_start else 0.0
+                links[L + 1] += marginals[T - 1] if self.has_end else 0.0
+        if self.links is not None:
+            for i in range(L + 2):
+                for t in range(L):
+                    self.gradient.links[i * L + t] = shared[i, t]
+        return total / len(rows)

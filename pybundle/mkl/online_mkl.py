@@ -1,0 +1,320 @@
+"""Online proximal multiple kernel learning: the public learner."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.labels import cost_matrix
+from ..core.ragged import Ragged
+from ..core.validation import check_choice, check_integer, check_number
+from ..models.base import as_model
+from ..prox import GroupwiseRegulariser
+from ..runtime.executors import make_executor, single_threaded_blas
+from .schedules import RATES, Rate, best_rate, check_rate, optimal_radius
+from .tokens import FlatTokens, TokenLearner, as_structure
+
+TRIAL_EPOCHS = 3
+"""Epochs after which first rates are compared."""
+TRIAL_EXAMPLES = 1000
+"""Examples they are compared on, at most."""
+
+
+class Settings(NamedTuple):
+    """The checked parameters of a learner."""
+
+    lam: float
+    loss: str
+    rate: str
+    eta0: object
+    sigma: float | None
+    n_epochs: int
+    batch: int
+    average: bool
+    radius: float
+    regulariser: object
+    precision: str
+    drop: float
+    random_state: object
+
+
+class OnlineMKL:
+    """Online proximal multiple kernel learning, Algorithm 3 of Martins et al. 2011.
+
+    Minimises, with a function `f_k` of the Hilbert space of every group k of features or kernel,
+
+        F(f) = lam/2 (sum_k |f_k|)^2 + 1/n sum_i L(sum_k f_k; x_i, y_i)                     (mean scale)
+
+    where L is the structured hinge `max_y f(x_i, y) - f(x_i, y_i) + loss(y_i, y)` or the log-loss. Groups that do not
+    help get norm 0. The weights of the kernels are `|f_k| / sum_j |f_j|`.
+
+    Parameters
+    ----------
+    groups : list
+        Kernels of `pb.mkl`, functions `(X, Z) -> values`, and `pb.mkl.Features` for groups with weights of their own;
+        mixed at will. All look at single tokens; a chain adds a group for its pairs of labels, first and last label.
+    model : Chain or Multiclass, optional
+        None is flat multiclass: rows X and classes y of any type.
+    lam : float, default 1e-4
+        Mean scale; for the sum scale of the rest of the package multiply by the number of examples.
+    loss : {"hinge", "logistic"}
+    rate : {"invsqrt", "fixed", "strong"}
+        eta_t = eta0 / sqrt(t), eta0, or 1 / (sigma t).
+    eta0 : float or "auto"
+        "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
+    sigma : float, optional
+        For rate="strong".
+    n_epochs : int, default 20
+        Passes of `fit`; a call of `partial_fit` is one pass.
+    batch : int, default 1
+        Examples of one step.
+    average : bool, default False
+        Whether the mean of all points predicts, in the place of the last one.
+    radius : float, "auto" or None
+        Of the Euclidean ball that points are projected onto; "auto" is the bound (9.1) on the solution.
+    regulariser : GroupwiseRegulariser, optional
+        Of norms, rate included, in the place of lam/2 (sum)^2; for example `pb.prox.SquaredLq(1.5, rate=1e-4)`.
+    precision : {"float64", "float32"}
+        Of Gram matrices.
+    drop : float, default 1e-12
+        Support pairs below this share of the largest coefficient are dropped after a call.
+    random_state : int or None
+        Order of the examples.
+    n_jobs : int, optional
+        Threads for Gram matrices and predictions.
+
+    Attributes
+    ----------
+    weights_ : ndarray, shape (n_groups,)
+        Kernel weights.
+    norms_ : ndarray, shape (n_groups,)
+        |f_k| of the last point.
+    eta0_ : float
+    n_rounds_ : int
+    history_ : dict of ndarray
+        For every epoch `seconds`, `online` (mean of lam R + L at the points of its rounds), `weights`.
+    classes_ : ndarray
+        Flat use.
+
+    Notes
+    -----
+    A round costs O(n) for each wrong token and kernel (O(n sparsity) for `B1Spline`), where n is the number of tokens
+    of the call, and O(active features) for each token of `Features`. Memory: a Gram matrix of the tokens of a call for
+    each kernel; `partial_fit` in pieces needs those of pieces only. Groups of norm 0 cost no scores.
+    Source: Martins, Smith, Xing, Aguiar, Figueiredo 2011 (Online learning of structured predictors with multiple
+    kernels), Algorithm 3; sparse updates as in section 3.3 there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> learner = pb.mkl.OnlineMKL([pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)], lam=1e-3, random_state=0)
+    >>> bool(learner.fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9)
+    True
+    >>> int(learner.weights_.argmax())
+    1
+    """
+
+    def __init__(self, groups, *, model=None, lam=1e-4, loss="hinge", rate="invsqrt", eta0="auto", sigma=None,
+                 n_epochs=20, batch=1, average=False, radius=None, regulariser=None, precision="float64", drop=1e-12,
+                 random_state=None, n_jobs=None):
+        self.groups, self.model, self.lam, self.loss, self.rate, self.eta0 = groups, model, lam, loss, rate, eta0
+        self.sigma, self.n_epochs, self.batch, self.average, self.radius = sigma, n_epochs, batch, average, radius
+        self.regulariser, self.precision, self.drop = regulariser, precision, drop
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    def fit(self, X, Y):
+        """Learns from scratch, `n_epochs` passes in random order.
+
+        Parameters
+        ----------
+        X : array or CSR, shape (n, n_features); for chains a list of such arrays or a `Ragged`
+        Y : classes (n,); for chains a list of label arrays or a `Ragged`
+        """
+        settings = self._settings()
+        classes = None if self.model is not None else _classes(Y)
+        self._start(settings, X, Y, classes, settings.n_epochs)
+        return self
+
+    def partial_fit(self, X, Y, classes=None):
+        """One pass over more examples, from where the learner stands; the first call may name all classes."""
+        settings = self._settings()
+        if not hasattr(self, "_learner"):
+            if self.model is None:
+                classes = _classes(Y if classes is None else classes)
+            self._start(settings, X, Y, classes, 1)
+        else:
+            data = self._structure.bind(X, self._encode(Y))
+            with make_pool(self.n_jobs) as executor, single_threaded_blas():
+                self._run(self._learner.session(data, executor), self._resolve(settings, data), 1)
+        return self
+
+    def decision_function(self, X):
+        """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
+        data = self._tokens(X)
+        with make_pool(self.n_jobs) as executor:
+            scores = self._learner.scores(data, executor)
+        return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
+
+    def predict(self, X):
+        """Classes (n,), or a list of label arrays."""
+        data = self._tokens(X)
+        with make_pool(self.n_jobs) as executor:
+            labels = self._learner.predict(data, executor)
+        if not self._structure.is_flat:
+            return list(Ragged(labels, data.offsets))
+        return labels if self.classes_ is None else self.classes_[labels]
+
+    def score(self, X, Y):
+        """Share of right labels, over tokens."""
+        found = self.predict(X)
+        if self._structure.is_flat:
+            return float(np.mean(found == np.asarray(Y)))
+        return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
+
+    def _start(self, settings, X, Y, classes, n_epochs):
+        """A new learner; nothing of an old one is lost where this fails."""
+        if self.model is None:
+            structure = FlatTokens(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
+        else:
+            structure = as_structure(as_model(self.model, X, Y))
+            if structure is None:
+                raise InputTypeError("model must be None, a pb.models.Chain or a pb.models.Multiclass, got "
+                                     f"{type(self.model).__name__}")
+        data = structure.bind(X, Y if classes is None else _encode(Y, classes))
+        settings = self._resolve(settings, data, structure)
+        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+            learner = TokenLearner(structure, self.groups, settings, data)
+            session = learner.session(data, executor)
+            eta0 = settings.eta0
+            if eta0 == "auto":
+                eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
+            # from here on nothing is expected to fail
+            self._learner, self._structure, self.classes_, self.eta0_, self.n_rounds_ = (learner, structure, classes,
+                                                                                         eta0, 0)
+            self._rng = np.random.default_rng(settings.random_state)
+            self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
+            self._run(session, settings, n_epochs)
+
+    def _run(self, session, settings, n_epochs):
+        """Epochs; Ctrl-C keeps what was learnt."""
+        rate, n = Rate(settings.rate, self.eta0_, settings.sigma), session.n_examples
+        n_rounds = -(-n // settings.batch)
+        rows = []
+        try:
+            for _ in range(n_epochs):
+                began = time.perf_counter()
+                total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
+                self.n_rounds_ += n_rounds
+                rows.append((time.perf_counter() - began, total / n_rounds, _shares(session.norms())))
+        finally:
+            self.norms_ = session.norms()
+            self.weights_ = _shares(self.norms_)
+            session.finish()
+            for j, name in enumerate(("seconds", "online", "weights")):
+                if rows:
+                    self.history_[name] = np.concatenate([self.history_[name], np.array([row[j] for row in rows])])
+
+    def _tune(self, session, settings):
+        """The eta0 of the published grid that decreases the objective most."""
+        rng, n = np.random.default_rng(settings.random_state), session.n_examples
+        chosen = rng.permutation(n)[:TRIAL_EXAMPLES]
+        n_rounds = -(-len(chosen) // settings.batch)
+
+        def trial(eta0):
+            session.restart()
+            rate = Rate(settings.rate, eta0)
+            for epoch in range(TRIAL_EPOCHS):
+                total = session.run(chosen, rate(1 + epoch * n_rounds, n_rounds))
+            if settings.loss == "logistic" or settings.regulariser is not None:
+                return total
+            return 0.5 * settings.lam * session.norms().sum() ** 2 + session.hinge()
+
+        best = best_rate(trial)
+        session.restart()
+        return best
+
+    def _settings(self):
+        """The parameters, checked, before anything is touched."""
+        if isinstance(self.groups, (str, bytes)) or not hasattr(self.groups, "__len__") or len(self.groups) == 0:
+            raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
+        check_choice("rate", self.rate, RATES)
+        check_rate(self.rate, self.eta0, self.sigma)
+        check_choice("loss", self.loss, ("hinge", "logistic"))
+        check_choice("precision", self.precision, ("float64", "float32"))
+        if not isinstance(self.average, (bool, np.bool_)):
+            raise InputTypeError(f"average must be True or False, got {self.average!r}")
+        if self.regulariser is not None and not isinstance(self.regulariser, GroupwiseRegulariser):
+            raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
+                                 f"{type(self.regulariser).__name__}")
+        radius = self.radius
+        if isinstance(radius, str):
+            check_choice("radius", radius, ("auto",))
+        elif radius is not None:
+            radius = check_number("radius", radius, low=0.0, strict=True)
+        return Settings(check_number("lam", self.lam, low=0.0, strict=True), self.loss, self.rate, self.eta0,
+                        self.sigma, check_integer("n_epochs", self.n_epochs, low=1),
+                        check_integer("batch", self.batch, low=1), bool(self.average),
+                        np.inf if radius is None else radius, self.regulariser, self.precision,
+                        check_number("drop", self.drop, low=0.0, high=1.0), self.random_state)
+
+    def _resolve(self, settings, data, structure=None):
+        """Settings whose radius is a number."""
+        if settings.radius != "auto":
+            return settings
+        structure = structure or self._structure
+        largest = (structure.largest_loss if settings.loss == "hinge" else structure.log_labellings)(data.offsets)
+        return settings._replace(radius=optimal_radius(settings.lam, largest))
+
+    def _encode(self, Y):
+        return Y if self.classes_ is None else _encode(Y, self.classes_)
+
+    def _tokens(self, X):
+        if not hasattr(self, "_learner"):
+            raise StateError("this OnlineMKL has learnt nothing yet; call fit or partial_fit first")
+        return self._structure.tokens(X)
+
+
+class make_pool:
+    """The executor of `n_jobs` threads for a block; None for one thread."""
+
+    def __init__(self, n_jobs):
+        self._executor = make_executor(n_jobs)
+
+    def __enter__(self):
+        return self._executor
+
+    def __exit__(self, *_):
+        self._executor.close()
+
+
+def _shares(norms):
+    total = norms.sum()
+    return norms / total if total > 0.0 else np.zeros(len(norms))
+
+
+def _classes(Y):
+    classes = np.unique(np.asarray(Y))
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
+                             "where others come later")
+    return classes
+
+
+def _encode(Y, classes):
+    Y = np.asarray(Y)
+    if Y.ndim != 1:
+        raise ParameterError(f"y must be a vector of classes, got shape {Y.shape}; pass model=pb.models.Chain(...) for "
+                             "sequences of labels")
+    numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
+    unknown = classes[numbers] != Y
+    if unknown.any():
+        raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; name "
+                             "all of them in the first call, partial_fit(..., classes=...)")
+    return numbers

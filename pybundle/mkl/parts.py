@@ -1,0 +1,173 @@
+"""The groups of a learner over tokens, between calls: what they hold, how they score new tokens.
+
+A part is made from what the user lists in `groups`; `bind` gives its compiled twin for the data of one call, `absorb`
+takes home what that learned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ._groups import FeatureGroup, KernelGroup, LinkGroup
+from ._lazy import LazyVectors
+from .kernels import Kernel, LowRank, as_kernel
+
+BLOCK = 1024
+"""Tokens that are scored at a time."""
+
+
+class Features:
+    """A group with weights of its own: the columns of the tokens as they are, `f(x, c) = <w_c, x>`.
+
+    Costs O(active features) for a token, however many features there are; the same learner as with
+    `Linear(normalise=False)`, which costs O(tokens).
+
+    Parameters
+    ----------
+    columns : slice or int array, optional
+        Columns of the tokens, default all. Different groups may share columns.
+    normalise : bool, default False
+        Scale every token to norm 1.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> learner = pb.mkl.OnlineMKL([pb.mkl.Features([0]), pb.mkl.Features([1])], eta0=1.0)
+    >>> learner.fit([[1.0, 0.1], [-1.0, 0.1], [2.0, -0.1]], ["up", "down", "up"]).predict([[3.0, 0.0]])
+    array(['up'], dtype='<U4')
+    """
+
+    def __init__(self, columns=None, normalise=False):
+        if not isinstance(normalise, (bool, np.bool_)):
+            raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
+        self.columns, self.normalise = columns, bool(normalise)
+
+
+def make_part(group, index, X, n_labels, averaging):
+    """The part of an entry of `groups`; X are the tokens that automatic choices look at."""
+    if isinstance(group, Features):
+        return FeaturePart(_Columns(group), X, n_labels, averaging)
+    kernel = as_kernel(group, index).fit(X)
+    if kernel.low_rank is not None:
+        return FeaturePart(LowRank(kernel, X), X, n_labels, averaging)
+    return KernelPart(kernel, n_labels, averaging)
+
+
+class KernelPart:
+    """A kernel with its support tokens and their coefficients (n_support, n_labels)."""
+
+    def __init__(self, kernel, n_labels, averaging):
+        self.kernel, self.averaging, self.n_labels = kernel, averaging, n_labels
+        self.support, self.coefs = None, np.zeros((0, n_labels))
+        self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
+
+    def bind(self, X, precision, executor):
+        """The compiled group for tokens X; O(n^2) kernel values, and those of X with the support."""
+        gram = self.kernel.gram(X, precision, executor)
+        if not len(self.coefs):
+            return KernelGroup(gram, self.n_labels, averaging=self.averaging)
+        scores = np.ascontiguousarray(self.scores(X, executor, last=True).T)
+        group = KernelGroup(gram, self.n_labels, self.coefs, scores, self._square, self.averaging)
+        if self.averaging:
+            group.continue_average(self._total, self._ticks)
+        return group
+
+    def absorb(self, group, X, drop):
+        """Takes the coefficients over; pairs below `drop` times the largest are dropped."""
+        coefs = group.settle().copy()
+        self._square = float(group.theta.norms()[0]) ** 2
+        kept = np.abs(coefs).max(axis=1)
+        if self.averaging:
+            self._ticks = group.theta.n_ticks
+            total = group.theta.average() * self._ticks
+            kept = np.maximum(kept, np.abs(total).max(axis=1) / max(self._ticks, 1.0))
+        kept = kept > drop * kept.max(initial=0.0)
+        taken, n_old = self.kernel.take(X), len(self.coefs)
+        new = taken[np.flatnonzero(kept[n_old:])]
+        if self.support is None:
+            self.support = new
+        else:
+            old = self.support[np.flatnonzero(kept[:n_old])]
+            self.support = sp.vstack([old, new], format="csr") if sp.issparse(new) else np.vstack([old, new])
+        self.coefs = coefs[kept]
+        if self.averaging:
+            self._total = total[kept]
+
+    def scores(self, X, executor=None, last=False):
+        """Scores (n, n_labels) of new tokens, block by block."""
+        coefs = self.coefs if last or not self.averaging else self._total / max(self._ticks, 1.0)
+        X = self.kernel.take(X)
+        if self.support is not None and X.shape[1] != self.support.shape[1]:
+            raise ParameterError(f"X must have {self.support.shape[1]} columns for {type(self.kernel).__name__}, as in "
+                                 f"the first call, got {X.shape[1]}")
+        if not coefs.any():
+            return np.zeros((X.shape[0], self.n_labels))
+        right = self.kernel._factors(self.support)
+
+        def block(first):
+            rows = X[first:first + BLOCK]
+            return self.kernel._block(rows, self.support, self.kernel._factors(rows), right) @ coefs
+
+        starts = range(0, X.shape[0], BLOCK)
+        return np.concatenate([block(first) for first in starts] if executor is None else executor.map(block, starts))
+
+
+class _Columns:
+    """Columns of tokens as features."""
+
+    def __init__(self, features):
+        self._kernel, self._normalise = Kernel(columns=features.columns), features.normalise
+
+    def __call__(self, X):
+        X = self._kernel.take(X)
+        if not self._normalise:
+            return X
+        norms = sp.linalg.norm(X, axis=1) if sp.issparse(X) else np.linalg.norm(X, axis=1)
+        factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
+        return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
+
+
+class FeaturePart:
+    """Features of tokens with weights (n_features, n_labels)."""
+
+    def __init__(self, features, X, n_labels, averaging):
+        self._features, self.averaging = features, averaging
+        self.theta = LazyVectors(features(X[:1]).shape[1], n_labels, averaging=averaging)
+
+    def bind(self, X, precision, executor):
+        X = self._features(X)
+        if X.shape[1] != self.theta.n_rows:
+            raise ParameterError(f"X must have as many columns as in the first call, {self.theta.n_rows} of this "
+                                 f"group, got {X.shape[1]}")
+        if not sp.issparse(X):
+            return FeatureGroup(self.theta, (np.ascontiguousarray(X),))
+        X = sp.csr_array(X)
+        X.sum_duplicates()
+        return FeatureGroup(self.theta, (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)))
+
+    def absorb(self, group, X, drop):
+        self.theta.settle()
+
+    def scores(self, X, executor=None):
+        weights = self.theta.average() if self.averaging else self.theta.settle()
+        return np.asarray(self._features(X) @ weights)
+
+
+class LinkPart:
+    """Weights of neighbouring labels (n_labels + 2, n_labels)."""
+
+    def __init__(self, n_labels, averaging):
+        self.theta, self.averaging = LazyVectors(n_labels + 2, n_labels, averaging=averaging), averaging
+
+    def bind(self, X, precision, executor):
+        return LinkGroup(self.theta)
+
+    def absorb(self, group, X, drop):
+        self.theta.settle()
+
+    def weights(self):
+        """Transitions (n_labels, n_labels), first label and last label (n_labels,)."""
+        theta = self.theta.average() if self.averaging else self.theta.point()
+        return theta[:-2], theta[-2], theta[-1]

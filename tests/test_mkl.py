@@ -1,0 +1,240 @@
+"""Online multiple kernel learning: kernels, groups, rounds, predictions."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.online_mkl import chain_groups, online_mkl
+
+import pybundle as pb
+from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, OnlineMKL, Polynomial, Precomputed
+from pybundle.mkl.schedules import Rate
+
+PLAIN = {"normalise": False}
+
+
+def chains(n=40, d=6, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((K, d))
+    X = [rng.standard_normal((rng.integers(1, 6), d)) for _ in range(n)]
+    return X, [np.argmax(x @ W.T + 0.5 * rng.standard_normal((len(x), K)), axis=1) for x in X]
+
+
+def flat(n=60, d=6, K=3, seed=0):
+    X, Y = chains(n, d, K, seed)
+    return np.array([x[0] for x in X]), np.array([y[0] for y in Y])
+
+
+GROUPS = {
+    "kernels": [Linear(columns=slice(0, 3), **PLAIN), Linear(columns=slice(3, 6), **PLAIN)],
+    "features": [Features(slice(0, 3)), Features([3, 4, 5])],
+    "mixed": [Features([0, 1, 2]), Callable(lambda X, Z: X @ Z.T, columns=[3, 4, 5], **PLAIN)],
+    "low rank": [Linear(columns=slice(0, 3), low_rank=40, **PLAIN), Features(slice(3, 6))],
+}
+
+
+@pytest.mark.parametrize("radius", [None, 0.8])
+@pytest.mark.parametrize("name", GROUPS)
+def test_chain_iterates_are_those_of_explicit_features(name, radius):
+    # 1000 rounds; scores of new tokens, norms and weights of all groups agree to 1e-10
+    X, Y = chains()
+    model = pb.models.Chain(4, 6)
+    learner = OnlineMKL(GROUPS[name], model=model, lam=0.02, eta0=0.5, n_epochs=25, radius=radius, random_state=3)
+    learner.fit(X, Y)
+    rng = np.random.default_rng(3)
+    order = np.concatenate([rng.permutation(len(X)) for _ in range(25)])
+    labels = chain_groups(model, [0, 0, 0, 1, 1, 1])
+    theta = online_mkl(model, labels, X, Y, order, Rate("invsqrt", 0.5)(1, len(order)), 0.02, radius or np.inf)[-1]
+    new = chains(seed=1)[0]
+    W, transition, start, end = model.split(theta)
+    for x, scores in zip(new, learner.decision_function(new), strict=True):
+        np.testing.assert_allclose(scores, x @ W.T, rtol=0, atol=1e-10)
+    norms = [np.linalg.norm(theta[labels == g]) for g in range(3)]
+    np.testing.assert_allclose(learner.norms_, norms, atol=1e-10)
+    np.testing.assert_allclose(learner.weights_, norms / np.sum(norms), atol=1e-10)
+    found = learner._learner.links.weights()
+    for ours, theirs in zip(found, (transition, start, end), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-10)
+    for x, y in zip(new, learner.predict(new), strict=True):
+        np.testing.assert_array_equal(y, model.decode(theta, x))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_kernels_and_features_agree_in_flat_use(loss, batch):
+    X, y = flat()
+    found = [OnlineMKL(GROUPS[name], lam=0.01, loss=loss, eta0=0.3, n_epochs=17, batch=batch, average=True,
+                       random_state=0).fit(X, y) for name in ("kernels", "features", "mixed")]
+    new = flat(seed=1)[0]
+    for other in found[1:]:
+        np.testing.assert_allclose(other.decision_function(new), found[0].decision_function(new), atol=1e-10)
+        np.testing.assert_allclose(other.history_["online"], found[0].history_["online"], atol=1e-10)
+
+
+def test_steps_of_the_log_loss_follow_its_gradient():
+    X, Y = chains()
+    model = pb.models.Chain(4, 6)
+    risk = pb.risks.Structured(model, X, Y, loss="logistic")
+    labels, lam, eta, theta = chain_groups(model, [0, 0, 0, 1, 1, 1]), 0.02, 1.5, np.zeros(model.dim)
+    for _ in range(3):
+        theta = pb.prox.SquaredL1(lam, labels).prox(theta - eta * risk.evaluate(theta)[1][0] / len(X), eta)
+    for name in ("kernels", "mixed"):
+        learner = OnlineMKL(GROUPS[name], model=model, lam=lam, loss="logistic", rate="fixed", eta0=eta, n_epochs=3,
+                            batch=len(X), random_state=0).fit(X, Y)
+        norms = [np.linalg.norm(theta[labels == g]) for g in range(3)]
+        np.testing.assert_allclose(learner.norms_, norms, atol=1e-10)
+        for x, scores in zip(X, learner.decision_function(X), strict=True):
+            np.testing.assert_allclose(scores, x @ model.split(theta)[0].T, atol=1e-10)
+
+
+def test_learners_can_be_pickled():
+    X, Y = chains()
+    for average in (False, True):
+        learner = OnlineMKL([GROUPS["mixed"][0], Gaussian()], model=pb.models.Chain(4, 6), eta0=1.0, random_state=0,
+                            average=average).fit(X[:20], Y[:20])
+        twin = pickle.loads(pickle.dumps(learner))
+        for one in (learner, twin):
+            one.partial_fit(X[20:], Y[20:])
+        for a, b in zip(learner.decision_function(X), twin.decision_function(X), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+def test_average_is_the_mean_of_all_points_through_resets_and_refolds():
+    # large rates and lam: groups are reset to 0 and come back, scales are folded in
+    X, Y = chains(n=30)
+    model = pb.models.Chain(4, 6)
+    etas = Rate("fixed", 2.0)(1, 240)
+    rng = np.random.default_rng(5)
+    order = np.concatenate([rng.permutation(30) for _ in range(8)])
+    labels = chain_groups(model, [0, 0, 0, 1, 1, 1])
+    points = online_mkl(model, labels, X, Y, order, etas, 0.4)[1:]
+    zeros = np.array([[np.linalg.norm(p[labels == g]) == 0.0 for g in range(3)] for p in points])
+    assert (np.diff(zeros.astype(int), axis=0) != 0).sum() > 20
+    W = model.split(np.mean(points, axis=0))[0]
+    for name in ("kernels", "features", "mixed"):
+        learner = OnlineMKL(GROUPS[name], model=model, lam=0.4, rate="fixed", eta0=2.0, n_epochs=8, average=True,
+                            random_state=5).fit(X, Y)
+        for x, scores in zip(X, learner.decision_function(X), strict=True):
+            np.testing.assert_allclose(scores, x @ W.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_partial_fit_goes_on_where_fit_stands(average):
+    X, Y = chains(n=60)
+    model = pb.models.Chain(4, 6)
+    for groups in (GROUPS["kernels"], GROUPS["features"]):
+        pieces = OnlineMKL(groups, model=model, lam=0.02, eta0=0.5, average=average, random_state=1)
+        rng = np.random.default_rng(1)
+        order = []
+        for first in range(0, 60, 20):
+            pieces.partial_fit(X[first:first + 20], Y[first:first + 20])
+            order.append(first + rng.permutation(20))
+        labels = chain_groups(model, [0, 0, 0, 1, 1, 1])
+        points = online_mkl(model, labels, X, Y, np.concatenate(order), Rate("invsqrt", 0.5)(1, 60), 0.02)[1:]
+        W = model.split(np.mean(points, axis=0) if average else points[-1])[0]
+        for x, scores in zip(X, pieces.decision_function(X), strict=True):
+            np.testing.assert_allclose(scores, x @ W.T, atol=1e-12)
+
+
+def test_sparse_and_dense_gram_matrices_agree():
+    X, y = flat(n=80, d=2)
+    spline = B1Spline(width=0.7)
+    sparse, dense = (OnlineMKL([kernel], random_state=0).fit(X, y)
+                     for kernel in (spline, Callable(lambda X, Z: spline(X, Z))))
+    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-12)
+    data, indices, indptr = spline.gram(X)
+    np.testing.assert_array_equal(sp.csr_array((data, indices, indptr), shape=(80, 80)).toarray(), spline(X))
+    share = 1.0 - len(B1Spline(sparsity=0.9).fit(X).gram(X)[0]) / 6400
+    assert abs(share - 0.9) < 0.01
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Gaussian(2.0), B1Spline(3.0), Linear(columns=[1, 2])])
+def test_gram_matrices_are_kernel_values(kernel):
+    X = np.random.default_rng(0).standard_normal((700, 3))        # more than one block
+    expected = kernel(X)
+    gram = kernel.gram(X)
+    found = gram[0] if len(gram) == 1 else sp.csr_array(gram, shape=(700, 700)).toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+    np.testing.assert_allclose(found, found.T, atol=1e-14)
+    np.testing.assert_allclose(np.diagonal(found), 1.0, atol=1e-14)
+    np.testing.assert_allclose(kernel(sp.csr_array(X[:9]), sp.csr_array(X)), expected[:9], atol=1e-13)
+
+
+def test_precomputed_kernels_take_numbers_of_tokens():
+    X, y = flat()
+    numbers = np.arange(len(X))[:, None]
+    learner = OnlineMKL([Precomputed(Gaussian()(X))], eta0=1.0, random_state=0).fit(numbers[:40], y[:40])
+    twin = OnlineMKL([Gaussian()], eta0=1.0, random_state=0).fit(X[:40], y[:40])
+    np.testing.assert_allclose(learner.decision_function(numbers), twin.decision_function(X), atol=1e-12)
+
+
+def test_radius_of_the_theorem_leaves_the_solution_where_it_was():
+    X, Y = chains()
+    bound = OnlineMKL(GROUPS["features"], model=pb.models.Chain(4, 6), lam=0.05, eta0=3.0, radius="auto",
+                      n_epochs=3, random_state=0).fit(X, Y)
+    assert np.linalg.norm(bound.norms_) <= np.sqrt(5 / 0.05)
+
+
+def test_negligible_support_is_dropped():
+    X, y = flat(n=200)
+    plain = OnlineMKL([Gaussian()], eta0=1.0, n_epochs=10, random_state=0).fit(X, y)
+    short = OnlineMKL([Gaussian()], eta0=1.0, n_epochs=10, random_state=0, drop=0.2).fit(X, y)
+    assert 0 < short._learner.parts[0].support.shape[0] < plain._learner.parts[0].support.shape[0]
+
+
+def test_threads_change_no_bit():
+    X, y = flat(n=300)
+    one, two = (OnlineMKL([Gaussian(), B1Spline()], random_state=0, n_jobs=n, n_epochs=2).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+BAD = np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: Precomputed(BAD), "positive semidefinite"),
+    (lambda: Precomputed([[1.0, 0.2], [0.1, 1.0]]), "symmetric"),
+    (lambda: Precomputed([[1.0, np.nan], [np.nan, 1.0]]), "NaN"),
+    (lambda: Precomputed(np.ones((2, 3))), "square"),
+    (lambda: Gaussian(0.0), "sigma"),
+    (lambda: Polynomial(offset=-1.0), "offset"),
+    (lambda: B1Spline(sparsity=1.5), "sparsity"),
+])
+def test_kernels_refuse(make, words):
+    with pytest.raises(pb.ParameterError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"eta0": -1.0}, "eta0"), ({"eta0": np.nan}, "eta0"), ({"eta0": "fast"}, "eta0"), ({"rate": "slow"}, "rate"),
+    ({"rate": "strong"}, "sigma"), ({"lam": 0.0}, "lam"), ({"loss": "square"}, "loss"), ({"radius": -1.0}, "radius"),
+    ({"groups": []}, "groups"), ({"groups": [Gaussian]}, "class Gaussian itself"), ({"groups": [3]}, "groups"),
+    ({"groups": [Callable(lambda X, Z: X @ Z.T + np.arange(len(Z)), normalise=False)]}, "symmetric"),
+    ({"groups": [Callable(lambda X, Z: -X @ Z.T, normalise=False)]}, "semidefinite"),
+    ({"groups": [Callable(lambda X, Z: X @ Z.T * np.nan, normalise=False)]}, "NaN"),
+    ({"groups": [Callable(lambda X, Z: np.ones(3), normalise=False)]}, "shape"),
+    ({"groups": [Linear(columns=[77])]}, "columns"), ({"regulariser": "l1"}, "regulariser"),
+])
+def test_bad_parameters_leave_the_learner_as_it_was(options, words):
+    X, y = flat()
+    learner = OnlineMKL([Gaussian()], eta0=1.0, random_state=0).fit(X, y)
+    before = learner.decision_function(X)
+    for name, value in options.items():
+        setattr(learner, name, value)
+    with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words):
+        learner.fit(X, y)
+    np.testing.assert_array_equal(learner.decision_function(X), before)
+
+
+def test_unknown_classes_and_bad_data_leave_the_learner_as_it_was():
+    X, y = flat()
+    learner = OnlineMKL([Gaussian()], eta0=1.0, random_state=0).fit(X, y)
+    before = learner.decision_function(X)
+    for bad_X, bad_y, words in ((X, y + 5, "known classes"), (X[:, :2], y, "columns"), (X * np.nan, y, "finite"),
+                                (X, y[:5], "one class for each"), (X[:0], y[:0], "at least one")):
+        with pytest.raises(pb.ParameterError, match=words):
+            learner.partial_fit(bad_X, bad_y)
+        np.testing.assert_array_equal(learner.decision_function(X), before)
+    with pytest.raises(pb.StateError, match="fit"):
+        OnlineMKL([Gaussian()]).predict(X)

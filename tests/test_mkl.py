@@ -1,14 +1,16 @@
 """Online multiple kernel learning: kernels, groups, rounds, predictions."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.online_mkl import chain_groups, online_mkl
+from scipy.optimize import minimize
 
 import pybundle as pb
-from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, OnlineMKL, Polynomial, Precomputed
+from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, Mean, OnlineMKL, Polynomial, Precomputed
 from pybundle.mkl.schedules import Rate
 
 PLAIN = {"normalise": False}
@@ -149,7 +151,8 @@ def test_sparse_and_dense_gram_matrices_agree():
     assert abs(share - 0.9) < 0.01
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Gaussian(2.0), B1Spline(3.0), Linear(columns=[1, 2])])
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Gaussian(2.0), B1Spline(3.0), Linear(columns=[1, 2]),
+                                    Mean([Gaussian(), Polynomial()])])
 def test_gram_matrices_are_kernel_values(kernel):
     X = np.random.default_rng(0).standard_normal((700, 3))        # more than one block
     expected = kernel(X)
@@ -189,6 +192,76 @@ def test_threads_change_no_bit():
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
+def slsqp_optimum(features, y, lam):
+    """min lam/2 sum_k |W_k|^2 / beta_k + mean hinge, as one smooth program over W, beta and slacks."""
+    n, K = len(y), y.max() + 1
+    sizes = [X.shape[1] * K for X in features]
+    edges = np.cumsum([0, *sizes])
+    p = len(features)
+
+    def split(z):
+        W = [z[a:b].reshape(K, -1) for a, b in pairwise(edges)]
+        return W, z[edges[-1]:edges[-1] + p], z[edges[-1] + p:]
+
+    def value(z):
+        W, beta, slack = split(z)
+        return 0.5 * lam * sum((w**2).sum() / b for w, b in zip(W, beta, strict=True)) + slack.mean()
+
+    def margins(z):
+        W, _, slack = split(z)
+        scores = sum(X @ w.T for X, w in zip(features, W, strict=True))
+        violation = scores - scores[np.arange(n), y][:, None] + (np.arange(K) != y[:, None])
+        return (slack[:, None] - violation).ravel()
+
+    start = np.concatenate([np.zeros(edges[-1]), np.full(p, 1.0 / p), np.ones(n)])
+    found = minimize(value, start, method="SLSQP", options={"maxiter": 1000, "ftol": 1e-12},
+                     bounds=[(None, None)] * edges[-1] + [(1e-9, 1.0)] * p + [(0.0, None)] * n,
+                     constraints=[{"type": "ineq", "fun": margins},
+                                  {"type": "eq", "fun": lambda z: split(z)[1].sum() - 1.0}])
+    assert found.success, found.message
+    return found.fun, split(found.x)[1]
+
+
+@pytest.mark.parametrize("lam", [0.5, 0.05])
+def test_certified_optimum_is_that_of_an_independent_solver(lam):
+    X, y = flat(n=12, d=3)
+    features = [X[:, :1], X[:, 1:], np.stack([X[:, 0] ** 2, np.sqrt(2.0) * X[:, 0] * X[:, 1], X[:, 1] ** 2], axis=1)]
+    groups = [Features([0]), Linear(columns=[1, 2], **PLAIN), Polynomial(2, 0.0, columns=[0, 1], **PLAIN)]
+    learner = OnlineMKL(groups, lam=lam, solver="certified", tol=1e-6, random_state=0).fit(X, y)
+    value, beta = slsqp_optimum(features, y, lam)
+    assert learner.lower_bound_ <= value * (1.0 + 1e-7)
+    assert learner.objective_ >= value * (1.0 - 1e-7)
+    assert learner.gap_ <= 1e-6
+    np.testing.assert_allclose(learner.weights_, beta, atol=5e-3)
+
+
+@pytest.mark.parametrize("name", ["kernels", "features", "mixed"])
+def test_value_and_bound_enclose_the_optimum(name):
+    X, Y = chains(n=25)
+    model, options = pb.models.Chain(4, 6), {"lam": 0.05, "random_state": 0}
+    best = OnlineMKL(GROUPS[name], model=model, solver="certified", tol=1e-4, **options).fit(X, Y)
+    online = OnlineMKL(GROUPS[name], model=model, eta0=1.0, **options).fit(X, Y)
+    assert best.gap_ <= 1e-4
+    assert online.lower_bound_ <= best.objective_
+    assert best.lower_bound_ <= online.objective_
+    assert 0.0 < online.gap_ < 0.3
+    # the value is what predictions and norms say
+    transition, start, end = best._learner.links.weights()
+    hinge = 0.0
+    for scores, y in zip(best.decision_function(X), Y, strict=True):
+        costs = scores + (np.arange(4) != y[:, None])
+        truth = scores[np.arange(len(y)), y].sum() + transition[y[:-1], y[1:]].sum() + start[y[0]] + end[y[-1]]
+        hinge += (pb.oracles.viterbi(costs, transition, start, end)[1] - truth) / len(X)
+    assert abs(0.025 * best.norms_.sum() ** 2 + hinge - best.objective_) < 1e-9
+    assert (np.diff(best.history_["lower_bound"]) >= 0.0).all()
+
+
+def test_unfinished_certified_runs_warn():
+    X, Y = chains()
+    with pytest.warns(pb.ConvergenceWarning, match="max_iter"):
+        OnlineMKL(GROUPS["mixed"], model=pb.models.Chain(4, 6), lam=1e-3, solver="certified", max_iter=2).fit(X, Y)
+
+
 BAD = np.array([[1.0, 2.0], [2.0, 1.0]])
 
 
@@ -214,7 +287,9 @@ def test_kernels_refuse(make, words):
     ({"groups": [Callable(lambda X, Z: -X @ Z.T, normalise=False)]}, "semidefinite"),
     ({"groups": [Callable(lambda X, Z: X @ Z.T * np.nan, normalise=False)]}, "NaN"),
     ({"groups": [Callable(lambda X, Z: np.ones(3), normalise=False)]}, "shape"),
-    ({"groups": [Linear(columns=[77])]}, "columns"), ({"regulariser": "l1"}, "regulariser"),
+    ({"groups": [Linear(columns=[77])]}, "columns"), ({"solver": "exact"}, "solver"),
+    ({"solver": "certified", "loss": "logistic"}, "hinge"), ({"tol": 0.0}, "tol"),
+    ({"regulariser": "l1"}, "regulariser"),
 ])
 def test_bad_parameters_leave_the_learner_as_it_was(options, words):
     X, y = flat()

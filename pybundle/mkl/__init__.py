@@ -1,6 +1,6 @@
 """Online proximal learning, and multiple kernel learning of structured and flat models."""
 
-from .kernels import B1Spline, Callable, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from .kernels import B1Spline, Callable, Gaussian, Kernel, Linear, Mean, Polynomial, Precomputed
 from .online_mkl import OnlineMKL
 from .parts import Features
 
@@ -11,6 +11,7 @@ __all__ = [
     "Gaussian",
     "Kernel",
     "Linear",
+    "Mean",
     "OnlineMKL",
     "Polynomial",
     "Precomputed",

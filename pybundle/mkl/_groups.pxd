@@ -20,6 +20,9 @@ cdef class Group:
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
     # <v, Delta> and |Delta|^2
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
+    # S (count, n_labels) += amount times the scores that Delta itself would give, scale left out
+    cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
+                      double* S) noexcept nogil
     # v += amount Delta
     cdef void step(self, const Gradient* g, double amount) noexcept nogil
     # theta = 0, in O(1)
@@ -28,6 +31,10 @@ cdef class Group:
     cdef int rescale(self, double factor) except -1 nogil
     # |v|^2 afresh, where that is possible
     cdef void refresh(self) noexcept nogil
+
+
+    # inner product of the tokens a and b
+    cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
 
 
 cdef class LinkGroup(Group):

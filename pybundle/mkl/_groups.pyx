@@ -7,6 +7,7 @@ formula (17) of Martins et al.: no theta is formed.
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
@@ -27,8 +28,38 @@ cdef class Group:
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
         product[0] = square[0] = 0.0
 
+    cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
+                      double* S) noexcept nogil:
+        cdef Py_ssize_t r, t, c, L = self.n_labels
+        cdef double x
+        for r in range(g.n_rows):
+            for t in range(count):
+                x = amount * self.kernel(g.tokens[r], first + t)
+                for c in range(L):
+                    S[t * L + c] += x * g.coefs[r * L + c]
+
+    cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+        return 0.0
+
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
         pass
+
+    def state(self):
+        """Arrays that are linear in v, v itself first; changes of them are changes of v. Scales are untouched."""
+        return (self.theta.today_rows(),)
+
+    def image(self, coefs, links):
+        """What <phi, .> needs of a plane: scores of all tokens (n_labels, n), or `links` itself."""
+        raise NotImplementedError
+
+    def set_scale(self, double scale):
+        """Another scale for the same v."""
+        self.theta.scale[0], self.theta.is_zero[0] = scale, 0
+
+    def square(self):
+        """|v|^2, computed afresh."""
+        self.refresh()
+        return max(float(self.theta.square[0]), 0.0)
 
     cdef int reset(self) except -1 nogil:
         return self.theta.reset(0)
@@ -50,6 +81,11 @@ cdef class Group:
     def restart(self):
         """theta = 0, as if nothing had been."""
         self.theta.set(0.0)
+
+    def renew(self):
+        """What was accumulated is computed afresh."""
+        self.refresh()
+        self.theta.is_zero[0] = self.theta.square[0] <= 0.0
 
     def all_scores(self, Py_ssize_t n):
         """Scores (n, n_labels) of the first n tokens."""
@@ -129,7 +165,7 @@ cdef class KernelGroup(Group):
             self.theta.set(theta)
             self.theta.square[0], self.theta.is_zero[0] = square, square <= 0.0
 
-    cdef inline double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         cdef int64_t low, high, middle
         if not self.is_sparse:
             return self.gram32[a, b] if self.is_single else self.gram64[a, b]
@@ -228,6 +264,24 @@ cdef class KernelGroup(Group):
         self.theta.set(0.0)
         self.is_stale = True
 
+    def renew(self):
+        np.asarray(self.F)[:] = self.image(sp.csr_array(np.asarray(self.settle())), None)
+        Group.renew(self)
+
+    def state(self):
+        if self.is_stale:
+            np.asarray(self.F)[:] = 0.0
+            self.is_stale = False
+        return self.theta.today_rows(), np.asarray(self.F)
+
+    def image(self, coefs, links):
+        if self.is_sparse:
+            data = np.asarray(self.data32) if self.is_single else np.asarray(self.data64)
+            gram = sp.csr_array((data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(self.n, self.n))
+            return (coefs.T @ gram).toarray()
+        gram = np.asarray(self.gram32) if self.is_single else np.asarray(self.gram64)
+        return np.asarray(coefs.T @ gram)
+
     def continue_average(self, total, double n_ticks):
         """Starts from a sum of earlier points, of the coefficients of the old support (n_old, n_labels)."""
         theta, square, is_zero = self.theta.point(), self.theta.square[0], self.theta.is_zero[0]
@@ -271,6 +325,14 @@ cdef class FeatureGroup(Group):
         else:
             self.X = storage[0]
 
+    def image(self, coefs, links):
+        if not self.is_sparse:
+            X = np.asarray(self.X)
+            return np.asarray((coefs.T @ X) @ X.T)
+        X = sp.csr_array((np.asarray(self.data), np.asarray(self.indices), np.asarray(self.indptr)),
+                         shape=(len(self.indptr) - 1, self.theta.n_rows))
+        return ((coefs.T @ X) @ X.T).toarray()
+
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil:
         cdef Py_ssize_t t, j
         cdef double s = self.theta.scale[0]
@@ -292,7 +354,7 @@ cdef class FeatureGroup(Group):
             for c in range(self.n_labels):
                 S[c] += x * v[c]
 
-    cdef inline double product_of(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         cdef int64_t i, j
         cdef double total = 0.0
         if not self.is_sparse:
@@ -331,7 +393,7 @@ cdef class FeatureGroup(Group):
             for q in range(r + 1):
                 joint = dot(C, g.coefs + q * L, L)
                 if joint != 0.0:
-                    norm += (1.0 if q == r else 2.0) * joint * self.product_of(z, g.tokens[q])
+                    norm += (1.0 if q == r else 2.0) * joint * self.kernel(z, g.tokens[q])
         product[0], square[0] = delta, norm
 
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
@@ -353,6 +415,9 @@ cdef class LinkGroup(Group):
 
     def __init__(self, LazyVectors theta):
         self.theta, self.n_labels = theta, <int>theta.width
+
+    def image(self, coefs, links):
+        return links
 
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
         cdef Py_ssize_t i, L = self.n_labels

@@ -147,6 +147,13 @@ cdef class LazyVectors:
                 self.scale[k], self.sums[k] = 1.0, 0.0
         return np.asarray(self.v)
 
+    def today_rows(self):
+        """v (n_rows, width) itself, rows of earlier days as zeros; without averages only."""
+        cdef Py_ssize_t i
+        for i in range(self.n_rows):
+            self.touch(i)
+        return np.asarray(self.v)
+
     def point(self):
         """theta, shape (n_rows, width), a copy."""
         return self.settle().copy()

@@ -130,7 +130,7 @@ class Kernel:
         raise NotImplementedError
 
     def _diagonal(self, X):
-        raise NotImplementedError
+        return np.ones(X.shape[0])
 
 
 class Linear(Kernel):
@@ -266,6 +266,35 @@ class B1Spline(Kernel):
         values *= -1.0 / self.width
         values += 1.0
         return np.maximum(values, 0.0, out=values)
+
+
+class Mean(Kernel):
+    """The mean of kernels, as one kernel: what multiple kernel learning is compared with.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+    normalise, columns, low_rank
+        As for every `Kernel`; columns of the kernels count within these.
+    """
+
+    def __init__(self, kernels, normalise=True, columns=None, low_rank=None):
+        super().__init__(normalise, columns, low_rank)
+        self.kernels = [as_kernel(kernel, index) for index, kernel in enumerate(kernels)]
+        if not self.kernels:
+            raise ParameterError("kernels must hold at least one kernel, got none")
+
+    def fit(self, X):
+        X = self.take(X)
+        return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
+
+    def _values(self, X, Z):
+        return sum(kernel(X, Z) for kernel in self.kernels) / len(self.kernels)
+
+    def _diagonal(self, X):
+        parts = [kernel.take(X) for kernel in self.kernels]
+        return sum(kernel._diagonal(part) * kernel._factors(part)**2
+                   for kernel, part in zip(self.kernels, parts, strict=True)) / len(parts)
 
 
 class Callable(Kernel):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_number
 from ..models.base import as_model
 from ..prox import GroupwiseRegulariser
 from ..runtime.executors import make_executor, single_threaded_blas
+from .certified import relative_gap
 from .schedules import RATES, Rate, best_rate, check_rate, optimal_radius
 from .tokens import FlatTokens, TokenLearner, as_structure
 
@@ -38,6 +40,10 @@ class Settings(NamedTuple):
     regulariser: object
     precision: str
     drop: float
+    solver: str
+    tol: float
+    max_iter: int
+    certify: bool
     random_state: object
 
 
@@ -81,6 +87,16 @@ class OnlineMKL:
         Of Gram matrices.
     drop : float, default 1e-12
         Support pairs below this share of the largest coefficient are dropped after a call.
+    solver : {"online", "certified"}
+        "certified" climbs the dual by blocks until the gap is below `tol` (hinge only): more work than 20 epochs, and
+        the minimiser.
+    tol : float, default 1e-2
+        Relative gap (F - LB) / F of "certified".
+    max_iter : int, default 500
+        Passes of "certified", at most; a ConvergenceWarning says where they did not do.
+    certify : bool, default True
+        Whether `fit` of "online" ends with value and bound: a pass, and products of the Gram matrices with the
+        labellings met in the last 20 epochs (hinge, last point, default regulariser).
     random_state : int or None
         Order of the examples.
     n_jobs : int, optional
@@ -92,8 +108,12 @@ class OnlineMKL:
         Kernel weights.
     norms_ : ndarray, shape (n_groups,)
         |f_k| of the last point.
+    objective_, lower_bound_, gap_ : float
+        F, a number that no value of F can fall below, and (F - lower_bound) / F, where certified: mean scale, on the
+        data of `fit`, with the Gram matrices as stored.
     eta0_ : float
     n_rounds_ : int
+        Rounds; passes of "certified".
     history_ : dict of ndarray
         For every epoch `seconds`, `online` (mean of lam R + L at the points of its rounds), `weights`.
     classes_ : ndarray
@@ -123,10 +143,11 @@ class OnlineMKL:
 
     def __init__(self, groups, *, model=None, lam=1e-4, loss="hinge", rate="invsqrt", eta0="auto", sigma=None,
                  n_epochs=20, batch=1, average=False, radius=None, regulariser=None, precision="float64", drop=1e-12,
-                 random_state=None, n_jobs=None):
+                 solver="online", tol=1e-2, max_iter=500, certify=True, random_state=None, n_jobs=None):
         self.groups, self.model, self.lam, self.loss, self.rate, self.eta0 = groups, model, lam, loss, rate, eta0
         self.sigma, self.n_epochs, self.batch, self.average, self.radius = sigma, n_epochs, batch, average, radius
         self.regulariser, self.precision, self.drop = regulariser, precision, drop
+        self.solver, self.tol, self.max_iter, self.certify = solver, tol, max_iter, certify
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X, Y):
@@ -145,6 +166,8 @@ class OnlineMKL:
     def partial_fit(self, X, Y, classes=None):
         """One pass over more examples, from where the learner stands; the first call may name all classes."""
         settings = self._settings()
+        if settings.solver != "online":
+            raise ParameterError("partial_fit needs solver='online', got 'certified'")
         if not hasattr(self, "_learner"):
             if self.model is None:
                 classes = _classes(Y if classes is None else classes)
@@ -192,6 +215,9 @@ class OnlineMKL:
         with make_pool(self.n_jobs) as executor, single_threaded_blas():
             learner = TokenLearner(structure, self.groups, settings, data)
             session = learner.session(data, executor)
+            if settings.solver == "certified":
+                self._climb(learner, structure, classes, session, settings)
+                return
             eta0 = settings.eta0
             if eta0 == "auto":
                 eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
@@ -200,19 +226,39 @@ class OnlineMKL:
                                                                                          eta0, 0)
             self._rng = np.random.default_rng(settings.random_state)
             self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
-            self._run(session, settings, n_epochs)
+            self._run(session, settings, n_epochs, certify=settings.certify)
 
-    def _run(self, session, settings, n_epochs):
+    def _climb(self, learner, structure, classes, session, settings):
+        """The certified optimum."""
+        found = session.climb(settings.tol, settings.max_iter, settings.random_state)
+        self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
+        self.norms_ = session.norms()
+        self.weights_ = _shares(self.norms_)
+        self.objective_, self.lower_bound_ = found.objective, found.lower_bound
+        self.gap_ = relative_gap(found.objective, found.lower_bound)
+        names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
+        self.history_ = {name: np.array([row[j] for row in found.history]) for j, name in enumerate(names)}
+        session.finish()
+        if self.gap_ > settings.tol:
+            warnings.warn(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes} passes; "
+                          "raise max_iter or tol", ConvergenceWarning, stacklevel=4)
+
+    def _run(self, session, settings, n_epochs, certify=False):
         """Epochs; Ctrl-C keeps what was learnt."""
         rate, n = Rate(settings.rate, self.eta0_, settings.sigma), session.n_examples
         n_rounds = -(-n // settings.batch)
         rows = []
+        self.objective_ = self.lower_bound_ = self.gap_ = np.nan
         try:
             for _ in range(n_epochs):
                 began = time.perf_counter()
                 total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
+                session.end_epoch()
                 self.n_rounds_ += n_rounds
                 rows.append((time.perf_counter() - began, total / n_rounds, _shares(session.norms())))
+            if certify:
+                self.objective_, self.lower_bound_ = session.certificate()
+                self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         finally:
             self.norms_ = session.norms()
             self.weights_ = _shares(self.norms_)
@@ -253,6 +299,11 @@ class OnlineMKL:
         if self.regulariser is not None and not isinstance(self.regulariser, GroupwiseRegulariser):
             raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
                                  f"{type(self.regulariser).__name__}")
+        check_choice("solver", self.solver, ("online", "certified"))
+        plain = self.loss == "hinge" and self.regulariser is None
+        if self.solver == "certified" and not (plain and not self.average and self.batch == 1 and self.radius is None):
+            raise ParameterError("solver='certified' needs loss='hinge', average=False, batch=1 and neither radius nor "
+                                 "regulariser")
         radius = self.radius
         if isinstance(radius, str):
             check_choice("radius", radius, ("auto",))
@@ -262,7 +313,10 @@ class OnlineMKL:
                         self.sigma, check_integer("n_epochs", self.n_epochs, low=1),
                         check_integer("batch", self.batch, low=1), bool(self.average),
                         np.inf if radius is None else radius, self.regulariser, self.precision,
-                        check_number("drop", self.drop, low=0.0, high=1.0), self.random_state)
+                        check_number("drop", self.drop, low=0.0, high=1.0), self.solver,
+                        check_number("tol", self.tol, low=0.0, strict=True),
+                        check_integer("max_iter", self.max_iter, low=1),
+                        bool(self.certify) and plain and not self.average, self.random_state)
 
     def _resolve(self, settings, data, structure=None):
         """Settings whose radius is a number."""

@@ -11,8 +11,14 @@ from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.validation import real_array
 from ..models import Chain, Multiclass
 from ..oracles import viterbi_batch
+from ._ascent import Ascent
 from ._rounds import TokenRounds
+from .certificate import best_bound, plane_grams, plane_of
+from .certified import climb
 from .parts import LinkPart, make_part
+
+KEPT = 20
+"""Epochs whose labellings are kept for the bound."""
 
 
 class Tokens(NamedTuple):
@@ -148,8 +154,8 @@ class TokenSession:
         self.groups = groups + ([] if links is None else [links])
         self.rounds = TokenRounds(groups, links, data.offsets, data.gold, structure.costs,
                                   structure.factors(data.offsets), structure.start, structure.end, settings.batch)
-        self.n_examples = data.n_examples
-        self.found = data.gold.copy()
+        self.n_examples, self._links = data.n_examples, links
+        self.found, self._met = data.gold.copy(), []
 
     def run(self, order, etas):
         """Rounds over the examples `order`; the sum of the online objectives."""
@@ -165,6 +171,11 @@ class TokenSession:
         """theta = 0."""
         for group in self.groups:
             group.restart()
+        self._met = []
+
+    def end_epoch(self):
+        """The labellings met since all examples were visited last make a plane."""
+        self._met = [*self._met[1 - KEPT:], self.found.copy()]
 
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
@@ -173,6 +184,35 @@ class TokenSession:
     def hinge(self):
         """Mean structured hinge at the present point, one decoding of every example."""
         return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
+
+    def certificate(self):
+        """Value at the present point, and the best bound that the planes of the last epochs prove (hinge)."""
+        lam, structure, data = self.settings.lam, self.learner.structure, self.data
+        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
+        planes = [plane_of(found, data.gold, data.offsets, structure.costs, structure.factors(data.offsets),
+                           structure.start, structure.end, structure.n_labels) for found in self._met]
+        if not planes:
+            return objective, 0.0
+        bound = best_bound(np.array([B for _, _, B in planes]), plane_grams(self.groups, planes), lam)[0]
+        return objective, bound
+
+    def climb(self, tol, max_iter, random_state):
+        """The certified optimum of the hinge; what `certified.climb` gives, with value and bound made afresh."""
+        structure, data, lam = self.learner.structure, self.data, self.settings.lam
+        tokens = self.groups[:-1] if self._links is not None else self.groups
+        ascent = Ascent(tokens, self._links, data.offsets, data.gold, structure.costs, structure.factors(data.offsets),
+                        structure.start, structure.end)
+        try:
+            found = climb(ascent, lam, tol, max_iter, random_state)
+        except FloatingPointError:
+            raise NumericalError("scores went beyond the range of float64; scale the features") from None
+        for group in self.groups:
+            group.renew()
+        plane = ascent.planes()
+        plane = (sp.csr_array(plane[0]), *plane[1:])
+        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane]), lam)[0]
+        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
+        return found._replace(objective=objective, lower_bound=max(bound, found.lower_bound))
 
     def finish(self):
         """What was learnt goes home to the parts."""

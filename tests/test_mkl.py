@@ -256,6 +256,14 @@ def test_value_and_bound_enclose_the_optimum(name):
     assert (np.diff(best.history_["lower_bound"]) >= 0.0).all()
 
 
+def test_nothing_is_certified_without_an_objective():
+    X, y = flat()
+    assert np.isnan(OnlineMKL([B1Spline()], random_state=0).fit(X, y).gap_)
+    assert OnlineMKL([B1Spline(columns=[0])], random_state=0).fit(X, y).gap_ < 1.0
+    with pytest.raises(pb.ParameterError, match="semidefinite"):
+        OnlineMKL([Mean([Linear(), B1Spline(2.0)])], solver="certified").fit(X, y)
+
+
 def test_unfinished_certified_runs_warn():
     X, Y = chains()
     with pytest.warns(pb.ConvergenceWarning, match="max_iter"):

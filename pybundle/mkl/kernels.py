@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer, check_number, real_array
 
+SAMPLE = 2000
+"""Tokens that an automatic width looks at."""
 ROWS = 512
 """Rows of a Gram matrix made at a time: such a block of products stays small."""
 SYMMETRY = 1e-8
@@ -49,6 +51,10 @@ class Kernel:
         """Chooses what the data decide; gives the kernel itself, or a copy with its choices."""
         return self
 
+    def is_definite(self, X):
+        """Whether the kernel is positive semidefinite on such tokens, by theory or by the check of its Gram matrix."""
+        return True
+
     def __call__(self, X, Z=None):
         """Values of all pairs, shape (n, m); `Z=None` stands for X.
 
@@ -81,7 +87,7 @@ class Kernel:
             out[:first, first:last] = out[first:last, :first].T
 
         _map(executor, block, range(0, n, ROWS))
-        check_gram(out, type(self).__name__)
+        check_gram(out, type(self).__name__, self.is_definite(X))
         return (out,)
 
     def take(self, X):
@@ -198,14 +204,13 @@ class Gaussian(Kernel):
 class B1Spline(Kernel):
     """Generalised B1-spline, `K(x, z) = max(0, 1 - |x - z| / width)`, whose Gram matrix is sparse.
 
-    It is positive semidefinite on the line. In more dimensions it is so where the width is small against most
-    distances; `fit` looks at a sample of the data.
+    It is positive semidefinite on the line. In more dimensions small negative eigenvalues are possible: it learns well
+    all the same (Martins et al. use it so), but the problem has no convex objective then, and nothing is certified.
 
     Parameters
     ----------
     width : float > 0, optional
-        By default the quantile of distances that leaves a share `sparsity` of the Gram matrix zero, or less where that
-        is not positive semidefinite.
+        By default the quantile of distances that leaves a share `sparsity` of the Gram matrix zero.
     sparsity : float, default 0.95
     columns : slice or int array, optional
 
@@ -226,21 +231,21 @@ class B1Spline(Kernel):
         self.sparsity = check_number("sparsity", sparsity, low=0.0, high=1.0)
 
     def fit(self, X):
-        X = self.take(X)
-        if X.shape[0] > LARGEST_CHECKED:
-            X = X[np.random.default_rng(0).choice(X.shape[0], LARGEST_CHECKED, replace=False)]
         if self.width is not None:
-            check_gram(self._values(X, X), f"B1Spline(width={self.width:g}), whose width should be smaller,")
             return self
+        X = self.take(X)
+        if X.shape[0] > SAMPLE:
+            X = X[np.random.default_rng(0).choice(X.shape[0], SAMPLE, replace=False)]
         distances = np.sqrt(_distances(X, X))
         least = np.min(distances, where=distances > 0.0, initial=np.inf)
         if not np.isfinite(least):
             raise ParameterError("width cannot be chosen where all tokens are equal; pass B1Spline(width=...)")
-        # many equal tokens leave a quantile of 0; at the least distance the matrix is the identity but for equal tokens
-        width = max(float(np.quantile(distances, 1.0 - self.sparsity)), least)
-        while width > least and not _is_definite(np.maximum(0.0, 1.0 - distances / width), DEFINITE * len(distances)):
-            width = max(0.8 * width, least)
-        return B1Spline(width, self.sparsity, self.columns)
+        # many equal tokens leave a quantile of 0
+        return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
+                        self.columns)
+
+    def is_definite(self, X):
+        return self.take(X[:1]).shape[1] == 1
 
     def gram(self, X, precision="float64", executor=None):
         X = self.take(X)
@@ -287,6 +292,9 @@ class Mean(Kernel):
     def fit(self, X):
         X = self.take(X)
         return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
+
+    def is_definite(self, X):
+        return all(kernel.is_definite(self.take(X)) for kernel in self.kernels)
 
     def _values(self, X, Z):
         return sum(kernel(X, Z) for kernel in self.kernels) / len(self.kernels)
@@ -376,7 +384,7 @@ class LowRank:
         self._kernel, self._landmarks = kernel, X[chosen]
         self._factors = kernel._factors(self._landmarks)
         values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
-        check_gram(values, type(kernel).__name__)
+        check_gram(values, type(kernel).__name__, kernel.is_definite(X))
         squares, vectors = np.linalg.eigh(values)
         # directions that rounding alone holds would come back magnified
         kept = squares > 1e-10 * squares[-1]
@@ -387,7 +395,7 @@ class LowRank:
         return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map
 
 
-def check_gram(matrix, name):
+def check_gram(matrix, name, is_definite=True):
     """Refuses a matrix that is not finite, symmetric and positive semidefinite, the last by a principal minor."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
@@ -400,6 +408,8 @@ def check_gram(matrix, name):
             i, j = np.unravel_index(int(difference.argmax()), difference.shape)
             raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) and "
                                  f"{matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that is meant")
+    if not is_definite:
+        return
     n = min(len(matrix), LARGEST_CHECKED)
     chosen = np.sort(np.random.default_rng(0).choice(len(matrix), n, replace=False))
     minor = np.asarray(matrix[np.ix_(chosen, chosen)], dtype=np.float64)

@@ -214,6 +214,11 @@ class OnlineMKL:
         settings = self._resolve(settings, data, structure)
         with make_pool(self.n_jobs) as executor, single_threaded_blas():
             learner = TokenLearner(structure, self.groups, settings, data)
+            if not learner.is_definite(data):
+                if settings.solver == "certified":
+                    raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is not "
+                                         "in more than one dimension; use solver='online'")
+                settings = settings._replace(certify=False)
             session = learner.session(data, executor)
             if settings.solver == "certified":
                 self._climb(learner, structure, classes, session, settings)

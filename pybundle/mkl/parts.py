@@ -63,6 +63,10 @@ class KernelPart:
         self.support, self.coefs = None, np.zeros((0, n_labels))
         self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
 
+    def is_definite(self, X):
+        """Whether the kernel is positive semidefinite on such tokens."""
+        return self.kernel.is_definite(X)
+
     def bind(self, X, precision, executor):
         """The compiled group for tokens X; O(n^2) kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
@@ -135,6 +139,9 @@ class FeaturePart:
     def __init__(self, features, X, n_labels, averaging):
         self._features, self.averaging = features, averaging
         self.theta = LazyVectors(features(X[:1]).shape[1], n_labels, averaging=averaging)
+
+    def is_definite(self, X):
+        return True
 
     def bind(self, X, precision, executor):
         X = self._features(X)

@@ -119,6 +119,10 @@ class TokenLearner:
                       for index, group in enumerate(groups)]
         self.links = None if structure.is_flat else LinkPart(structure.n_labels, settings.average)
 
+    def is_definite(self, data):
+        """Whether all kernels are positive semidefinite on such data, so that there is an objective to certify."""
+        return all(part.is_definite(data.X) for part in self.parts)
+
     @property
     def n_groups(self):
         return len(self.parts) + (self.links is not None)

@@ -186,6 +186,81 @@ def test_negligible_support_is_dropped():
     assert 0 < short._learner.parts[0].support.shape[0] < plain._learner.parts[0].support.shape[0]
 
 
+class Generic(pb.models.StructuredModel):
+    """A chain that hides its structure."""
+
+    def __init__(self, model):
+        self._model, self.dim = model, model.dim
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_model"], name)
+
+    def joint_feature(self, x, y):
+        return self._model.joint_feature(x, y)
+
+    def loss(self, y, y_hat):
+        return self._model.loss(y, y_hat)
+
+    def decode(self, w, x):
+        return self._model.decode(w, x)
+
+    def loss_augmented_decode(self, w, x, y):
+        return self._model.loss_augmented_decode(w, x, y)
+
+
+@pytest.mark.parametrize(("batch", "average"), [(1, False), (3, True)])
+def test_weights_of_any_model_in_groups(batch, average):
+    X, Y = chains()
+    model = pb.models.Chain(4, 6)
+    labels = chain_groups(model, [0, 0, 0, 1, 1, 1])
+    options = {"lam": 0.05, "eta0": 1.0, "n_epochs": 10, "batch": batch, "average": average, "random_state": 2}
+    twin = OnlineMKL(GROUPS["features"], model=model, **options).fit(X, Y)
+    learner = OnlineMKL(labels, model=Generic(model), **options).fit(X, Y)
+    np.testing.assert_allclose(learner.history_["online"], twin.history_["online"], atol=1e-11)
+    np.testing.assert_allclose(learner.norms_, twin.norms_, atol=1e-11)
+    W = model.split(learner._learner.weights())[0]
+    for x, scores in zip(X, twin.decision_function(X), strict=True):
+        np.testing.assert_allclose(scores, x @ W.T, atol=1e-11)
+    assert abs(learner.score(X, Y) - twin.score(X, Y)) < 1e-12
+    if not average:
+        np.testing.assert_allclose(learner.objective_, twin.objective_, atol=1e-10)
+        assert 0.0 < learner.lower_bound_ < twin.objective_
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_templates_are_groups_of_a_parser(average):
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 5, (rng.integers(2, 7), 2)) for _ in range(40)]
+    Y = [np.concatenate([[-1, 0], np.arange(1, len(x))]) for x in X]
+    templates = ("h.word m.word", "h.pos each.pos", "h.pos m.pos direction", "m.pos distance", "h.pos set.pos m.word")
+    model = pb.models.Dependency.hashed(9, ("word", "pos"), templates, blocks=True)
+    assert model.dim == 5 << 9
+    options = {"lam": 0.3, "rate": "fixed", "eta0": 1.0, "n_epochs": 6, "average": average, "random_state": 0}
+    learner = OnlineMKL(None, model=model, **options).fit(X, Y)
+    order, rng = [], np.random.default_rng(0)
+    for _ in range(6):
+        order.append(rng.permutation(len(X)))
+    labels = np.repeat(np.arange(5), 1 << 9)
+    points = online_mkl(model, labels, X, Y, np.concatenate(order), np.ones(240), 0.3)[1:]
+    zeros = np.array([[not p[labels == g].any() for g in range(5)] for p in points])
+    assert (np.diff(zeros.astype(int), axis=0) > 0).sum() > 5         # groups that are reset, and come back
+    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0) if average else points[-1],
+                               atol=1e-11)
+    # a feature of each template lies in its block
+    feature = model.joint_feature(X[0], Y[0])
+    assert set(feature.indices >> 9) <= set(range(5))
+    assert model.template_names == [templates[k] for k in (0, 2, 3, 4, 1)]
+
+
+def test_groups_of_weights_must_be_a_partition():
+    X, Y = chains(n=5)
+    model = Generic(pb.models.Chain(4, 6))
+    for groups, words in (([slice(0, 5), slice(3, model.dim)], "overlap"), ([slice(0, 5)], "feature"),
+                          (None, "belong together")):
+        with pytest.raises(pb.ParameterError, match=words):
+            OnlineMKL(groups, model=model).fit(X, Y)
+
+
 def test_threads_change_no_bit():
     X, y = flat(n=300)
     one, two = (OnlineMKL([Gaussian(), B1Spline()], random_state=0, n_jobs=n, n_epochs=2).fit(X, y) for n in (1, 2))

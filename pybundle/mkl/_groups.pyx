@@ -68,14 +68,13 @@ cdef class Group:
         return self.theta.rescale(0, factor)
 
     cdef void refresh(self) noexcept nogil:
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i
         cdef double total = 0.0
         cdef const double* row
         for i in range(self.theta.n_rows):
             row = self.theta.read(i)
             if row != NULL:
-                for j in range(self.theta.width):
-                    total += row[j] * row[j]
+                total += dot(row, row, self.theta.width)
         self.theta.square[0] = total
 
     def restart(self):

@@ -19,12 +19,15 @@ cdef class LazyVectors:
     cdef int32_t[::1] today               # (n_groups,)
     cdef const int32_t[::1] labels        # (n_rows,) group of a row; empty: row >> shift
     cdef int shift
+    cdef int32_t[::1] following           # (n_rows,) lists of the rows touched since the last reset; empty if not eager
+    cdef int32_t[::1] heads               # (n_groups,)
     cdef double* held                     # (n_groups, room) sums at resets
     cdef Py_ssize_t room
 
     cdef int group(self, Py_ssize_t row) noexcept nogil
     # row as it is now, or NULL where it is 0
     cdef const double* read(self, Py_ssize_t row) noexcept nogil
+    cdef void flush(self, Py_ssize_t row, int k) noexcept nogil
     # row for changes, with its part of the average brought up to date
     cdef double* touch(self, Py_ssize_t row) noexcept nogil
     # v[row] += amount * coefs

@@ -11,7 +11,11 @@ cancel.
 
 import numpy as np
 
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
+
+from pybundle.prox._threshold cimport shrink
 
 SMALLEST = 1e-4
 
@@ -26,13 +30,18 @@ cdef class LazyVectors:
         Group of every row; with None it is `row >> shift`.
     shift : int
     averaging : bool
+    eager : bool
+        At a reset write zeros into the rows that were touched, so that others may read v as it is. Amortised, that
+        costs nothing: every row was paid for when it was touched.
     """
 
     def __cinit__(self, Py_ssize_t n_rows, Py_ssize_t width, Py_ssize_t n_groups=1, labels=None, int shift=62,
-                  bint averaging=False):
+                  bint averaging=False, bint eager=False):
         self.n_rows, self.width, self.n_groups, self.averaging = n_rows, width, n_groups, averaging
         self.v = np.zeros((n_rows, width))
-        self.stamp, self.today = np.zeros(n_rows, np.int32), np.zeros(n_groups, np.int32)
+        # a row of stamp -1 is 0 and has nothing for the average
+        self.stamp, self.today = np.full(n_rows, -1, np.int32), np.zeros(n_groups, np.int32)
+        self.following, self.heads = np.full(n_rows if eager else 0, -1, np.int32), np.full(n_groups, -1, np.int32)
         self.scale, self.square, self.sums = np.ones(n_groups), np.zeros(n_groups), np.zeros(n_groups)
         self.is_zero = np.ones(n_groups, np.int32)
         kept = n_rows if averaging else 0
@@ -52,18 +61,24 @@ cdef class LazyVectors:
 
     cdef inline double* touch(self, Py_ssize_t row) noexcept nogil:
         cdef int k = self.group(row)
-        cdef double then
-        cdef Py_ssize_t j
         if self.stamp[row] != self.today[k]:
-            if self.averaging:
-                then = self.held[k * self.room + self.stamp[row]]
-                for j in range(self.width):
-                    self.total[row, j] += then * self.v[row, j] - self.u[row, j]
-                    self.u[row, j] = 0.0
-            for j in range(self.width):
-                self.v[row, j] = 0.0
+            if self.stamp[row] >= 0:
+                self.flush(row, k)
             self.stamp[row] = self.today[k]
+            if self.following.shape[0]:
+                self.following[row], self.heads[k] = self.heads[k], <int32_t>row
         return &self.v[row, 0]
+
+    cdef void flush(self, Py_ssize_t row, int k) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double then
+        if self.averaging:
+            then = self.held[k * self.room + self.stamp[row]]
+            for j in range(self.width):
+                self.total[row, j] += then * self.v[row, j] - self.u[row, j]
+                self.u[row, j] = 0.0
+        for j in range(self.width):
+            self.v[row, j] = 0.0
 
     cdef inline void add(self, Py_ssize_t row, const double* coefs, double amount) noexcept nogil:
         cdef double* at = self.touch(row)
@@ -97,6 +112,11 @@ cdef class LazyVectors:
             self.held[k * self.room + self.today[k]] = self.sums[k]
             self.sums[k] = 0.0
         self.today[k] += 1
+        if self.following.shape[0]:
+            while self.heads[k] >= 0:
+                self.flush(self.heads[k], <int>k)
+                self.stamp[self.heads[k]] = -1
+                self.heads[k] = self.following[self.heads[k]]
         return 0
 
     cdef int rescale(self, Py_ssize_t k, double factor) except -1 nogil:
@@ -109,7 +129,7 @@ cdef class LazyVectors:
         cdef Py_ssize_t i, j
         cdef double s = self.scale[k]
         for i in range(self.n_rows):
-            if self.group(i) != k:
+            if self.group(i) != k or self.stamp[i] < 0:
                 continue
             self.touch(i)
             for j in range(self.width):
@@ -134,6 +154,8 @@ cdef class LazyVectors:
         cdef double s
         with nogil:
             for i in range(self.n_rows):
+                if self.stamp[i] < 0:
+                    continue
                 self.touch(i)
                 k = self.group(i)
                 s = 0.0 if self.is_zero[k] else self.scale[k]
@@ -169,7 +191,8 @@ cdef class LazyVectors:
         """Starts from theta (n_rows, width), and from a sum of points where averages go on."""
         cdef Py_ssize_t i, j
         np.asarray(self.v)[:] = theta
-        np.asarray(self.stamp)[:] = 0
+        np.asarray(self.stamp)[:] = -1
+        np.asarray(self.heads)[:] = -1
         np.asarray(self.today)[:] = 0
         np.asarray(self.scale)[:] = 1.0
         np.asarray(self.sums)[:] = 0.0
@@ -180,7 +203,9 @@ cdef class LazyVectors:
             np.asarray(self.total)[:] = 0.0 if total is None else total
         for i in range(self.n_rows):
             for j in range(self.width):
-                self.square[self.group(i)] += self.v[i, j] * self.v[i, j]
+                if self.v[i, j] != 0.0:
+                    self.touch(i)
+                    self.square[self.group(i)] += self.v[i, j] * self.v[i, j]
         for i in range(self.n_groups):
             self.is_zero[i] = self.square[i] == 0.0
 
@@ -188,8 +213,84 @@ cdef class LazyVectors:
         labels = np.asarray(self.labels) if self.labels.shape[0] else None
         theta = self.point()
         total = np.asarray(self.total) if self.averaging else None
-        return _restore, ((self.n_rows, self.width, self.n_groups, labels, self.shift, self.averaging), theta, total,
-                          self.n_ticks)
+        eager = self.following.shape[0] > 0
+        return _restore, ((self.n_rows, self.width, self.n_groups, labels, self.shift, self.averaging, eager), theta,
+                          total, self.n_ticks)
+
+    def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
+             regulariser=None):
+        """A round at the gradient that has `data` at the rows `indices` (width 1): step, prox, projection.
+
+        O(len(indices) + n_groups log n_groups). `regulariser` as in `TokenRounds.run`.
+        """
+        cdef Py_ssize_t e, k, p = self.n_groups, row
+        cdef double value, total = 0.0, ratio
+        cdef double* at
+        scratch = np.zeros((4, p))
+        cdef double[::1] product = scratch[0], square = scratch[1], before = scratch[2], after = scratch[3]
+        cdef const double* v
+        cdef bint plain = regulariser is None, good = True
+        with nogil:
+            for e in range(indices.shape[0]):
+                k = self.group(indices[e])
+                v = self.read(indices[e])
+                square[k] += data[e] * data[e]
+                if v != NULL:
+                    product[k] += data[e] * v[0]
+            for k in range(p):
+                value = 0.0 if self.is_zero[k] else self.square[k] * self.scale[k] * self.scale[k]
+                value += eta * (eta * square[k] - 2.0 * self.scale[k] * product[k])
+                before[k] = sqrt(max(value, 0.0))
+            if plain:
+                good = shrink(&before[0], p, 0.0, 1.0 / (eta * lam), &after[0])
+        if not good:
+            raise MemoryError
+        if not plain:
+            scratch[3] = regulariser.shrink(scratch[2], eta)
+        with nogil:
+            for k in range(p):
+                total += after[k] * after[k]
+                if after[k] == 0.0:
+                    if not self.is_zero[k]:
+                        self.reset(k)
+                    before[k] = 0.0
+                else:
+                    self.is_zero[k] = 0
+            for e in range(indices.shape[0]):
+                row = indices[e]
+                k = self.group(row)
+                if after[k] != 0.0:
+                    self.add(row, &data[e], -eta / self.scale[k])
+            ratio = min(1.0, radius / sqrt(total)) if total > 0.0 else 1.0
+            for k in range(p):
+                if after[k] != 0.0:
+                    value = before[k] / self.scale[k]
+                    self.square[k] = value * value
+                    self.rescale(k, ratio * after[k] / before[k])
+            self.tick()
+
+    def renew(self):
+        """Norms afresh: formula (17) adds up rounding over many rounds."""
+        squares = np.zeros(self.n_groups)
+        cdef double[::1] total = squares
+        cdef Py_ssize_t i, j
+        cdef const double* v
+        with nogil:
+            for i in range(self.n_rows):
+                v = self.read(i)
+                if v != NULL:
+                    for j in range(self.width):
+                        total[self.group(i)] += v[j] * v[j]
+        np.asarray(self.square)[:] = squares
+
+    def expand(self, double[::1] out):
+        """theta into `out` (n_rows,), width 1."""
+        cdef Py_ssize_t i
+        cdef const double* v
+        with nogil:
+            for i in range(self.n_rows):
+                v = self.read(i)
+                out[i] = 0.0 if v == NULL else self.scale[self.group(i)] * v[0]
 
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
@@ -201,9 +302,9 @@ cdef class LazyVectors:
         return np.where(self.is_zero, 0.0, self.scale)
 
     @property
-    def state(self):
-        """v, stamps of its rows and of the groups: what kernels outside read; do not change."""
-        return np.asarray(self.v), np.asarray(self.stamp), np.asarray(self.today)
+    def values(self):
+        """v, shape (n_rows, width), itself; with `eager` what kernels outside may read."""
+        return np.asarray(self.v)
 
 
 def _restore(arguments, theta, total, n_ticks):

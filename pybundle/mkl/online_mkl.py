@@ -18,6 +18,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap
 from .schedules import RATES, Rate, best_rate, check_rate, optimal_radius
 from .tokens import FlatTokens, TokenLearner, as_structure
+from .vectors import VectorLearner, VectorSession
 
 TRIAL_EPOCHS = 3
 """Epochs after which first rates are compared."""
@@ -62,8 +63,10 @@ class OnlineMKL:
     groups : list
         Kernels of `pb.mkl`, functions `(X, Z) -> values`, and `pb.mkl.Features` for groups with weights of their own;
         mixed at will. All look at single tokens; a chain adds a group for its pairs of labels, first and last label.
-    model : Chain or Multiclass, optional
-        None is flat multiclass: rows X and classes y of any type.
+        For other models: the groups of their weights, as `pb.prox.Groups` takes them, or None for models with blocks
+        of weights, `pb.models.Dependency.hashed(..., blocks=True)`, whose templates then are the groups.
+    model : StructuredModel, optional
+        None is flat multiclass: rows X and classes y of any type. Kernels need a `Chain` or `Multiclass`.
     lam : float, default 1e-4
         Mean scale; for the sum scale of the rest of the package multiply by the number of examples.
     loss : {"hinge", "logistic"}
@@ -173,21 +176,31 @@ class OnlineMKL:
                 classes = _classes(Y if classes is None else classes)
             self._start(settings, X, Y, classes, 1)
         else:
-            data = self._structure.bind(X, self._encode(Y))
             with make_pool(self.n_jobs) as executor, single_threaded_blas():
-                self._run(self._learner.session(data, executor), self._resolve(settings, data), 1)
+                if self._structure is None:
+                    session = VectorSession(self._learner, X, Y, settings._replace(certify=False))
+                else:
+                    data = self._structure.bind(X, self._encode(Y))
+                    session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
+                self._run(session, settings, 1)
         return self
 
     def decision_function(self, X):
         """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
-        data = self._tokens(X)
+        self._check_learnt()
+        if self._structure is None:
+            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives labellings")
+        data = self._structure.tokens(X)
         with make_pool(self.n_jobs) as executor:
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
     def predict(self, X):
-        """Classes (n,), or a list of label arrays."""
-        data = self._tokens(X)
+        """Classes (n,), or a list of labellings."""
+        self._check_learnt()
+        if self._structure is None:
+            return self._learner.predict(X)
+        data = self._structure.tokens(X)
         with make_pool(self.n_jobs) as executor:
             labels = self._learner.predict(data, executor)
         if not self._structure.is_flat:
@@ -195,8 +208,12 @@ class OnlineMKL:
         return labels if self.classes_ is None else self.classes_[labels]
 
     def score(self, X, Y):
-        """Share of right labels, over tokens."""
+        """Share of right labels, over tokens; for other models 1 less the mean loss by entry of a labelling."""
         found = self.predict(X)
+        if self._structure is None:
+            # heads of sentences begin with the -1 of the root, which is no word
+            n_entries = sum(np.count_nonzero(np.asarray(y) != -1) for y in Y)
+            return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
             return float(np.mean(found == np.asarray(Y)))
         return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
@@ -206,32 +223,50 @@ class OnlineMKL:
         if self.model is None:
             structure = FlatTokens(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
         else:
-            structure = as_structure(as_model(self.model, X, Y))
+            model = as_model(self.model, X, Y)
+            structure = as_structure(model)
             if structure is None:
-                raise InputTypeError("model must be None, a pb.models.Chain or a pb.models.Multiclass, got "
-                                     f"{type(self.model).__name__}")
+                self._start_vectors(settings, model, X, Y, n_epochs)
+                return
+        if not _is_list(self.groups) or len(self.groups) == 0:
+            raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
         data = structure.bind(X, Y if classes is None else _encode(Y, classes))
         settings = self._resolve(settings, data, structure)
         with make_pool(self.n_jobs) as executor, single_threaded_blas():
             learner = TokenLearner(structure, self.groups, settings, data)
             if not learner.is_definite(data):
                 if settings.solver == "certified":
-                    raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is not "
-                                         "in more than one dimension; use solver='online'")
+                    raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is "
+                                         "not in more than one dimension; use solver='online'")
                 settings = settings._replace(certify=False)
-            session = learner.session(data, executor)
+            session = learner.session(data, settings, executor)
             if settings.solver == "certified":
                 self._climb(learner, structure, classes, session, settings)
                 return
-            eta0 = settings.eta0
-            if eta0 == "auto":
-                eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
-            # from here on nothing is expected to fail
-            self._learner, self._structure, self.classes_, self.eta0_, self.n_rounds_ = (learner, structure, classes,
-                                                                                         eta0, 0)
-            self._rng = np.random.default_rng(settings.random_state)
-            self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
-            self._run(session, settings, n_epochs, certify=settings.certify)
+            self._begin(learner, structure, classes, session, settings, n_epochs)
+
+    def _start_vectors(self, settings, model, X, Y, n_epochs):
+        """The same for a model whose weights are in groups."""
+        if settings.solver == "certified":
+            raise ParameterError("solver='certified' needs model=None, pb.models.Chain or pb.models.Multiclass, got "
+                                 f"{type(model).__name__}")
+        if settings.radius == "auto":
+            raise ParameterError(f"radius='auto' is not known for {type(model).__name__}; pass a number")
+        learner = VectorLearner(model, self.groups, settings.average)
+        session = VectorSession(learner, X, Y, settings)
+        with single_threaded_blas():
+            self._begin(learner, None, None, session, settings, n_epochs)
+
+    def _begin(self, learner, structure, classes, session, settings, n_epochs):
+        """The first epochs of a new learner."""
+        eta0 = settings.eta0
+        if eta0 == "auto":
+            eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
+        # from here on nothing is expected to fail
+        self._learner, self._structure, self.classes_, self.eta0_, self.n_rounds_ = learner, structure, classes, eta0, 0
+        self._rng = np.random.default_rng(settings.random_state)
+        self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
+        self._run(session, settings, n_epochs, certify=settings.certify)
 
     def _climb(self, learner, structure, classes, session, settings):
         """The certified optimum."""
@@ -293,8 +328,6 @@ class OnlineMKL:
 
     def _settings(self):
         """The parameters, checked, before anything is touched."""
-        if isinstance(self.groups, (str, bytes)) or not hasattr(self.groups, "__len__") or len(self.groups) == 0:
-            raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
         check_choice("rate", self.rate, RATES)
         check_rate(self.rate, self.eta0, self.sigma)
         check_choice("loss", self.loss, ("hinge", "logistic"))
@@ -323,21 +356,19 @@ class OnlineMKL:
                         check_integer("max_iter", self.max_iter, low=1),
                         bool(self.certify) and plain and not self.average, self.random_state)
 
-    def _resolve(self, settings, data, structure=None):
+    def _resolve(self, settings, data, structure):
         """Settings whose radius is a number."""
         if settings.radius != "auto":
             return settings
-        structure = structure or self._structure
         largest = (structure.largest_loss if settings.loss == "hinge" else structure.log_labellings)(data.offsets)
         return settings._replace(radius=optimal_radius(settings.lam, largest))
 
     def _encode(self, Y):
         return Y if self.classes_ is None else _encode(Y, self.classes_)
 
-    def _tokens(self, X):
+    def _check_learnt(self):
         if not hasattr(self, "_learner"):
             raise StateError("this OnlineMKL has learnt nothing yet; call fit or partial_fit first")
-        return self._structure.tokens(X)
 
 
 class make_pool:
@@ -351,6 +382,10 @@ class make_pool:
 
     def __exit__(self, *_):
         self._executor.close()
+
+
+def _is_list(groups):
+    return hasattr(groups, "__len__") and not isinstance(groups, (str, bytes, np.ndarray))
 
 
 def _shares(norms):

@@ -114,7 +114,7 @@ class TokenLearner:
     """
 
     def __init__(self, structure, groups, settings, data):
-        self.structure, self._settings = structure, settings
+        self.structure = structure
         self.parts = [make_part(group, index, data.X, structure.n_labels, settings.average)
                       for index, group in enumerate(groups)]
         self.links = None if structure.is_flat else LinkPart(structure.n_labels, settings.average)
@@ -127,9 +127,9 @@ class TokenLearner:
     def n_groups(self):
         return len(self.parts) + (self.links is not None)
 
-    def session(self, data, executor=None):
+    def session(self, data, settings, executor=None):
         """The data of one call bound to the groups."""
-        return TokenSession(self, data, self._settings, executor)
+        return TokenSession(self, data, settings, executor)
 
     def scores(self, data, executor=None):
         """Scores (n_tokens, n_labels)."""

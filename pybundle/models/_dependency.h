@@ -25,6 +25,28 @@ PB_CLONES static void pb_gather_rows(int n, int n_templates, const double *PB_RE
     }
 }
 
+/* The same with a factor for every template */
+PB_CLONES static void pb_gather_scaled(int n, int n_templates, const double *PB_RESTRICT w, const double *scale,
+                                       const int32_t *base, const int32_t *const *word, const int32_t *const *pair,
+                                       double *PB_RESTRICT row)
+{
+    int t = 0;
+    for (; t + 4 <= n_templates; t += 4) {
+        const int32_t a = base[t], b = base[t + 1], c = base[t + 2], d = base[t + 3];
+        const double x = scale[t], y = scale[t + 1], z = scale[t + 2], u = scale[t + 3];
+        const int32_t *wa = word[t], *wb = word[t + 1], *wc = word[t + 2], *wd = word[t + 3];
+        const int32_t *pa = pair[t], *pb = pair[t + 1], *pc = pair[t + 2], *pd = pair[t + 3];
+        for (int m = 0; m < n; m++)
+            row[m] += (x * w[a ^ wa[m] ^ pa[m]] + y * w[b ^ wb[m] ^ pb[m]])
+                      + (z * w[c ^ wc[m] ^ pc[m]] + u * w[d ^ wd[m] ^ pd[m]]);
+    }
+    for (; t < n_templates; t++) {
+        const int32_t a = base[t], *wa = word[t], *pa = pair[t];
+        for (int m = 0; m < n; m++)
+            row[m] += scale[t] * w[a ^ wa[m] ^ pa[m]];
+    }
+}
+
 /* slope[base[t] ^ word[t][m] ^ pair[t][m]] += row[m] */
 static void pb_scatter_rows(int n, int n_templates, double *PB_RESTRICT slope, const int32_t *base,
                             const int32_t *const *word, const int32_t *const *pair, const double *PB_RESTRICT row)

@@ -22,6 +22,8 @@ from pybundle.oracles._matrix_tree cimport tree_marginals
 cdef extern from "_dependency.h" nogil:
     void pb_gather_rows(int n, int n_templates, const double* w, const int32_t* base, const int32_t** word,
                         const int32_t** pair, double* row)
+    void pb_gather_scaled(int n, int n_templates, const double* w, const double* scale, const int32_t* base,
+                          const int32_t** word, const int32_t** pair, double* row)
     void pb_scatter_rows(int n, int n_templates, double* slope, const int32_t* base, const int32_t** word,
                          const int32_t** pair, const double* row)
     void pb_gather_each(int n, const double* w, int32_t base, const int32_t* word, const int32_t* pair,
@@ -51,6 +53,11 @@ cdef class Arcs:
 
     # S (n + 1, n + 1) = scores of all arcs of sentence i; column 0 and the diagonal hold anything finite
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
+        pass
+
+    # The same with w multiplied by a factor for every template; those of factor 0 are not looked at
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, double* S,
+                           void* scratch) noexcept nogil:
         pass
 
     # slope += sum over arcs of G[h, m] f(h, m); column 0 and the diagonal of G must be 0
@@ -182,24 +189,36 @@ cdef class HashedArcs(Arcs):
         return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
-        return (sizeof(uint64_t) * (self.n_columns + 1) + sizeof(int32_t) * (self.T + 1)) * self.longest
+        # sets of kinds, keys of templates, one row of scores
+        return sizeof(uint64_t) * ((self.n_columns + 2 + (self.T + 2) // 2) * self.longest)
 
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
         for h in range(n):
             for m in range(n):
                 S[<Py_ssize_t>h * n + m] = 0.0
-            self._visit(i, h, w, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
+            self._visit(i, h, w, NULL, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
+
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, double* S,
+                           void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        for h in range(n):
+            for m in range(n):
+                S[<Py_ssize_t>h * n + m] = 0.0
+            self._visit(i, h, w, scales, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
 
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h
         for h in range(n):
-            self._visit(i, h, NULL, NULL, G + <Py_ssize_t>h * n, slope, scratch)
+            self._visit(i, h, NULL, NULL, NULL, G + <Py_ssize_t>h * n, slope, scratch)
 
-    cdef void _visit(self, Py_ssize_t i, int h, const double* w, double* out, const double* scale, double* slope,
-                     void* scratch) noexcept nogil:
-        """Adds the scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times them to `slope`."""
-        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column
+    cdef void _visit(self, Py_ssize_t i, int h, const double* w, const double* factors, double* out,
+                     const double* scale, double* slope, void* scratch) noexcept nogil:
+        """Adds the scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times them to `slope`.
+
+        `factors` (T,) of the templates, or NULL.
+        """
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column, n_plain = 0
         cdef const int32_t* heads = &self.head_keys[self.starts[i] * self.T]
         cdef const int32_t* words = &self.word_keys[self.starts[i] * self.T]
         cdef uint64_t* between = <uint64_t*>scratch               # (n_columns, n) set of kinds between h and m
@@ -208,7 +227,9 @@ cdef class HashedArcs(Arcs):
         cdef int32_t[MOST_TEMPLATES] base
         cdef key_row[MOST_TEMPLATES] word
         cdef key_row[MOST_TEMPLATES] pair
+        cdef double[MOST_TEMPLATES] factor
         cdef const uint64_t* seen
+        cdef double* row
         cdef key_row zeros
         for column in range(self.n_columns):
             self._between(i, h, n, &self.kinds[column, self.starts[i]], between + <Py_ssize_t>column * n)
@@ -223,13 +244,28 @@ cdef class HashedArcs(Arcs):
                 self._set_keys(n, h, between + <Py_ssize_t>self.set_column[t] * n, &self.kind_keys[t, 0], pair[t], made)
                 pair[t] = made
                 made += n
-        if w != NULL:
+        if factors != NULL:
+            for t in range(self.n_plain):
+                if factors[t] != 0.0:
+                    factor[n_plain], base[n_plain], word[n_plain], pair[n_plain] = factors[t], base[t], word[t], pair[t]
+                    n_plain += 1
+            pb_gather_scaled(n, n_plain, w, factor, base, word, pair, out)
+        elif w != NULL:
             pb_gather_rows(n, self.n_plain, w, base, word, pair, out)
         else:
             pb_scatter_rows(n, self.n_plain, slope, base, word, pair, scale)
         for t in range(self.n_plain, self.T):
             seen = between + <Py_ssize_t>self.each_column[t] * n
-            if w != NULL:
+            if factors != NULL:
+                if factors[t] != 0.0:
+                    # 8 bytes aligned: behind whole rows of keys, of which there is one more than templates
+                    row = <double*>(<char*>scratch + self.scratch() - sizeof(double) * self.longest)
+                    for m in range(n):
+                        row[m] = 0.0
+                    pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], row)
+                    for m in range(n):
+                        out[m] += factors[t] * row[m]
+            elif w != NULL:
                 pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
             else:
                 pb_scatter_each(n, slope, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], scale)
@@ -359,11 +395,13 @@ cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_ro
 
 
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
-                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None):
+                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
+                    const double[::1] scales=None):
     """Best trees of the sentences `rows`; the number of a sentence whose scores are not finite, or -1.
 
     `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
-    the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none.
+    the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
+    (T,), or None, multiply the weights of templates.
     """
     cdef int32_t[:, :, ::1] moved
     cdef int k = 0, q, count
@@ -397,7 +435,10 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
             truth = &gold[arcs.starts[i]]
             found = &heads[offsets[j]]
-            arcs.score(i, &w[0], S, trees + tree_scratch(longest))
+            if scales is None:
+                arcs.score(i, &w[0], S, trees + tree_scratch(longest))
+            else:
+                arcs.score_scaled(i, &w[0], &scales[0], S, trees + tree_scratch(longest))
             if loss:
                 # taking 1 from the true arc adds 1 to all others, up to a constant
                 for m in range(1, n):

@@ -98,8 +98,8 @@ class Keys(NamedTuple):
     kind_keys: np.ndarray
 
 
-def make_keys(templates, values, starts, bits):
-    """Keys of all words under all templates.
+def make_keys(templates, values, starts, bits, blocks=False):
+    """Keys of all words under all templates; with `blocks` template t has the features t 2^bits and on by itself.
 
     Parameters
     ----------
@@ -137,7 +137,8 @@ def make_keys(templates, values, starts, bits):
 
     for t, template in enumerate(templates):
         seed = np.uint64(4 * template.seed)
-        head_keys[place + t * length] = node_keys(template.head, seed)
+        block = t << bits if blocks else 0
+        head_keys[place + t * length] = node_keys(template.head, seed) + block
         word_keys[place + t * length] = node_keys(template.word, seed + np.uint64(1))
         if template.measure:
             bucket = np.searchsorted(EDGES, np.abs(distances), side="right") if template.measure == "distance" else 1

@@ -66,10 +66,11 @@ class Dependency(StructuredModel):
         if not isinstance(single_root, (bool, np.bool_)):
             raise InputTypeError(f"single_root must be True or False, got {single_root!r}")
         self.single_root = bool(single_root)
-        self.attributes, self.templates, self.bits = None, None, None
+        self.attributes, self.templates, self.bits, self.blocks, self.template_names = None, None, None, False, None
 
     @classmethod
-    def hashed(cls, bits=20, attributes=("word", "pos"), templates=DEFAULT_TEMPLATES, *, single_root=True):
+    def hashed(cls, bits=20, attributes=("word", "pos"), templates=DEFAULT_TEMPLATES, *, single_root=True,
+               blocks=False):
         """A model whose arc features are made from attributes of words by templates, hashed to `2 ** bits` weights.
 
         Parameters
@@ -84,6 +85,9 @@ class Dependency(StructuredModel):
             word; ``each.NAME``, a feature for each of those values. Attributes under ``set`` and ``each`` must be
             below 64. The root and the outside of the sentence have attributes of their own.
         single_root : bool, default True
+        blocks : bool, default False
+            Whether every template has `2 ** bits` weights of its own, those of number t from `t 2 ** bits` on, in the
+            order of the attribute `template_names` of the model (those with ``each`` last).
 
         Examples
         --------
@@ -102,9 +106,15 @@ class Dependency(StructuredModel):
         attributes = tuple(attributes)
         if not attributes or len(set(attributes)) < len(attributes):
             raise ParameterError(f"attributes must be different names, at least one, got {attributes}")
-        model = cls(1 << bits, single_root=single_root)
-        model.attributes, model.bits = attributes, bits
-        model.templates = parse_templates(templates, attributes)
+        if not isinstance(blocks, (bool, np.bool_)):
+            raise InputTypeError(f"blocks must be True or False, got {blocks!r}")
+        parsed = parse_templates(templates, attributes)
+        dim = len(parsed) << bits if blocks else 1 << bits
+        if dim > 1 << 30:
+            raise ParameterError(f"bits must leave at most 2^30 weights, got {len(parsed)} templates of 2^{bits}")
+        model = cls(dim, single_root=single_root)
+        model.attributes, model.bits, model.templates, model.blocks = attributes, bits, parsed, bool(blocks)
+        model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
     def joint_feature(self, x, y):
@@ -181,7 +191,7 @@ class Dependency(StructuredModel):
         is_word = np.ones(len(padded), dtype=bool)
         is_word[starts[:-1]] = False
         padded[is_word] = values
-        keys = make_keys(self.templates, padded, starts, self.bits)
+        keys = make_keys(self.templates, padded, starts, self.bits, self.blocks)
         n_each = sum(t.each_column >= 0 for t in self.templates)
         pieces = len(self.templates) - n_each + n_each * np.minimum(X.sizes, MOST_KINDS)
         return HashedArcs(starts, *keys, self.dim), pieces.astype(float)
@@ -248,6 +258,15 @@ class DependencyOracle(BatchOracle):
         word, head = moves[owners, which].T
         further.values[further.offsets[:-1] + word] = head
         return Decodings(found, values, values), owners, further
+
+    def solve_scaled(self, rows, w, scales, loss=True):
+        """`solve_batch` of a model made with `blocks`, at w with the weights of template t multiplied by scales[t]."""
+        rows = np.asarray(rows, dtype=np.intp)
+        offsets = self._offsets(rows)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        self._refuse(solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
+                                     scales=scales))
+        return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, heads, offsets = self._heads(rows, labellings)

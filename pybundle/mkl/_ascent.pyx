@@ -5,8 +5,9 @@ With weights beta_k, an example's distribution alpha_i over labellings and a cen
     theta_k = s_k V_k,   s_k = beta_k / (lam + kappa),   V_k = -phi_k + kappa c_k / beta_k,
     phi = 1/n sum_i sum_y alpha_iy psi_i(y)
 
-A visit of an example finds its best labelling, keeps it in the example's cache and moves weight between cached labellings
-by exact pairwise steps. Scores of the example's own tokens follow every step; the rest of the world hears of the sum.
+A visit of an example finds its best labelling, keeps it in the example's cache and moves weight between cached
+labellings by exact pairwise steps. Scores of the example's own tokens follow every step; the rest of the world hears of
+the sum.
 """
 
 import numpy as np

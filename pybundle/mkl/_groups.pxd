@@ -31,8 +31,6 @@ cdef class Group:
     cdef int rescale(self, double factor) except -1 nogil
     # |v|^2 afresh, where that is possible
     cdef void refresh(self) noexcept nogil
-
-
     # inner product of the tokens a and b
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
 

@@ -225,7 +225,6 @@ cdef class LazyVectors:
         """
         cdef Py_ssize_t e, k, p = self.n_groups, row
         cdef double value, total = 0.0, ratio
-        cdef double* at
         scratch = np.zeros((4, p))
         cdef double[::1] product = scratch[0], square = scratch[1], before = scratch[2], after = scratch[3]
         cdef const double* v

@@ -16,14 +16,9 @@ from ..models.base import as_model
 from ..prox import GroupwiseRegulariser
 from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap
-from .schedules import RATES, Rate, best_rate, check_rate, optimal_radius
+from .schedules import RATES, TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, check_rate, optimal_radius
 from .tokens import FlatTokens, TokenLearner, as_structure
 from .vectors import VectorLearner, VectorSession
-
-TRIAL_EPOCHS = 3
-"""Epochs after which first rates are compared."""
-TRIAL_EXAMPLES = 1000
-"""Examples they are compared on, at most."""
 
 
 class Settings(NamedTuple):
@@ -100,6 +95,9 @@ class OnlineMKL:
     certify : bool, default True
         Whether `fit` of "online" ends with value and bound: a pass, and products of the Gram matrices with the
         labellings met in the last 20 epochs (hinge, last point, default regulariser).
+    callback : callable, optional
+        `callback(learner)` after each epoch of "online", when `norms_`, `weights_` and `n_rounds_` are those of its
+        end; a true return value ends the run.
     random_state : int or None
         Order of the examples.
     n_jobs : int, optional
@@ -146,11 +144,12 @@ class OnlineMKL:
 
     def __init__(self, groups, *, model=None, lam=1e-4, loss="hinge", rate="invsqrt", eta0="auto", sigma=None,
                  n_epochs=20, batch=1, average=False, radius=None, regulariser=None, precision="float64", drop=1e-12,
-                 solver="online", tol=1e-2, max_iter=500, certify=True, random_state=None, n_jobs=None):
+                 solver="online", tol=1e-2, max_iter=500, certify=True, callback=None, random_state=None, n_jobs=None):
         self.groups, self.model, self.lam, self.loss, self.rate, self.eta0 = groups, model, lam, loss, rate, eta0
         self.sigma, self.n_epochs, self.batch, self.average, self.radius = sigma, n_epochs, batch, average, radius
         self.regulariser, self.precision, self.drop = regulariser, precision, drop
         self.solver, self.tol, self.max_iter, self.certify = solver, tol, max_iter, certify
+        self.callback = callback
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X, Y):
@@ -189,7 +188,8 @@ class OnlineMKL:
         """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
         self._check_learnt()
         if self._structure is None:
-            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives labellings")
+            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives "
+                                 "labellings")
         data = self._structure.tokens(X)
         with make_pool(self.n_jobs) as executor:
             scores = self._learner.scores(data, executor)
@@ -295,7 +295,11 @@ class OnlineMKL:
                 total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
                 session.end_epoch()
                 self.n_rounds_ += n_rounds
-                rows.append((time.perf_counter() - began, total / n_rounds, _shares(session.norms())))
+                self.norms_ = session.norms()
+                self.weights_ = _shares(self.norms_)
+                rows.append((time.perf_counter() - began, total / n_rounds, self.weights_))
+                if self.callback is not None and self.callback(self):
+                    break
             if certify:
                 self.objective_, self.lower_bound_ = session.certificate()
                 self.gap_ = relative_gap(self.objective_, self.lower_bound_)

@@ -10,6 +10,10 @@ from ..core.validation import check_choice, check_number
 RATES = ("fixed", "invsqrt", "strong")
 GRID = (0.01, 0.1, 1.0, 10.0)
 """First rates that are tried, as published."""
+TRIAL_EPOCHS = 3
+"""Epochs after which first rates are compared."""
+TRIAL_EXAMPLES = 1000
+"""Examples they are compared on, at most."""
 
 
 class Rate:

@@ -66,6 +66,10 @@ class VectorLearner:
     def predict(self, X):
         """Labellings of the examples."""
         w = self.weights()
+        if self.blocks:
+            # features of all sentences are bound at once; any tree will do for the truth, which is not looked at
+            Y = [np.arange(-1, len(x), dtype=np.int32) for x in X]
+            return list(self.model.oracle(X, Y).solve_batch(np.arange(len(X)), w, loss=False).labellings)
         return [self.model.decode(w, x) for x in X]
 
 
@@ -73,10 +77,10 @@ class VectorSession:
     """One call: the model bound to its examples."""
 
     def __init__(self, learner, X, Y, settings):
-        self.learner, self.settings, self.theta = learner, settings, learner.theta
+        self.learner, self.settings = learner, settings
         self.oracle = learner.model.oracle(X, Y)
         self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
-        self._sum, self._offset, self._visits = None, 0.0, 0
+        self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
         if settings.loss == "logistic" and not self.oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(learner.model).__name__} has not got")
         if getattr(learner.model, "nonneg", None) is not None:
@@ -85,7 +89,7 @@ class VectorSession:
 
     def run(self, order, etas):
         """Rounds over the examples `order`; the sum of the online objectives."""
-        s, theta, total = self.settings, self.theta, 0.0
+        s, theta, total = self.settings, self.learner.theta, 0.0
         for r, eta in enumerate(etas):
             rows = order[r * s.batch:(r + 1) * s.batch]
             norms = theta.norms()
@@ -100,11 +104,17 @@ class VectorSession:
 
     def _gradient(self, rows):
         """Mean loss of the examples `rows`, and the sparse mean of its gradients."""
-        if self.settings.loss == "logistic":
-            slope = np.zeros(self.oracle.dim)
-            values, _ = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)), slope)
-            indices = np.flatnonzero(slope).astype(np.int32)
-            return float(values.mean()), indices, slope[indices]
+        loss, indices, data = self._expected(rows) if self.settings.loss == "logistic" else self._violated(rows)
+        self.largest_gradient = max(self.largest_gradient, float(np.linalg.norm(data)))
+        return loss, indices, data
+
+    def _expected(self, rows):
+        slope = np.zeros(self.oracle.dim)
+        values, _ = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)), slope)
+        indices = np.flatnonzero(slope).astype(np.int32)
+        return float(values.mean()), indices, slope[indices]
+
+    def _violated(self, rows):
         found = self._decode(rows)
         losses, slopes = self.oracle.planes(rows, found.labellings)
         if self.settings.certify:
@@ -118,12 +128,12 @@ class VectorSession:
 
     def _decode(self, rows):
         if self.learner.blocks:
-            return self.oracle.solve_scaled(rows, np.ravel(self.theta.values), self.theta.scales)
+            return self.oracle.solve_scaled(rows, np.ravel(self.learner.theta.values), self.learner.theta.scales)
         return self.oracle.solve_batch(rows, self._prepared())
 
     def _prepared(self):
         w = np.empty(self.oracle.dim)
-        self.theta.expand(w)
+        self.learner.theta.expand(w)
         return self.oracle.prepare(w)
 
     def _harvest(self, losses, slopes):
@@ -141,12 +151,12 @@ class VectorSession:
 
     def restart(self):
         """theta = 0."""
-        self.theta.set(0.0)
+        self.learner.theta.set(0.0)
         self._planes, self._sum, self._offset, self._visits = [], None, 0.0, 0
 
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
-        return self.theta.norms()
+        return self.learner.theta.norms()
 
     def hinge(self):
         """Mean structured hinge at the present point."""
@@ -158,7 +168,7 @@ class VectorSession:
 
     def certificate(self):
         """Value at the present point, and the best bound that the planes of the last epochs prove (hinge)."""
-        self.theta.renew()
+        self.learner.theta.renew()
         lam, p = self.settings.lam, self.learner.n_groups
         objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
         grams = np.zeros((p, len(self._planes), len(self._planes)))
@@ -174,5 +184,5 @@ class VectorSession:
 
     def finish(self):
         """Scales are folded in."""
-        self.theta.settle()
+        self.learner.theta.settle()
 

@@ -159,9 +159,9 @@ TEXT = """\
 # Templates of a parser as groups
 
 Written by `asv_benchmarks/reproduce/mkl_parsing.py` with pybundle {version}; one thread. UD English EWT (2.16),
-{n_train} training sentences, {n} templates with 2^16 weights each: {dim} weights, {used} of them used by MKL. Wrong heads
-summed over a sentence, exactly one root arc, mean of all points, {epochs} epochs; lam and eta_0 of a grid on the development
-part after two epochs on a third of the sentences.
+{n_train} training sentences, {n} templates with 2^16 weights each: {dim} weights, {used} of them
+used by MKL. Wrong heads summed over a sentence, exactly one root arc, mean of all points, {epochs} epochs; lam and
+eta_0 of a grid on the development part after two epochs on a third of the sentences.
 
 {table}
 

@@ -255,6 +255,8 @@ def test_templates_are_groups_of_a_parser(average):
 def test_groups_of_weights_must_be_a_partition():
     X, Y = chains(n=5)
     model = Generic(pb.models.Chain(4, 6))
+    with pytest.raises(pb.InputTypeError, match="kernels and Features"):
+        OnlineMKL([Gaussian()], model=model).fit(X, Y)
     for groups, words in (([slice(0, 5), slice(3, model.dim)], "overlap"), ([slice(0, 5)], "feature"),
                           (None, "belong together")):
         with pytest.raises(pb.ParameterError, match=words):
@@ -371,6 +373,8 @@ def test_kernels_refuse(make, words):
     ({"groups": [Callable(lambda X, Z: X @ Z.T * np.nan, normalise=False)]}, "NaN"),
     ({"groups": [Callable(lambda X, Z: np.ones(3), normalise=False)]}, "shape"),
     ({"groups": [Linear(columns=[77])]}, "columns"), ({"solver": "exact"}, "solver"),
+    ({"random_state": "a"}, "random_state"),
+    ({"regulariser": pb.prox.L1([1.0, 2.0])}, "rate"), ({"groups": [Linear()], "eta0": 1e200}, "eta0"),
     ({"solver": "certified", "loss": "logistic"}, "hinge"), ({"tol": 0.0}, "tol"),
     ({"regulariser": "l1"}, "regulariser"),
 ])
@@ -380,7 +384,7 @@ def test_bad_parameters_leave_the_learner_as_it_was(options, words):
     before = learner.decision_function(X)
     for name, value in options.items():
         setattr(learner, name, value)
-    with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words):
+    with pytest.raises(pb.BundleError, match=words):
         learner.fit(X, y)
     np.testing.assert_array_equal(learner.decision_function(X), before)
 

@@ -215,6 +215,8 @@ class OnlineProximal:
             raise ParameterError("regularisers must hold at least one Regulariser, got none")
         check_choice("loss", self.loss, ("hinge", "logistic"))
         check_rate(self.rate, self.eta0, self.sigma)
+        if self.random_state is not None:
+            check_integer("random_state", self.random_state, low=0)
         if not isinstance(self.average, (bool, np.bool_)):
             raise InputTypeError(f"average must be True or False, got {self.average!r}")
         radius = np.inf if self.radius is None else check_number("radius", self.radius, low=0.0, strict=True)

@@ -160,9 +160,12 @@ class OnlineMKL:
         X : array or CSR, shape (n, n_features); for chains a list of such arrays or a `Ragged`
         Y : classes (n,); for chains a list of label arrays or a `Ragged`
         """
-        settings = self._settings()
-        classes = None if self.model is not None else _classes(Y)
-        self._start(settings, X, Y, classes, settings.n_epochs)
+        settings, before = self._settings(), dict(self.__dict__)
+        try:
+            self._start(settings, X, Y, None if self.model is not None else _classes(Y), settings.n_epochs)
+        except Exception:
+            self.__dict__ = before
+            raise
         return self
 
     def partial_fit(self, X, Y, classes=None):
@@ -259,6 +262,8 @@ class OnlineMKL:
 
     def _begin(self, learner, structure, classes, session, settings, n_epochs):
         """The first epochs of a new learner."""
+        if settings.regulariser is not None:
+            settings.regulariser.shrink(np.zeros(learner.n_groups))         # rates of each group fit the groups
         eta0 = settings.eta0
         if eta0 == "auto":
             eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
@@ -358,7 +363,7 @@ class OnlineMKL:
                         check_number("drop", self.drop, low=0.0, high=1.0), self.solver,
                         check_number("tol", self.tol, low=0.0, strict=True),
                         check_integer("max_iter", self.max_iter, low=1),
-                        bool(self.certify) and plain and not self.average, self.random_state)
+                        bool(self.certify) and plain and not self.average, check_seed(self.random_state))
 
     def _resolve(self, settings, data, structure):
         """Settings whose radius is a number."""
@@ -386,6 +391,11 @@ class make_pool:
 
     def __exit__(self, *_):
         self._executor.close()
+
+
+def check_seed(random_state):
+    """None, or an integer >= 0."""
+    return None if random_state is None else check_integer("random_state", random_state, low=0)
 
 
 def _is_list(groups):

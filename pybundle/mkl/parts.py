@@ -144,10 +144,7 @@ class FeaturePart:
         return True
 
     def bind(self, X, precision, executor):
-        X = self._features(X)
-        if X.shape[1] != self.theta.n_rows:
-            raise ParameterError(f"X must have as many columns as in the first call, {self.theta.n_rows} of this "
-                                 f"group, got {X.shape[1]}")
+        X = self._made(X)
         if not sp.issparse(X):
             return FeatureGroup(self.theta, (np.ascontiguousarray(X),))
         X = sp.csr_array(X)
@@ -159,7 +156,14 @@ class FeaturePart:
 
     def scores(self, X, executor=None):
         weights = self.theta.average() if self.averaging else self.theta.settle()
-        return np.asarray(self._features(X) @ weights)
+        return np.asarray(self._made(X) @ weights)
+
+    def _made(self, X):
+        X = self._features(X)
+        if X.shape[1] != self.theta.n_rows:
+            raise ParameterError(f"X must have as many columns as in the first call, {self.theta.n_rows} of this "
+                                 f"group, got {X.shape[1]}")
+        return X
 
 
 class LinkPart:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..prox import Groups
 from ._lazy import LazyVectors
 from .certificate import best_bound
+from .kernels import Kernel
+from .parts import Features
 
 KEPT = 5
 """Planes of epochs kept for the bound: vectors of all weights."""
@@ -30,7 +32,11 @@ def group_labels(groups, model):
             return None
         raise ParameterError("groups must say which weights of the model belong together, got None; only models with "
                              "blocks, such as pb.models.Dependency.hashed(..., blocks=True), know it")
-    labels = np.ravel(Groups.of(groups, model.dim).spread(np.arange(Groups.of(groups, model.dim).n_groups)))
+    if isinstance(groups, (list, tuple)) and any(isinstance(group, (Kernel, Features)) for group in groups):
+        raise InputTypeError("kernels and Features need model=None, pb.models.Chain or pb.models.Multiclass, got "
+                             f"{type(model).__name__}; pass the groups of its weights, as pb.prox.Groups takes them")
+    partition = Groups.of(groups, model.dim)
+    labels = np.ravel(partition.spread(np.arange(partition.n_groups)))
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 

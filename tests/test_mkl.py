@@ -341,6 +341,16 @@ def test_nothing_is_certified_without_an_objective():
         OnlineMKL([Mean([Linear(), B1Spline(2.0)])], solver="certified").fit(X, y)
 
 
+def test_normalised_features_are_the_normalised_linear_kernel():
+    X, y = flat()
+    X[7] = 0.0
+    options = {"eta0": 1.0, "lam": 1e-2, "random_state": 0}
+    kernel = OnlineMKL([Linear()], **options).fit(X, y)
+    for data in (X, sp.csr_array(X)):
+        features = OnlineMKL([Features(normalise=True)], **options).fit(data, y)
+        np.testing.assert_allclose(features.decision_function(data), kernel.decision_function(X), atol=1e-10)
+
+
 def test_unfinished_certified_runs_warn():
     X, Y = chains()
     with pytest.warns(pb.ConvergenceWarning, match="max_iter"):

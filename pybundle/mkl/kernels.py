@@ -153,7 +153,7 @@ class Linear(Kernel):
         return _products(X, Z)
 
     def _diagonal(self, X):
-        return _squares(X)
+        return squares_of(X)
 
 
 class Polynomial(Kernel):
@@ -178,7 +178,7 @@ class Polynomial(Kernel):
         return _power(values, self.degree)
 
     def _diagonal(self, X):
-        return _power(_squares(X) + self.offset, self.degree)
+        return _power(squares_of(X) + self.offset, self.degree)
 
 
 class Gaussian(Kernel):
@@ -447,13 +447,14 @@ def _products(X, Z):
     return values.toarray() if sp.issparse(values) else np.ascontiguousarray(values)
 
 
-def _squares(X):
+def squares_of(X):
+    """|x|^2 of all rows."""
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 def _distances(X, Z):
     """Squared distances; 0 for equal rows, which rounding would leave a little beside it."""
-    values, left, right = _products(X, Z), _squares(X), _squares(Z)
+    values, left, right = _products(X, Z), squares_of(X), squares_of(Z)
     values *= -2.0
     values += left[:, None]
     values += right

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ._groups import FeatureGroup, KernelGroup, LinkGroup
 from ._lazy import LazyVectors
-from .kernels import Kernel, LowRank, as_kernel
+from .kernels import Kernel, LowRank, as_kernel, squares_of
 
 BLOCK = 1024
 """Tokens that are scored at a time."""
@@ -128,7 +128,7 @@ class _Columns:
         X = self._kernel.take(X)
         if not self._normalise:
             return X
-        norms = sp.linalg.norm(X, axis=1) if sp.issparse(X) else np.linalg.norm(X, axis=1)
+        norms = np.sqrt(squares_of(X))
         factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
         return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
 

@@ -86,8 +86,10 @@ def run(risk, lam, goal, limit, most=np.inf, **options):
     """To the goal, or until it has made `most` passes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        return pb.minimize(risk, lam=lam, scale="mean", tol=goal, time_limit=limit, max_iter=10**6,
-                           callback=lambda progress: progress.n_passes >= most, random_state=0, **options)
+        result = pb.minimize(risk, lam=lam, scale="mean", tol=goal, time_limit=limit, max_iter=10**6,
+                             callback=lambda progress: progress.n_passes >= most, random_state=0, **options)
+    result.state = None         # its planes would count as memory of the next run
+    return result
 
 
 def passes_to(result, gap):

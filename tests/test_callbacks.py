@@ -93,7 +93,7 @@ def test_early_stopping_scores_the_estimator_so_far():
     svm = pb.MulticlassSVM(C=100.0, tol=1e-11, callback=stop).fit(X[50:], y[50:])
     assert stop.scores[-1][1] == pytest.approx(svm.score(X[:50], y[:50]), abs=0.1)
     assert all(b[0] >= a[0] + 2.0 for a, b in zip(stop.scores, stop.scores[1:], strict=False))
-    assert not svm.converged_ and not hasattr(svm, "_state_")
+    assert not svm.converged_ and svm._state is None
     with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
         pb.minimize(risk(), lam=1.0, callback=pb.callbacks.EarlyStopping(X, y))
     for wrong in ({}, {"X": X}, {"X": X, "y": y, "score": len}):

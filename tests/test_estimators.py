@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -314,3 +315,49 @@ def test_scores_of_a_search_know_the_weights():
     svm = pb.MulticlassSVMCV([0.1], cv=[(np.arange(45), np.arange(45, 90))]).fit(X, y, weights)
     single = pb.MulticlassSVM(0.1).fit(X[:45], y[:45])
     assert svm.scores_[0, 0] == pytest.approx(single.score(X[45:60], y[45:60]), abs=0.07)
+
+
+def test_a_fit_that_fails_takes_back_what_it_noted_of_the_data():
+    X, y = blobs()
+    svm = pb.MulticlassSVM().fit(X, y)
+    before = svm.predict(X)
+    for change, data in (({"C": -1.0}, (X[:, :2], y)), ({"C": 1.0}, (X[:, :2], np.zeros(len(y))))):
+        with pytest.raises(pb.ParameterError):
+            svm.set_params(**change).fit(*data)
+        np.testing.assert_array_equal(svm.predict(X), before)
+    new = pb.MulticlassSVM(C=-1.0)
+    with pytest.raises(pb.ParameterError):
+        new.fit(X, y)
+    with pytest.raises(NotFittedError):
+        new.predict(X)
+
+
+def test_balanced_weights_count_weights():
+    X, y = blobs()
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 3, len(y)).astype(float)
+    weights[:3] = 1.0
+    rows = np.repeat(np.arange(len(y)), weights.astype(int))
+    one = pb.MulticlassSVM(class_weight="balanced", tol=1e-9).fit(X, y, weights)
+    other = pb.MulticlassSVM(class_weight="balanced", tol=1e-9).fit(X[rows], y[rows])
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-8)
+
+
+def test_a_search_that_runs_out_of_time_does_not_score_what_it_has_not_solved():
+    X, y = blobs()
+    svm = pb.MulticlassSVMCV([1e-3, 1e-2, 0.1, 1.0], cv=2, tol=1e-9, callback=pb.callbacks.TimeLimit(0.0))
+    with pytest.warns(pb.ConvergenceWarning):
+        svm.fit(X, y)
+    assert np.isnan(svm.scores_[:, 1:]).all() and svm.C_ == 1e-3
+
+
+def test_a_scoring_without_numbers_is_refused():
+    X, y = blobs()
+    with pytest.raises(pb.ParameterError, match="scoring"):
+        pb.MulticlassSVMCV([1e-2, 1.0], cv=2, scoring=lambda estimator, X, y: float("nan")).fit(X, y)
+
+
+def test_margins_want_a_class_for_each_example():
+    X, y = blobs()
+    with pytest.raises(pb.ParameterError, match="y must have shape"):
+        pb.MulticlassSVM().fit(X, y).margins(X, y[:1])

@@ -378,3 +378,12 @@ def test_nothing_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pb.ChainSVM().fit(*chains())
+
+
+def test_landmarks_can_be_fitted_again_on_images_of_another_size():
+    images = pb.datasets.landmark_images(6, random_state=0)
+    detector = pb.LandmarkDetector(windows=[(5, 5)], tol=0.5).fit(images.X, images.Y)
+    larger = np.pad(np.asarray(images.X), ((0, 0), (0, 4), (0, 4)))
+    assert tuple(detector.fit(larger, images.Y).shape_) == larger.shape[1:]
+    with pytest.raises(pb.ParameterError, match="images of shape"):
+        detector.predict(images.X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -60,6 +61,21 @@ def documented(**pieces):
     return fill
 
 
+@contextmanager
+def unchanged_by_failure(estimator):
+    """What checks of the data have noted of them is taken back where a fit ends before there is a model."""
+    mine, names = vars(estimator), ("n_features_in_", "feature_names_in_")
+    before, last = {name: mine[name] for name in names if name in mine}, mine.get("history_")
+    try:
+        yield
+    except BaseException:
+        if mine.get("history_") is last:
+            for name in names:
+                mine.pop(name, None)
+            mine.update(before)
+        raise
+
+
 class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators.
 
@@ -88,9 +104,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         ParameterError, InputTypeError
             For parameters and data: ValueError and TypeError of scikit-learn's kind, which name the argument.
         """
-        self._begin_callbacks(X, y)
-        risk, fitted = self._prepare(X, y, sample_weight)
-        return self._solve(risk, fitted, X, y)
+        with unchanged_by_failure(self):
+            self._begin_callbacks(X, y)
+            risk, fitted = self._prepare(X, y, sample_weight)
+            return self._solve(risk, fitted, X, y)
 
     def _prepare(self, X, y, sample_weight):
         """The risk of the data, and the attributes of the fit that are known before the solve."""
@@ -103,7 +120,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
     def _last_point(self, risk, fitted):
         """The point of the last fit, or None where that was another problem."""
         mine = vars(self)
-        is_same = "coef_" in mine and all(name in mine and np.array_equal(mine[name], value)
+        is_same = "coef_" in mine and all(name in mine and _equal(mine[name], value)
                                           for name, value in fitted.items())
         return mine["coef_"] if is_same and mine["coef_"].shape == (risk.dim,) else None
 
@@ -143,7 +160,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         if seed is not None and not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         return {"tol": self.tol, "method": self.method, "max_iter": self.max_iter, "time_limit": self.time_limit,
-                "random_state": seed, "verbose": int(self.verbose)}
+                "random_state": seed, "verbose": self.verbose}
 
     def _store(self, result, fitted):
         vars(self).update(fitted | self._unpack(result.x) | {
@@ -212,6 +229,11 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         state = dict(super().__getstate__())
         state.pop("_state", None)           # planes and multipliers of all examples: larger than the data
         return state
+
+
+def _equal(one, other):
+    """Lists of names are not made into arrays, in which each would take the room of the longest."""
+    return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
 
 
 def _plain(name, array):

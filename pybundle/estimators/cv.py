@@ -17,7 +17,7 @@ from ..models.base import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.result import Status
 from ..solvers import path
-from .base import documented
+from .base import documented, unchanged_by_failure
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .compat import validate_data
 from .multiclass import FORMATS, MulticlassSVM
@@ -65,6 +65,10 @@ class _PathCV:
         -------
         self
         """
+        with unchanged_by_failure(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight):
         grid = self._grid()
         data = self._checked(X, y)
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
@@ -78,17 +82,16 @@ class _PathCV:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
         scores, gaps = (np.array([fold[k] for fold in found]) for k in (0, 1))
-        known = ~np.isnan(scores).any(axis=0)
-        if not known.any():                 # stopped before: the final fit will be, too
-            known[0], scores[:, 0] = True, 0.0
-        best = np.flatnonzero(known)[int(np.argmax(scores[:, known].mean(axis=0)))]
-        self._chosen = float(grid[best])
+        if np.isnan(scores[~np.isnan(gaps)]).any():
+            raise ParameterError("scoring must give finite numbers, got nan")
+        known = np.flatnonzero(~np.isnan(scores).any(axis=0))
+        # with none known the folds were stopped early, as the final fit will be
+        best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
+        self._search = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps}
         try:
-            super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight)
         finally:
-            del self._chosen
-        self.C_, self.Cs_, self.scores_, self.gaps_ = float(grid[best]), grid, scores, gaps
-        return self
+            del self._search
 
     def _grid(self):
         if isinstance(self.Cs, (int, np.integer)) and not isinstance(self.Cs, bool):
@@ -100,7 +103,10 @@ class _PathCV:
         return np.unique([check_number("Cs", C, low=0.0, strict=True) for C in self.Cs])
 
     def _lam(self):
-        return 1.0 / self._chosen
+        return 1.0 / self._search["C_"]
+
+    def _store(self, result, fitted):
+        super()._store(result, fitted | self._search)
 
     def _single(self):
         """The estimator of one fold, whose C the path sets."""

@@ -98,7 +98,7 @@ class LandmarkDetector(StructuredEstimator):
                                         unit=self.unit, margin=check_integer("box_margin", self.box_margin, low=0))
         attributes = {"shape_": np.array(model.shape), "boxes_": model.boxes, "anchors_": model.anchors,
                       "spreads_": model.spreads}
-        return attributes, self._encode(X), y
+        return attributes, X if images is None else self._maps(images), y
 
     def _parents(self, n_landmarks):
         return [-1] + [0] * (n_landmarks - 1) if self.parents is None else self.parents
@@ -121,10 +121,14 @@ class LandmarkDetector(StructuredEstimator):
     def _encode(self, X):
         if self.descriptor is not None:
             return X
-        descriptor, images = self._descriptor(), _images(X)
-        if hasattr(self, "shape_") and images.shape[1:] != tuple(self.shape_):
+        images = _images(X)
+        if images.shape[1:] != tuple(self.shape_):
             raise ParameterError(f"X must hold images of shape {tuple(self.shape_.tolist())}, as in the fit, got "
                                  f"{images.shape[1:]}")
+        return self._maps(images)
+
+    def _maps(self, images):
+        descriptor = self._descriptor()
         return lbp_maps(images, descriptor.n_maps, descriptor.margin)
 
     def _predict(self, model, x):

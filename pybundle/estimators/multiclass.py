@@ -37,7 +37,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         centred do without.
     intercept_scaling : float
     class_weight : dict, "balanced" or None
-        Factors of the weights c_i by class.
+        Factors of the weights c_i by class; "balanced" gives all classes the same sum of weights.
     loss : ndarray, shape (K, K), optional
         Cost `loss[truth, label]` >= 0 instead of `[label != truth]`, classes in the order of `classes_`; three classes
         or more.
@@ -100,7 +100,11 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
         weights = example_weights(sample_weight, len(codes))
-        if self.class_weight is not None:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            counts = np.bincount(codes, weights, len(classes))      # weighted: a weight of 2 is an example twice
+            weights = weights * (weights.sum() / (max((counts > 0.0).sum(), 1)
+                                                  * np.where(counts > 0.0, counts, 1.0)))[codes]
+        elif self.class_weight is not None:
             weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
         present = np.bincount(codes, weights, len(classes)) > 0.0
         if present.sum() < 2:
@@ -171,6 +175,8 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         if y is None:
             top = np.partition(scores, -2, axis=1)
             return top[:, -1] - top[:, -2]
+        if np.shape(y) != (len(scores),):
+            raise ParameterError(f"y must have shape ({len(scores)},), one class for each example, got {np.shape(y)}")
         codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
         known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y
         if not known.all():

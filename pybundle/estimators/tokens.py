@@ -44,7 +44,8 @@ def holds_texts(X):
 def learn_vocabulary(X, min_count=1):
     """Names of all features that occur in at least `min_count` tokens, sorted."""
     min_count = check_integer("min_count", min_count, low=1)
-    counts = Counter(name for i, x in enumerate(X) for t, token in enumerate(x) for name, _ in entries(token, i, t))
+    counts = Counter(name for i, x in enumerate(X) for t, token in enumerate(x)
+                     for name in {name for name, _ in entries(token, i, t)})
     names = sorted(name for name, count in counts.items() if count >= min_count)
     if not names:
         raise ParameterError(f"X must hold at least one feature that occurs in min_count = {min_count} tokens")

@@ -202,6 +202,9 @@ class StopSignal:
     def __call__(self, progress):
         return self._event.is_set()
 
+    def __copy__(self):
+        return self
+
     def __deepcopy__(self, memo):
         return self
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from ..core.validation import check_number
 from .result import Status
 
 
@@ -75,10 +76,10 @@ class MaxIterations:
 
 
 class TimeLimit:
-    """Stops when `seconds` have gone since the rule was made."""
+    """Stops when `seconds` have gone since the rule was made: for one run, or for all runs of one search."""
 
     def __init__(self, seconds):
-        self.deadline = time.perf_counter() + seconds
+        self.deadline = time.perf_counter() + check_number("seconds", seconds, low=0.0)
 
     def __call__(self, progress):
         return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None

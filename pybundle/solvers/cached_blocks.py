@@ -47,7 +47,7 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=5, cap=100,
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=100,
                  average=False, n_best=1, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())

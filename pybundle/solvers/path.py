@@ -69,7 +69,9 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         found.append(result)
         warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
         following = plan.next(result)
-        lam = None if result.status in (Status.INTERRUPTED, Status.CALLBACK) else following
+        # a limit of seconds that is not one of every solve is a callback's, for all of them together
+        is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
+        lam = None if is_over or result.status in (Status.INTERRUPTED, Status.CALLBACK) else following
     return plan.sort(found)
 
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.oracles._chain import k_best_items
+from pybundle.solvers import cached_blocks
 
 
 def chains(n=40, seed=0, K=3, weights=None, **options):
@@ -104,13 +105,24 @@ def test_trees_that_differ_in_one_head(single_root, k):
 
 
 @pytest.mark.parametrize("make", [chains, trees])
-def test_more_labellings_a_visit_need_fewer_passes(make):
+def test_more_labellings_a_visit_need_fewer_passes(make, monkeypatch):
+    monkeypatch.setattr(cached_blocks, "CHUNK", 16)         # several pieces for the threads
     risk = make(150)
     one, many, again = (pb.minimize(risk, lam=0.5, tol=1e-4, method="prox-bcfw", n_best=n, n_jobs=jobs)
                         for n, jobs in ((1, 1), (8, 1), (8, 3)))
     assert many.success and many.certified and many.n_passes < one.n_passes
     assert many.lower_bound <= one.fun * (1 + 1e-14) and one.lower_bound <= many.fun * (1 + 1e-14)
     assert (many.x == again.x).all() and many.lower_bound == again.lower_bound
+
+
+def test_a_list_of_nothing_and_scores_that_are_no_numbers():
+    oracle = chains().oracle()
+    found, owners, further = oracle.best_batch([], oracle.prepare(np.zeros(oracle.dim)), 3)
+    assert len(found.values) == len(owners) == len(further) == 0
+    with pytest.raises(pb.ParameterError, match="k must"):
+        oracle.best_batch([0], oracle.prepare(np.zeros(oracle.dim)), 0)
+    with pytest.raises(pb.NumericalError, match="rescale"):
+        oracle.best_batch([0, 1], oracle.prepare(np.full(oracle.dim, np.nan)), 3)
 
 
 def test_weights_scale_values_of_further_labellings():
@@ -131,5 +143,10 @@ def test_models_without_further_labellings_say_so():
             pb.minimize(risk, lam=1.0, method="prox-bcfw", n_best=3)
     with pytest.raises(pb.ParameterError, match="n_best"):
         pb.minimize(chains(), lam=1.0, n_best=0)
+    for bad in (100, 2**40):
+        with pytest.raises(pb.ParameterError, match="n_best"):
+            pb.minimize(chains(), lam=1.0, n_best=bad)
+    with pytest.raises(pb.ParameterError, match="n_best must be 1"):
+        pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0, method="prox-bcfw", n_best=3)
     with pytest.raises(NotImplementedError, match="the best labelling only"):
         pb.models.base.BatchOracle.best_batch(object(), [0], None, 2)

@@ -9,6 +9,7 @@ import pybundle as pb
 from pybundle.bundle._blocks import Blocks
 from pybundle.risks._known_planes import plane_step
 from pybundle.risks.known_planes import KnownPlanes
+from pybundle.solvers import cached_blocks
 from pybundle.solvers.plane_master import PlaneMaster
 
 
@@ -131,15 +132,38 @@ def test_master_reaches_its_minimum():
     assert -1e-12 <= value - (offset - phi @ phi / 2.0) <= 1e-8
 
 
+def test_master_hands_back_the_multipliers_of_its_best_bound():
+    """It gave the last ones: after a longer step of the proximal method their bound may be much lower."""
+    risk = chains()
+    found = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-1)
+    blocks = found.state.blocks.copy()
+    master = PlaneMaster(blocks, 1.0, found.x)
+    while not master.solve(1e-2):
+        pass
+    offset, phi, _ = blocks.aggregate()
+    assert offset - phi @ phi / 2.0 == pytest.approx(master._run.bound.value, rel=1e-12)
+    assert master._run.fun - (offset - phi @ phi / 2.0) <= 1e-2 * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["oca", "sgd"])
+def test_starts_from_runs_without_blocks(method):
+    """The first master had no planes, hence an endless step, which all later ones took over."""
+    risk = chains()
+    first = pb.minimize(risk, lam=0.5, tol=1e-1, method=method)
+    result = pb.minimize(risk, lam=0.5, tol=1e-8, method="alm", warm_start=first)
+    assert result.success and result.n_passes < 60
+
+
 @pytest.mark.parametrize("lam", [0.05, 1.0, 20.0])
-def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam):
+def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam, monkeypatch):
     risk = chains()
     result = pb.minimize(risk, lam=lam, method="alm", tol=1e-9)
     other = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-8)
     assert result.success and result.certified and result.gap <= 1e-9
     assert result.lower_bound <= other.fun * (1 + 1e-14) and other.lower_bound <= result.fun * (1 + 1e-14)
     assert lam > 1.0 or result.n_passes <= other.n_passes
-    again = pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=3)
+    monkeypatch.setattr(cached_blocks, "CHUNK", 16)
+    result, again = (pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=jobs) for jobs in (1, 3))
     assert (again.x == result.x).all() and again.lower_bound == result.lower_bound
     history = result.history
     assert (np.diff(history["lower_bound"]) >= 0.0).all() and (history["lower_bound"] <= result.fun).all()
@@ -159,7 +183,7 @@ def test_auto_polishes_where_the_tolerance_is_small():
 def test_options_of_the_newton_steps():
     risk = chains()
     result = pb.minimize(risk, lam=0.5, tol=1e-8, method="alm", sigma=0.01, growth=3.0)
-    assert result.success
+    assert result.success and result.nit != pb.minimize(risk, lam=0.5, tol=1e-8, method="alm").nit
     with pytest.raises(pb.ParameterError, match="nonneg"):
         pb.minimize(risk, lam=1.0, method="alm", nonneg=np.arange(risk.dim) < 2)
     with pytest.raises(pb.ParameterError, match="examples"):

@@ -79,8 +79,6 @@ class Solves:
 
     def setup(self, method, risk, tol):
         if risk == "chain":
-            if method == "alm":
-                raise NotImplementedError("labels of chains cannot be enumerated")
             X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 200)
             self.risk = pb.risks.Structured(pb.models.Chain(10, 64), X, y)
         else:

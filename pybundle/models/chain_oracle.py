@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.exceptions import NumericalError
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_rows
@@ -88,10 +89,13 @@ class ChainOracle(BatchOracle):
         """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
         rows = np.asarray(rows, dtype=np.intp)
         labels, values, offsets = self._empty(rows)
-        owners, paths = [], []
+        owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
         for low, high, unary, truths in self._scores(rows, offsets, weights, True):
             items = offsets[low:high + 1] - offsets[low]
             counts, found, best = k_best_items(unary, items, weights.transition, weights.start, weights.end, k)
+            if (counts == 0).any():
+                raise NumericalError(f"example {rows[low + int(np.argmin(counts))]} has scores beyond the range of "
+                                     "float64; rescale the features")
             owner = np.repeat(np.arange(low, high), counts)
             is_first = np.diff(owner, prepend=-1) > 0
             values[low:high] = best[is_first] - truths

@@ -289,7 +289,7 @@ class WeightedOracle:
 
     def best_batch(self, rows, weights, k):
         """As `solve_batch`, and up to k - 1 further labellings of each example; see `BatchOracle.best_batch`."""
-        rows = check_rows("rows", rows, self.n_examples)
+        rows, k = check_rows("rows", rows, self.n_examples), check_integer("k", k, low=1)
         (labellings, values, uppers), owners, further = self._oracle.best_batch(rows, weights, k)
         c = self._weights[rows]
         return Decodings(labellings, c * values, c * uppers), owners, further

@@ -75,9 +75,10 @@ class _BlasLimit:
     def enter(self):
         with self._lock:
             if self._users == 0:
-                # libraries come with modules, and to look for them takes as long as a small solve
-                if self._n_modules != len(sys.modules):
-                    self._controller, self._n_modules = ThreadpoolController(), len(sys.modules)
+                # libraries come with modules as a rule, and to look for them takes as long as a small solve
+                count = len(sys.modules)
+                if self._n_modules != count:
+                    self._controller, self._n_modules = ThreadpoolController(), count
                 self._take_control()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
             self._users += 1

@@ -51,7 +51,8 @@ class Result(OptimizeResult):
     status : Status
     message : str
     nit : int
-        Solutions of the master problem; epochs for "sgd", rounds of passes for block methods, Newton steps for "alm".
+        Solutions of the master problem; epochs for "sgd", rounds of passes for block methods, Newton steps for "alm"
+        (on labellings met so far: up to ten of them, or a pass).
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float

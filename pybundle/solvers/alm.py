@@ -1,4 +1,4 @@
-"""Augmented Lagrangian with semismooth Newton steps, for hinge risks whose labels can be enumerated.
+"""Augmented Lagrangian with semismooth Newton steps, for hinge risks whose labels can be enumerated, or known planes.
 
 The proximal point method on the dual: with multipliers alpha and a step sigma
 
@@ -33,7 +33,7 @@ class AugmentedLagrangian(Run):
 
     Parameters
     ----------
-    risk : MulticlassHinge or BinaryHinge
+    risk : MulticlassHinge, BinaryHinge or KnownPlanes
     objective : L2
         Without constraints on signs.
     sigma : float or None
@@ -42,7 +42,7 @@ class AugmentedLagrangian(Run):
     growth : float
         Its factor after each proximal step.
     largest_rank, max_products : int
-        As in `NewtonDirection`.
+        As in `NewtonDirection`, where the latter is `max_iter`.
     """
 
     def __init__(self, risk, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
@@ -56,6 +56,7 @@ class AugmentedLagrangian(Run):
         self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm, self._idle = 0.0, 0
+        self.best = -np.inf, None           # the largest D met, and its multipliers
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -68,6 +69,7 @@ class AugmentedLagrangian(Run):
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
+        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # the unit may not be that of the giver
         if self._given_sigma is None:
             gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
@@ -136,7 +138,10 @@ class AugmentedLagrangian(Run):
         self._step = step
         evidence = self.multipliers.aggregate(step.alpha, step.support)
         self._gradient = self.lam * self._point + evidence[1]
-        self.offer(LowerBound.from_aggregate(self.objective, *evidence))
+        bound = LowerBound.from_aggregate(self.objective, *evidence)
+        if bound.value > self.best[0]:
+            self.best = bound.value, step.alpha
+        self.offer(bound)
 
     def _search(self, direction):
         # halves the step until Phi falls by a share of what its slope promises; scores are affine, hence no pass

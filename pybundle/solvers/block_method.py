@@ -28,9 +28,6 @@ from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .run import Run, State
 
-STALLED_AFTER = 300     # iterations that moved neither value nor bound; a far centre may need a hundred to come back
-
-
 class BlockMethod(Run):
     """A run of the loop with one core and one schedule.
 
@@ -108,7 +105,7 @@ class BlockMethod(Run):
         if self.is_close():
             return Status.CONVERGED
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        if self._idle < STALLED_AFTER:
+        if self._idle < self.schedule.patience:
             return None
         if getattr(self.risk, "search_precision", "float64") == "float64":
             return Status.STALLED

@@ -13,6 +13,7 @@ from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 from .plane_master import PlaneMaster
 
+CAP = 100           # most planes of an example
 CHUNK = 1024        # examples that a thread decodes at a time
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
@@ -47,7 +48,7 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=100,
+    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
@@ -149,8 +150,7 @@ class CachedBlocks:
         if self._master is None:
             self._master = PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
         is_solved = self._master.solve(target)
-        self._sigma, self._phi = self._master.sigma, None
-        self.place(self.lam, 0.0, None)
+        self._sigma, self._phi = self._master.sigma, None       # w follows when the multipliers are summed
         return is_solved
 
     def measure(self):
@@ -201,7 +201,7 @@ class CachedBlocks:
             found, *more = self._ask(rows, weights)
             known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
                 rows, found.uppers, norm)
-            return rows, known, (rows, *self.oracle.planes(rows, found.labellings)), *more
+            return rows, known, *more, (rows, *self.oracle.planes(rows, found.labellings))    # the best is kept
 
         value, error = 0.0, 0.0
         chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // CHUNK))

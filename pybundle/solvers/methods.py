@@ -12,7 +12,7 @@ from ..core.validation import check_choice, check_integer, check_number
 from .alm import AugmentedLagrangian
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
-from .cached_blocks import CachedBlocks
+from .cached_blocks import CAP, CachedBlocks
 from .exact_blocks import ExactBlocks
 from .frank_wolfe import FrankWolfe
 from .lbfgs import QuasiNewton
@@ -213,7 +213,10 @@ def _batch(problem, default):
 
 def _n_best(problem):
     n_best = check_integer("n_best", problem.options.get("n_best", 1), low=1)
-    if n_best > 1 and not getattr(problem.risk.oracle(), "has_further", False):
+    if n_best >= CAP:
+        raise ParameterError(f"n_best must be less than {CAP}, the planes kept of an example, got {n_best}")
+    oracle = getattr(problem.risk, "oracle", None)
+    if n_best > 1 and not (callable(oracle) and getattr(oracle(), "has_further", False)):
         raise ParameterError(f"n_best must be 1 for a model that gives the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees give more")
     return n_best

@@ -85,7 +85,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             examples have little in common.
         batch : block methods on cached planes
             Examples decoded at one point in a sequential pass: n/32, at most 32, for "prox-bcfw", else 1.
-        n_best : "prox-bcfw" only
+        n_best : "prox-bcfw", and "auto" as long as it runs that
             Labellings learnt of an example that the oracle is asked for (1), for models that give more than the best:
             fewer passes, each of which costs more; for oracles that take most of the time.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"

@@ -65,5 +65,5 @@ class PlaneMaster:
         for _ in range(MOST_STEPS):
             if run.fun - run.bound.value <= target or run.step() is Status.STALLED:
                 break
-        self._blocks.assign(run.state().blocks[self._risk.places])
+        self._blocks.assign(run.best[1][self._risk.places])
         return run.fun - run.bound.value <= target or run.is_stalled()

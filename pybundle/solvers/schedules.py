@@ -1,8 +1,9 @@
 """What a block method does when: passes of the oracle, certificates, passes over known planes.
 
-A schedule has five members; `BlockMethod` asks nothing else.
+A schedule has six members; `BlockMethod` asks nothing else.
 
 ``is_proximal``         whether the centre moves
+``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        "visit", "value" and "refine" in the order of this iteration
 ``order(run)``          the examples to visit
 ``refine(run)``         passes over known planes
@@ -22,6 +23,7 @@ class Schedule:
     """Permutations, no proximity, no passes over known planes."""
 
     is_proximal = False
+    patience = 300      # iterations that moved neither value nor bound; a far centre may need a hundred to come back
 
     def order(self, run):
         return run.rng.permutation(run.risk.n_examples)
@@ -81,17 +83,19 @@ class Exact(Schedule):
         The problem of known planes is solved to this share of the gap.
     """
 
+    patience = 30       # each is a problem solved, or ten Newton steps of one
+
     def __init__(self, share=0.3):
         self.share, self._is_solved = share, False
 
     def actions(self, run):
         """A value follows as soon as the known planes have nothing more to tell."""
-        if np.isfinite(run.gap()):
+        if run.n_planes() == 0:
+            yield "visit"
+        elif np.isfinite(run.gap()):
             yield "refine"
             if not self._is_solved:
                 return
-        elif run.n_planes() == 0:
-            yield "visit"
         yield "value"
 
     def refine(self, run):

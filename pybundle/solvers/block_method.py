@@ -28,6 +28,7 @@ from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .run import Run, State
 
+
 class BlockMethod(Run):
     """A run of the loop with one core and one schedule.
 

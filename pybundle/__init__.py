@@ -21,6 +21,7 @@ from .core.exceptions import (
     ParameterError,
     StateError,
 )
+from .core.version import __version__ as __version__
 from .risks.check import check_oracle
 from .runtime import callbacks
 from .runtime.result import Result, Status
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
     from .estimators import SegmentationSVM as SegmentationSVM
-
-__version__ = "0.1.0"
+    from .estimators import load as load
 
 __all__ = [
     "BundleError",
@@ -65,7 +65,7 @@ __all__ = [
 
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "MulticlassSVM",
-    "MulticlassSVMCV", "SegmentationSVM",
+    "MulticlassSVMCV", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 

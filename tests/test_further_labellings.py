@@ -147,6 +147,7 @@ def test_models_without_further_labellings_say_so():
         with pytest.raises(pb.ParameterError, match="n_best"):
             pb.minimize(chains(), lam=1.0, n_best=bad)
     with pytest.raises(pb.ParameterError, match="n_best must be 1"):
-        pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0, method="prox-bcfw", n_best=3)
+        pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0, method="prox-bcfw",
+                    n_best=3)
     with pytest.raises(NotImplementedError, match="the best labelling only"):
         pb.models.base.BatchOracle.best_batch(object(), [0], None, 2)

@@ -12,6 +12,7 @@ from .cv import ChainSVMCV, MulticlassSVMCV
 from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
 from .multiclass import MulticlassSVM
+from .saving import load
 from .segmentation import SegmentationSVM
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "MulticlassSVM",
     "MulticlassSVMCV",
     "SegmentationSVM",
+    "load",
 ]

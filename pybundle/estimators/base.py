@@ -83,6 +83,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
     dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
     """
 
+    _n_parts = None     # parts of the risk; the choice of the method, but for the command line
+
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Trains on the examples X with the labels y.
@@ -108,6 +110,24 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
             self._begin_callbacks(X, y)
             risk, fitted = self._prepare(X, y, sample_weight)
             return self._solve(risk, fitted, X, y)
+
+    def save(self, path):
+        """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`
+            and what a warm start keeps of the data are left out.
+
+        Raises
+        ------
+        StateError
+            Where a parameter is something that only code can make: a callable, a random state, an object.
+        """
+        from .saving import save  # which knows all classes
+
+        save(self, path)
 
     def _prepare(self, X, y, sample_weight):
         """The risk of the data, and the attributes of the fit that are known before the solve."""
@@ -159,8 +179,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         seed = self.random_state
         if seed is not None and not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        return {"tol": self.tol, "method": self.method, "max_iter": self.max_iter, "time_limit": self.time_limit,
-                "random_state": seed, "verbose": self.verbose}
+        return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
+                "time_limit": self.time_limit, "random_state": seed, "verbose": self.verbose}
 
     def _store(self, result, fitted):
         vars(self).update(fitted | self._unpack(result.x) | {
@@ -225,6 +245,21 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         vars(self).update(attributes)
         return self
 
+    def _check_state(self):
+        """StateError where a state from a file is not one of a fit: nothing may be read beyond an array later."""
+        mine = vars(self)
+        for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
+            if not isinstance(mine.get(name), float):
+                raise StateError(f"{name} must be a number, got {mine.get(name)!r:.60}")
+        coef = mine.get("coef_")
+        if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or not np.isfinite(coef).all():
+            raise StateError("coef_ must be an array of finite float64 numbers")
+        classes = mine.get("classes_", np.arange(2))
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or (classes[1:] <= classes[:-1]).any():
+            raise StateError("classes_ must be sorted")
+        if len({np.shape(values) for values in mine.get("history_", {}).values()}) > 1:
+            raise StateError("history_ must have arrays of one length")
+
     def __getstate__(self):
         state = dict(super().__getstate__())
         state.pop("_state", None)           # planes and multipliers of all examples: larger than the data
@@ -253,6 +288,9 @@ def _packed(name, texts):
 
 
 def _unpacked(utf8, ends):
+    bounds = [0, *ends.tolist(), len(utf8)]
+    if utf8.dtype != np.uint8 or utf8.ndim != 1 or bounds != sorted(bounds) or bounds[-1] != bounds[-2]:
+        raise StateError("a list of texts is malformed")
     joined, starts = utf8.tobytes(), [0, *ends.tolist()]
     return [joined[first:last].decode() for first, last in pairwise(starts)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged
 from ..models import Chain
 from ..models.chain_oracle import scores as token_scores
@@ -56,6 +56,11 @@ class ChainEstimator(StructuredEstimator):
     def _make_model(self, fitted):
         return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
                      start=self.start, end=self.end, rescaling=self.rescaling)
+
+    def _check_state(self):
+        super()._check_state()
+        if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
+            raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
     def _encode(self, X):
         return _encode(X, self.vocabulary_, self.hash_bits)

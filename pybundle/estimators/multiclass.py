@@ -9,7 +9,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.validation import check_integer, check_number
 from ..risks import BinaryHinge, MulticlassHinge
@@ -129,6 +129,13 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         W = w.reshape(-1, d + bool(self.fit_intercept))
         intercept = W[:, d] * self.intercept_scaling if self.fit_intercept else np.zeros(len(W))
         return {"coef_": np.ascontiguousarray(W[:, :d]), "intercept_": intercept}
+
+    def _check_state(self):
+        super()._check_state()
+        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if len(self.classes_) < 2 or self.coef_.shape != (rows, self.n_features_in_) or \
+                self.intercept_.shape != (rows,) or self.intercept_.dtype != np.float64:
+            raise StateError("coef_ and intercept_ must fit classes_ and n_features_in_")
 
     def _last_point(self, risk, fitted):
         if not hasattr(self, "coef_") or not np.array_equal(fitted["classes_"], self.classes_):

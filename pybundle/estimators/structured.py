@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
 from ..models.base import check_lengths
@@ -36,6 +36,11 @@ class StructuredEstimator(CertifiedEstimator):
         model = self._make_model(SimpleNamespace(**attributes))
         loss = "logistic" if self._log_loss else "hinge"
         return Structured(model, x, truths, loss=loss, sample_weight=sample_weight), attributes
+
+    def _check_state(self):
+        super()._check_state()
+        if self.coef_.shape != (self.model_.dim,):
+            raise StateError(f"coef_ must have the shape ({self.model_.dim},) of the model, got {self.coef_.shape}")
 
     @property
     def model_(self):

@@ -1,0 +1,171 @@
+"""Files of named arrays with a JSON header, `.npz` without pickled objects, written completely or not at all.
+
+    header.npy     a text, JSON: format, version, pybundle (the version that wrote it), arrays (all names), and more
+    <name>.npy     one entry for each array
+
+A file of ours is stored, not compressed, so that nothing in it can be larger than the file, and every entry has a check
+sum. Whatever does not fit is refused before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+
+import numpy as np
+
+from .exceptions import StateError
+from .version import __version__
+
+HEADER = "header"
+MOST_EXPANSION = 100
+"""Compressed arrays of users are read up to this ratio, beyond what pixels and counts reach; a bomb has 1000."""
+
+
+def write_archive(path, kind, version, header, arrays):
+    """Writes one file; `header` is a dictionary that JSON can hold, names of arrays are free but for "header"."""
+    header = {"format": kind, "version": version, "pybundle": __version__, **header, "arrays": sorted(arrays)}
+    text = np.array(json.dumps(header))
+    write_atomically(path, lambda file: np.savez(file, **{HEADER: text}, **arrays))
+
+
+def read_archive(path, kind, version):
+    """The header and the arrays of what `write_archive` wrote, of this version or an older one.
+
+    Raises
+    ------
+    StateError
+        Where the file is anything else.
+    OSError
+        Where it cannot be read.
+    """
+    arrays = read_npz(path, most_expansion=1, error=StateError)
+    with refusing(f"{name_of(path)}: not a file of {kind}", StateError):
+        text = arrays.pop(HEADER, None)
+        if text is None or text.dtype.kind != "U" or text.ndim != 0:
+            raise ValueError("it has no header")
+        header = json.loads(str(text))
+        if not isinstance(header, dict) or header.get("format") != kind:
+            raise ValueError("its header says otherwise")
+        found = header.get("version")
+        if not isinstance(found, int) or not 1 <= found <= version:
+            raise StateError(f"{name_of(path)}: version {found!r:.40} of {kind}, written by pybundle "
+                             f"{header.get('pybundle')!r:.40}, is unknown; this version reads 1 to {version}; install "
+                             "the newer one")
+        if header.get("arrays") != sorted(arrays):
+            raise ValueError("it does not hold the arrays of its header")
+    return header, arrays
+
+
+def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateError):
+    """Arrays of numbers and texts of a `.npz` file by name, all or those of `names` that are there.
+
+    Sizes in the directory of the file and in the headers of the arrays are compared with the file before anything is
+    read. `path` may be an open binary file. Raises `error`, and OSError where the file cannot be opened.
+    """
+    with contextlib.ExitStack() as stack:
+        file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb"))
+        size = file.seek(0, os.SEEK_END)
+        with refusing(f"{name_of(path)}: not a readable .npz file", error):
+            archive = stack.enter_context(zipfile.ZipFile(file))
+            entries = archive.infolist()
+            if len({entry.filename for entry in entries}) != len(entries):
+                raise ValueError("names occur twice")
+            arrays, total = {}, 0
+            for entry in entries:
+                name = entry.filename.removesuffix(".npy")
+                if names is not None and name not in names:
+                    continue
+                total += entry.file_size
+                _check_entry(entry, total, size, most_expansion)
+                with archive.open(entry) as stream:
+                    arrays[name] = _array(stream.read(), name)
+            return arrays
+
+
+def _check_entry(entry, total, size, most_expansion):
+    kinds = (zipfile.ZIP_STORED,) if most_expansion == 1 else (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if not entry.filename.endswith(".npy"):
+        raise ValueError(f"entry {entry.filename!r:.60} is no array")
+    if entry.compress_type not in kinds or entry.flag_bits & 0x1:
+        raise ValueError(f"entry {entry.filename!r:.60} is compressed in an unknown way, or encrypted")
+    if total > most_expansion * size:
+        raise ValueError(f"its arrays claim {total} bytes, in a file of {size}"
+                         + ("; save it with numpy.savez" if most_expansion > 1 else ""))
+
+
+def _array(raw, name):
+    """The array of a .npy file, in the byte order of this machine."""
+    stream = io.BytesIO(raw)
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"array {name!r:.60} has the unknown version {version}")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, is_fortran, dtype = read(stream)
+    if dtype.kind not in "biufU" or dtype.subdtype is not None or dtype.itemsize == 0:
+        raise ValueError(f"array {name!r:.60} must hold numbers or texts, got dtype {dtype}")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(raw) - stream.tell():
+        raise ValueError(f"array {name!r:.60} of shape {shape} and dtype {dtype} does not fit its "
+                         f"{len(raw) - stream.tell()} bytes")
+    if math.prod(shape) == 0:
+        return np.empty(shape, dtype.newbyteorder("="))
+    array = np.frombuffer(raw, dtype, offset=stream.tell()).reshape(shape, order="F" if is_fortran else "C")
+    array = np.array(array, dtype=dtype.newbyteorder("="), order="C")
+    if dtype.kind == "U" and array.reshape(-1).view(np.uint32).max() > 0x10FFFF:
+        raise ValueError(f"array {name!r:.60} holds no valid text")
+    if dtype.kind == "b" and array.reshape(-1).view(np.uint8).max() > 1:
+        raise ValueError(f"array {name!r:.60} holds neither True nor False")
+    return array
+
+
+@contextlib.contextmanager
+def refusing(what, error):
+    """Whatever goes wrong inside is an `error`; zipfile, json and NumPy raise of all kinds for damaged files."""
+    try:
+        yield
+    except error:
+        raise
+    except Exception as problem:
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        raise error(f"{what} ({text:.200})") from problem
+
+
+def name_of(path):
+    """What messages call a path or an open file."""
+    return str(getattr(path, "name", "file") if hasattr(path, "read") else os.fspath(path))
+
+
+def write_atomically(path, save):
+    """Calls `save(file)` on a new file beside `path`, which then takes its place; nothing is left where that fails."""
+    target = os.path.realpath(path)         # a link stays one
+    try:
+        handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)[:50]}.")
+    except OSError as problem:
+        problem.filename = os.fspath(path)
+        raise
+    try:
+        with os.fdopen(handle, "wb") as file:
+            save(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, _mode(target))
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _mode(path):
+    """Permissions of the file that is there, else what the process gives new ones."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)                  # can only be read by setting it
+        os.umask(mask)
+        return 0o666 & ~mask

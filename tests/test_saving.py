@@ -1,0 +1,304 @@
+"""Files of estimators: what was saved comes back, and nothing else is let in."""
+
+import io
+import json
+import os
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from test_estimators_structured import CASES, chains, same
+
+import pybundle as pb
+from pybundle import estimators
+from pybundle.core.archive import read_npz, write_atomically
+from pybundle.estimators import saving
+
+DATA = Path(__file__).parent / "data"
+
+
+def flat(n=40):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    return rng.standard_normal((n, 3)) + np.eye(3)[y], np.array(["a", "b", "c"])[y]
+
+
+ALL = {**CASES, "flat": (pb.MulticlassSVM(C=2.0, class_weight={"a": 2.0}), flat),
+       "flat-cv": (pb.MulticlassSVMCV([0.1, 1.0], cv=2, loss=1.0 - np.eye(3)), flat)}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The bytes of a saved chain model."""
+    path = tmp_path_factory.mktemp("saved") / "chain.npz"
+    X, y = chains(8)
+    pb.ChainSVM(tol=1e-2).fit(X, y).save(path)
+    return path.read_bytes()
+
+
+def rewritten(raw, change_header=None, **arrays):
+    """The file with another header or other arrays, check sums right."""
+    with np.load(io.BytesIO(raw)) as file:
+        content = {name: file[name] for name in file.files}
+    header = json.loads(str(content["header"]))
+    if change_header is not None:
+        change_header(header)
+    content |= {"header": np.array(json.dumps(header)), **arrays}
+    out = io.BytesIO()
+    np.savez(out, **{name: array for name, array in content.items() if array is not None})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_saved_and_loaded(name, tmp_path):
+    estimator, data = ALL[name]
+    X, y = data()
+    fitted = clone(estimator).set_params(callback=lambda progress: False).fit(X, y)
+    fitted.save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    again = pb.load(tmp_path / "model")
+    assert type(again) is type(fitted) and repr(again) == repr(estimator) and again.callback is None
+    assert same(again.predict(X), fitted.predict(X))
+    mine, theirs = fitted._get_state(), again._get_state()
+    assert mine[1] == theirs[1] and mine[0].keys() == theirs[0].keys()
+    for key, array in mine[0].items():
+        other = theirs[0][key]
+        assert array.dtype == other.dtype and np.array_equal(array, other, equal_nan=array.dtype.kind == "f")
+    again.set_params(warm_start=True).fit(X, y)             # as good as the old one in every way
+    again.save(str(tmp_path / "model"))
+    with open(tmp_path / "model", "rb") as file:
+        assert same(pb.load(file).predict(X), again.predict(X))
+
+
+def test_every_estimator_is_covered():
+    assert {type(estimator) for estimator, _ in ALL.values()} == set(saving.classes().values())
+    assert set(saving.classes()) == set(estimators.__all__) - {"load"}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.npz")), ids=lambda path: path.stem)
+def test_files_of_every_released_version(path):
+    expected = json.loads(path.with_suffix(".json").read_text())
+    model = pb.load(path)
+    assert type(model).__name__ == expected["class"] and model.get_params()["C"] == expected["C"]
+    assert [np.asarray(found).tolist() for found in model.predict(expected["X"])] == expected["y"]
+    assert model.lower_bound_ <= model.objective_ and model.gap_ <= model.tol and model.certified_
+
+
+def test_there_are_files_of_versions():
+    assert len(list(DATA.glob("*-0.1.0.npz"))) == 2
+
+
+def test_header_is_plain_json(small):
+    with np.load(io.BytesIO(small), allow_pickle=False) as file:
+        header = json.loads(str(file["header"]))
+    assert header["class"] == "ChainSVM" and header["version"] == 1 and header["pybundle"] == pb.__version__
+    assert header["parameters"]["tol"] == 1e-2 and header["certificate"]["certified_"] is True
+    assert "callback" not in header["parameters"]
+
+
+@pytest.mark.parametrize("name, value", [
+    ("random_state", np.random.RandomState(0)), ("class_weight", {"a": object()}), ("loss", lambda: 1),
+])  # fmt: skip
+def test_parameters_of_code_are_refused_by_name(name, value, tmp_path):
+    svm = pb.MulticlassSVM().fit(*flat())
+    vars(svm)[name] = value
+    with pytest.raises(pb.StateError, match=f"parameter {name} of MulticlassSVM cannot be saved"):
+        svm.save(tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_saved(tmp_path):
+    class Mine(pb.MulticlassSVM):
+        pass
+
+    with pytest.raises(pb.StateError, match="Mine is no estimator of pybundle"):
+        Mine().fit(*flat()).save(tmp_path / "x.npz")
+    with pytest.raises(NotFittedError):
+        pb.MulticlassSVM().save(tmp_path / "x.npz")
+    with pytest.raises(FileNotFoundError, match=r"none/x.npz'$"):
+        pb.MulticlassSVM().fit(*flat()).save(tmp_path / "none" / "x.npz")
+    with pytest.raises(FileNotFoundError):
+        pb.load(tmp_path / "x.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "old"
+    path.write_bytes(b"old")
+    os.chmod(path, 0o640)
+    (tmp_path / "link").symlink_to(path)
+
+    def fail(file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, fail)
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 2
+    write_atomically(tmp_path / "link", lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new" and (tmp_path / "link").is_symlink() and path.stat().st_mode & 0o777 == 0o640
+
+
+def no_class(header):
+    header["class"] = "Popen"
+
+
+def class_list(header):
+    header["class"] = ["ChainSVM"]
+
+
+def newer(header):
+    header["version"] = 2
+
+
+def no_version(header):
+    del header["version"]
+
+
+def other_kind(header):
+    header["format"] = "bundles"
+
+
+def less(header):
+    header["arrays"].pop()
+
+
+def strange_parameter(header):
+    header["parameters"]["start_"] = 1
+
+
+def array_parameter(header):
+    header["parameters"]["loss"] = {"array": "coef_"}
+
+
+def bad_parameter(header):
+    header["parameters"]["start"] = {"object": [1]}
+
+
+def private(header):
+    header["values"]["_encode"] = 1
+
+
+def method(header):
+    header["values"]["predict"] = 1
+
+
+def text_bound(header):
+    header["certificate"]["gap_"] = "small"
+
+
+def nested(header):
+    header["values"]["n_features_in_"] = [1]
+
+
+def features(header):
+    header["values"]["n_features_in_"] += 1
+
+
+def more_bits(header):
+    header["parameters"]["start"] = False
+
+
+@pytest.mark.parametrize("change, text", [
+    (no_class, "class 'Popen' is unknown"), (class_list, "not an estimator"), (newer, "version 2 .* is unknown"),
+    (no_version, "version None"), (other_kind, "its header says otherwise"), (less, "the arrays of its header"),
+    (strange_parameter, "start_"), (array_parameter, "not an estimator"), (bad_parameter, "not an estimator"),
+    (private, "no attribute of a fitted"), (method, "no attribute of a fitted"), (text_bound, "gap_ must be a number"),
+    (nested, "numbers or texts"), (features, "coef_ must have the shape"), (more_bits, "coef_ must have the shape"),
+])  # fmt: skip
+def test_headers_are_checked(small, change, text):
+    with pytest.raises(pb.StateError, match=text) as caught:
+        pb.load(io.BytesIO(rewritten(small, change)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("arrays", [
+    {"coef_": None}, {"extra": np.zeros(1)}, {"coef_": np.full(3, np.nan)}, {"classes_": np.array(["B", "A", "C"])},
+    {"vocabulary_/ends": np.array([3, 1, 2])}, {"vocabulary_/utf8": np.array([255], np.uint8)},
+    {"header": np.array("[" * 10**5)}, {"header": np.array("{}")}, {"header": np.zeros(3)},
+])  # fmt: skip
+def test_arrays_are_checked(small, arrays):
+    raw = small
+    if "header" not in arrays:
+        gone = {name for name, array in arrays.items() if array is None}
+        raw = rewritten(small, lambda header: header.update(
+            arrays=sorted((set(header["arrays"]) | set(arrays)) - gone)), **arrays)
+    else:
+        out = io.BytesIO()
+        np.savez(out, **arrays)
+        raw = out.getvalue()
+    with pytest.raises(pb.StateError):
+        pb.load(io.BytesIO(raw))
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return open, (str(tmp_path / "touched"), "w")
+
+    np.savez(tmp_path / "evil.npz", header=np.array(Evil(), dtype=object))
+    with pytest.raises(pb.StateError, match="numbers or texts"):
+        pb.load(tmp_path / "evil.npz")
+    assert not (tmp_path / "touched").exists()
+
+
+def npy(shape, data, descr="<f8"):
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": descr, "fortran_order": False, "shape": shape})
+    return out.getvalue() + data
+
+
+def zipped(method=zipfile.ZIP_STORED, **entries):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, raw in entries.items():
+            file.writestr(f"{name}.npy", raw)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("raw", [
+    zipped(header=npy((10**15,), b"12345678")),                                      # shape beyond the file
+    zipped(header=npy((-1,), b"12345678")), zipped(header=npy((2**62, 4), b"")),
+    zipped(header=npy((1,), b"12345678", "|V8")), zipped(header=npy((3,), b"\xff" * 12, "<U1")),
+    zipped(header=npy((1,), b"\x07", "|b1")), zipped(header=npy((5,), b"", "<U0")),
+    zipped(header=b"\x93NUMPY\x09\x00"), zipped(header=b""), zipped(), b"", b"PK\x05\x06", b"PK" * 100,
+    zipped(zipfile.ZIP_DEFLATED, header=npy((10**6,), bytes(8 * 10**6))),            # a bomb
+    zipped(zipfile.ZIP_LZMA, header=npy((1,), b"12345678")),
+])  # fmt: skip
+def test_malformed_archives(raw):
+    with pytest.raises(pb.StateError):
+        pb.load(io.BytesIO(raw))
+    with pytest.raises(pb.ParameterError) if raw[:4] != b"PK\x05\x06" or len(raw) < 22 else warnings.catch_warnings():
+        read_npz(io.BytesIO(raw), error=pb.ParameterError)
+
+
+def test_mutated_files_are_refused_or_the_same(small):
+    model, rng = pb.load(io.BytesIO(small)), np.random.default_rng(0)
+    X, _ = chains(8)
+    expected, refused = model.predict(X), 0
+    for _ in range(2000):
+        raw = bytearray(small)
+        kind = rng.integers(4)
+        if kind == 0:
+            for place in rng.integers(0, len(raw), rng.integers(1, 4)):
+                raw[place] = rng.integers(256)
+        elif kind == 1:
+            del raw[rng.integers(len(raw)):]
+        elif kind == 2:
+            first, last = np.sort(rng.integers(0, len(raw), 2))
+            del raw[first:min(last, first + 50)]
+        else:
+            place = rng.integers(len(raw))
+            raw[place:place] = rng.bytes(rng.integers(1, 20))
+        try:
+            found = pb.load(io.BytesIO(bytes(raw)))
+        except pb.StateError:
+            refused += 1
+        else:                           # what was hit says nothing: times, attributes, padding
+            assert same(found.predict(X), expected) and found.gap_ == model.gap_
+    assert refused > 1000

@@ -22,10 +22,8 @@ def test_demo_certifies_and_saves(tmp_path, capsys):
     code, out, err = run("demo", "--output", tmp_path / "new", "--lam", 10, "--tol", 1e-2, capsys=capsys)
     assert code == 0 and err == ""
     assert "(certified)" in out and "held-out accuracy" in out
-    with np.load(tmp_path / "new" / "pybundle_demo.npz", allow_pickle=False) as model:
-        assert model["W"].shape == (10, 64)
-        assert model["lower_bound"] <= model["fun"]
-        assert model["gap"] <= 1e-2
+    model = pybundle.load(tmp_path / "new" / "pybundle_demo.npz")
+    assert model.coef_.shape == (10, 64) and model.lower_bound_ <= model.objective_ and model.gap_ <= 1e-2
     if "plot saved" in out:
         assert (tmp_path / "new" / "pybundle_demo.png").read_bytes()[:4] == b"\x89PNG"
     assert not [p for p in (tmp_path / "new").iterdir() if p.name.startswith(".")]
@@ -48,12 +46,12 @@ def test_demo_without_scikit_learn_names_the_extra(tmp_path, capsys, monkeypatch
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["demo", "--lam", "-1"], "lam must be"),
+    (["demo", "--lam", "-1"], "--lam: must be"),
     (["demo", "--lam", "x"], "invalid float value: 'x'"),
-    (["demo", "--tol", "0"], "tol must be"),
+    (["demo", "--tol", "0"], "--tol: must be"),
     (["demo", "--method", "newton"], "method must be one of"),
     (["demo", "--method", "cutting-plane"], "radius"),
-    (["train"], "invalid choice: 'train'"),
+    (["serve"], "invalid choice: 'serve'"),
     ([], "required"),
 ])  # fmt: skip
 def test_errors_are_one_line_and_exit_code_2(arguments, text, tmp_path, capsys, monkeypatch):

@@ -61,7 +61,7 @@ def test_sources_are_checked(tmp_path):
         read_conllu(3)
     bad = tmp_path / "bad.conllu"
     bad.write_bytes(b"1\t\xff\n")
-    with pytest.raises(pb.ParameterError, match="not a text file in UTF-8"):
+    with pytest.raises(pb.ParameterError, match=r"line 1: .* must be in UTF-8"):
         read_conllu(bad)
     with pytest.raises(FileNotFoundError):
         read_conllu(tmp_path / "none")

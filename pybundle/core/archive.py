@@ -137,7 +137,7 @@ def refusing(what, error):
 
 def name_of(path):
     """What messages call a path or an open file."""
-    return str(getattr(path, "name", "file") if hasattr(path, "read") else os.fspath(path))
+    return str(getattr(path, "name", "file") if hasattr(path, "read") else path)
 
 
 def write_atomically(path, save):

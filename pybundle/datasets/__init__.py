@@ -6,9 +6,11 @@ from .digit_sequences import DigitStrings, GluedDigits, Language, digit_strings,
 from .digits import Digits, load_digits
 from .landmark_images import LandmarkImages, landmark_images
 from .readers import Letters, SvmLight, read_conll, read_letters, read_svmlight
+from .tables import Arrays, Table, read_arrays, read_csv
 from .treebank import Treebank, crossing_arcs, make_treebank
 
 __all__ = [
+    "Arrays",
     "ContrastImages",
     "DigitStrings",
     "Digits",
@@ -18,6 +20,7 @@ __all__ = [
     "Letters",
     "Sentence",
     "SvmLight",
+    "Table",
     "Treebank",
     "contrast_images",
     "crossing_arcs",
@@ -27,8 +30,10 @@ __all__ = [
     "load_digits",
     "make_treebank",
     "markov_language",
+    "read_arrays",
     "read_conll",
     "read_conllu",
+    "read_csv",
     "read_letters",
     "read_svmlight",
 ]

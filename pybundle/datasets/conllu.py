@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.archive import name_of
+from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
-from .readers import _lines
+from .lines import numbered_lines
 
 N_COLUMNS = 10
 
@@ -33,7 +33,7 @@ class Sentence(NamedTuple):
     relations: list[str]
 
 
-def read_conllu(source, max_sentences=None):
+def read_conllu(source, max_sentences=None, *, unlabelled=False):
     """Sentences of a CoNLL-U file; multiword tokens (`1-2`) and empty nodes (`8.1`) are left out.
 
     Parameters
@@ -42,6 +42,8 @@ def read_conllu(source, max_sentences=None):
         Gzipped files are recognised by their first bytes; an open file may give text or bytes in UTF-8.
     max_sentences : int, optional
         Stop after that many.
+    unlabelled : bool
+        Do not look at the heads, which are all 0 then.
 
     Returns
     -------
@@ -64,21 +66,12 @@ def read_conllu(source, max_sentences=None):
     """
     if max_sentences is not None:
         max_sentences = check_integer("max_sentences", max_sentences, low=1)
-    name = getattr(source, "name", "file")
-    if isinstance(source, (str, PathLike)):
-        name, numbered = fspath(source), _lines(source)
-    elif not hasattr(source, "read"):
-        raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
-    elif isinstance(source.read(0), bytes):
-        numbered = _decoded(source, name)
-    else:
-        numbered = enumerate(source, 1)
-    sentences, rows = [], []
-    for number, line in numbered:
+    sentences, rows, name = [], [], name_of(source)
+    for number, line in numbered_lines(source):
         line = line.rstrip("\r\n")
         if not line:
             if rows:
-                sentences.append(_sentence(rows, name))
+                sentences.append(_sentence(rows, name, unlabelled))
                 rows = []
             if len(sentences) == max_sentences:
                 break
@@ -88,32 +81,28 @@ def read_conllu(source, max_sentences=None):
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
                                      f"got {len(row)}")
             if row[0].isdecimal():
-                if int(row[0]) != len(rows) + 1:
+                if row[0] != str(len(rows) + 1):
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
-                                         f"{len(rows) + 1}, got {row[0]}; is an empty line missing before it?")
+                                         f"{len(rows) + 1}, got {row[0]:.60}; is an empty line missing before it?")
                 rows.append((number, row))
             elif not row[0].replace("-", "", 1).replace(".", "", 1).isdecimal():
-                raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r}")
+                raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r:.60}")
     if rows:
-        sentences.append(_sentence(rows, name))
+        sentences.append(_sentence(rows, name, unlabelled))
     return sentences
 
 
-def _decoded(source, name):
-    for number, line in enumerate(source, 1):
-        try:
-            yield number, line.decode()
-        except UnicodeDecodeError as problem:
-            raise ParameterError(f"{name}, line {number}: {problem}") from problem
-
-
-def _sentence(rows, name):
+def _sentence(rows, name, unlabelled):
     heads = np.empty(len(rows) + 1, np.int32)
     heads[0] = -1
+    words = {str(k) for k in range(len(rows) + 1)}
     for k, (number, row) in enumerate(rows, 1):
-        if not row[6].isdecimal() or int(row[6]) > len(rows) or int(row[6]) == k:
+        if unlabelled:
+            heads[k] = 0
+            continue
+        if row[6] not in words or row[6] == str(k):
             raise ParameterError(f"{name}, line {number}: the head (column 7) of word {k} must be 0 or another word "
-                                 f"1..{len(rows)}, got {row[6]!r}")
+                                 f"1..{len(rows)}, got {row[6]!r:.60}")
         heads[k] = int(row[6])
     columns = list(zip(*(row for _, row in rows), strict=True))
     return Sentence(list(columns[1]), list(columns[2]), list(columns[3]), list(columns[4]), heads, list(columns[7]))

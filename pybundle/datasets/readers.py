@@ -5,16 +5,17 @@ Every complaint names file and line.
 
 from __future__ import annotations
 
-import gzip
 import string
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.archive import name_of
 from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer
+from .lines import Line, check_digits, numbered_lines, parse_int, short
 
 
 class SvmLight(NamedTuple):
@@ -55,7 +56,7 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or file
         Gzipped files are recognised by their first bytes.
     n_features : int, optional
         By default the largest index that occurs; give it where a test file lacks features of the training file.
@@ -80,23 +81,26 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
     """
     n_features = None if n_features is None else check_integer("n_features", n_features, low=1)
     shift = 0 if zero_based else 1
-    y, query, indptr, indices, values = [], [], [0], [], []
-    for number, line in _lines(path):
-        fields = line.partition("#")[0].split()
+    y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
+    for number, line in numbered_lines(path):
+        text = line.partition("#")[0]
+        fields = text.split()
         if not fields:
             continue
-        with _Line(path, number, line):
+        with Line(path, number, line):
+            check_digits(text)
             y.append(float(fields[0]))
+            numbers.append(number)
             first = 1
             if len(fields) > 1 and fields[1].startswith("qid:"):
-                query.append(_int(fields[1][4:]))
+                query.append(parse_int(fields[1][4:]))
                 first = 2
             if len(query) not in (0, len(y)):
                 raise ValueError("every line has a qid or none has")
             before = shift - 1
             for field in fields[first:]:
                 name, _, value = field.partition(":")
-                index = _int(name)
+                index = parse_int(name)
                 if index <= before:
                     raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True where they start at 0"
                                                           if index < shift else "must increase within the line"))
@@ -107,13 +111,15 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
             if n_features is not None and before - shift >= n_features:
                 raise ValueError(f"index {before} lies beyond n_features = {n_features}")
     if not y:
-        raise ParameterError(f"{path} holds no example")
+        raise ParameterError(f"{name_of(path)} holds no example")
     values = np.array(values, dtype=np.float64)
     y = np.array(y, dtype=np.float64)
     for array, examples in ((values, np.repeat(np.arange(len(y)), np.diff(indptr))), (y, np.arange(len(y)))):
         if not np.isfinite(array).all():
             j = int(np.flatnonzero(~np.isfinite(array))[0])
-            raise ParameterError(f"{path}: example {examples[j]} must hold finite numbers, got {array[j]}")
+            i = examples[j]
+            raise ParameterError(f"{name_of(path)}, line {numbers[i]}: example {i} must hold finite numbers, got "
+                                 f"{array[j]}")
     indices = np.array(indices, dtype=np.int64)
     width = n_features or int(indices.max(initial=-1)) + 1
     narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
@@ -126,7 +132,7 @@ def read_conll(path, *, n_columns=None, comment=None):
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or file
         UTF-8, gzipped or not.
     n_columns : int, optional
         By default as many as the first line has; any other number on a line is an error.
@@ -151,15 +157,15 @@ def read_conll(path, *, n_columns=None, comment=None):
     """
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
     sentences, tokens = [], []
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         if comment and line.startswith(comment):
             continue
         token = tuple(line.split())
         if token:
             n_columns = n_columns or len(token)
             if len(token) != n_columns:
-                raise ParameterError(f"{path}, line {number}: expected {n_columns} columns, got {len(token)}: "
-                                     f"{_short(line)}")
+                raise ParameterError(f"{name_of(path)}, line {number}: expected {n_columns} columns, got {len(token)}: "
+                                     f"{short(line)}")
             tokens.append(token)
         elif tokens:
             sentences.append(tokens)
@@ -175,7 +181,7 @@ def read_letters(path):
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or file
         Gzipped or not.
 
     Returns
@@ -197,15 +203,15 @@ def read_letters(path):
     pixels, labels, sizes, folds = [], [], [], []
     size, expected, word, fold = 0, None, None, None
     number, line = 0, ""
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         fields = line.split()
         if not fields:
             continue
-        with _Line(path, number, line):
+        with Line(path, number, line):
             if len(fields) != 134:
                 raise ValueError(f"expected 6 columns and 128 pixels, got {len(fields)} columns")
-            identity, following, this_word, position = map(_int, (fields[0], *fields[2:5]))
-            this_fold = _int(fields[5], bits=31)
+            identity, following, this_word, position = map(parse_int, (fields[0], *fields[2:5]))
+            this_fold = parse_int(fields[5], bits=31)
             if fields[1] not in string.ascii_lowercase or len(fields[1]) != 1:
                 raise ValueError(f"the letter must be one of a..z, got {fields[1]!r}")
             if size == 0:
@@ -226,46 +232,8 @@ def read_letters(path):
                 folds.append(fold)
                 size = 0
     if size or not sizes:
-        raise ParameterError(f"{path}, line {number}: the file ends " + ("within a word" if size else "without a word"))
+        raise ParameterError(f"{name_of(path)}, line {number}: the file ends with{'in' if size else 'out'} a word")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     X = np.frombuffer("".join(pixels).encode(), dtype=np.uint8).reshape(-1, 128) - ord("0")
     return Letters(Ragged(X.astype(np.uint8, copy=False), offsets), Ragged(np.array(labels, dtype=np.int32), offsets),
                    np.array(folds, dtype=np.int32))
-
-
-def _lines(path):
-    """(number from 1, line) of a text file in UTF-8, gzipped or not."""
-    with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig") as text:
-        try:
-            yield from enumerate(text, 1)
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as problem:
-            raise ParameterError(f"{path} is not a text file in UTF-8, plain or gzipped: {problem}") from problem
-
-
-class _Line:
-    """Turns a complaint about the text of a line into one that names file and line."""
-
-    def __init__(self, path, number, line):
-        self.place = path, number, line
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, problem, trace):
-        if isinstance(problem, ValueError):
-            path, number, line = self.place
-            raise ParameterError(f"{path}, line {number}: {problem}: {_short(line)}") from problem
-
-
-def _int(text, bits=62):
-    number = int(text)
-    if abs(number) >= 1 << bits:
-        raise ValueError(f"number {text} is too large")
-    return number
-
-
-def _short(line):
-    line = line.strip()
-    return repr(line if len(line) <= 60 else line[:57] + "...")

@@ -1,0 +1,45 @@
+"""The command line: `pybundle train | predict | evaluate | path | bench | demo | info`.
+
+Exit codes: 0 done; 1 done, but a run ended before its gap reached the tolerance; 2 an error, said in one line on
+stderr; 130 Ctrl-C; 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from ..core.exceptions import BundleError, ConvergenceWarning
+from .arguments import make_parser
+
+
+def main(argv=None):
+    """Runs a command and returns its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = _say_warning
+        try:
+            arguments = make_parser().parse_args(argv)
+            code = arguments.command(arguments)
+            sys.stdout.flush()
+            return code
+        except KeyboardInterrupt:
+            _say("interrupted")
+            return 130
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # for the flush at exit
+            return 141
+        except MemoryError:
+            _say("error: not enough memory for data of this size")
+        except (BundleError, ImportError, OSError, ValueError) as problem:      # scikit-learn raises ValueError
+            _say(f"error: {problem}")
+        return 2
+
+
+def _say(text):
+    print(f"pybundle: {' '.join(str(text).split())}", file=sys.stderr)
+
+
+def _say_warning(message, *_, **__):
+    _say(f"warning: {str(message).removeprefix('pybundle.minimize: ')}")

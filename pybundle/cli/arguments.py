@@ -1,0 +1,147 @@
+"""What can be written on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from ..core.version import __version__
+from .bench import bench
+from .data import FORMATS
+from .demo import demo
+from .evaluate import evaluate
+from .info import info
+from .models import KINDS
+from .path import path
+from .predict import predict
+from .train import train
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage text."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def make_parser():
+    """The parser of all commands; `command` of its answer is the function to call."""
+    parser = Parser(prog="pybundle", description="Certified solvers for regularised linear models.",
+                    epilog="Exit codes: 0 done, 1 the gap was not reached, 2 error, 130 Ctrl-C.")
+    parser.add_argument("--version", action="version", version=f"pybundle {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+
+    def command(function, text, *groups):
+        made = commands.add_parser(function.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        for group in groups:
+            group(made)
+        made.add_argument("--json", action="store_true", help="print one JSON document")
+        made.set_defaults(command=function)
+        return made
+
+    made = command(train, "train a model to a certified gap", _data, _model, _solver, _run)
+    made.add_argument("--save", type=Path, metavar="FILE", help="where to write the model (pybundle.load reads it)")
+    made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain)")
+    made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
+
+    made = command(predict, "label examples with a saved model", _data)
+    made.add_argument("--load", required=True, metavar="FILE", help="a model that train saved")
+    made.add_argument("--unlabelled", action="store_true", help="the data have no labels (CoNLL-U: heads are ignored)")
+    made.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: standard output)")
+
+    made = command(evaluate, "compare a model's or a file's labels with the true ones", _data)
+    given = made.add_mutually_exclusive_group(required=True)
+    given.add_argument("--load", metavar="FILE", help="a model that train saved")
+    given.add_argument("--predictions", metavar="FILE", help="what predict wrote, or another program in its format")
+
+    made = command(path, "solve a grid of regularisation constants, each warmed by the one before", _data, _model, _run)
+    made.add_argument("--lams", type=_numbers, required=True, metavar="LAM,LAM,...", help="regularisation, sum scale")
+    made.add_argument("--reuse", choices=("planes", "solution"), default="planes", help="what the next run gets")
+    _tolerance(made)
+
+    made = command(bench, "time methods side by side on one problem (default: scikit-learn's digits)",
+                   lambda made: _data(made, optional=True), _model, _run)
+    made.add_argument("--methods", type=lambda text: text.split(","), default=["prox-bcfw", "oca", "bmrm"],
+                      metavar="A,B,...", help="methods of pybundle.minimize (default: prox-bcfw,oca,bmrm)")
+    made.add_argument("--repeat", type=_count, default=3, help="runs of each, the median counts (default: 3)")
+    _constant(made)
+    _tolerance(made)
+
+    made = command(demo, "train a multiclass SVM on scikit-learn's digits and certify it")
+    made.description = ("Trains a multiclass SVM on 1437 handwritten digits to a certified gap, tests it on 360 "
+                        "others, saves pybundle_demo.npz and pybundle_demo.png.")
+    made.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="where to save (default: here)")
+    made.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
+    made.add_argument("--lam", type=_number, default=1.0, help="regularisation constant, sum scale (default: 1)")
+    made.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
+
+    command(info, "versions, BLAS and kernels of this installation, for bug reports")
+    return parser
+
+
+def _data(parser, optional=False):
+    parser.add_argument("data", metavar="DATA", help="file of examples, gzipped or not; - is standard input",
+                        nargs="?" if optional else None)
+    parser.add_argument("--format", choices=sorted(FORMATS), help="default: by the end of the name")
+    parser.add_argument("--label", default="last", metavar="COLUMN",
+                        help="csv: name or number of the column of labels, first or last (default: last)")
+    parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
+    parser.add_argument("--features", type=_count, metavar="N", help="svmlight: number of features (default: as seen)")
+    parser.add_argument("--arrays", type=lambda text: text.split(","), default=["X", "y", "offsets"],
+                        metavar="X,Y[,OFFSETS]", help="npz: names of the arrays (default: X,y,offsets)")
+
+
+def _model(parser):
+    parser.add_argument("--model", choices=sorted(KINDS),
+                        help="default: parser for CoNLL-U, chain for sequences, svm otherwise")
+    parser.add_argument("--no-intercept", action="store_true", help="svm: no constant feature")
+    parser.add_argument("--hash-bits", type=_count, metavar="B", help="chain, crf, parser: hash to 2^B columns")
+
+
+def _solver(parser):
+    _constant(parser)
+    parser.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
+    parser.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
+    parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
+
+
+def _constant(parser):
+    constant = parser.add_mutually_exclusive_group()
+    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1)")
+    constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
+
+
+def _tolerance(parser):
+    parser.add_argument("--tol", type=_number, default=1e-2, help="relative gap to reach (default: 1e-2)")
+
+
+def _run(parser):
+    parser.add_argument("--parts", type=_count, metavar="P", help="parts of the risk (default: the method's choice)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: one per processor (default: 1)")
+    parser.add_argument("--time-limit", type=_number, metavar="SECONDS")
+    parser.add_argument("--max-iter", type=_count, metavar="N", help="most iterations (default: 10000)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar (there is none but on a terminal)")
+
+
+def _number(text):
+    value = float(text)
+    if not math.isfinite(value) or value <= 0.0:
+        raise argparse.ArgumentTypeError(f"must be a finite number > 0, got {text!r}")
+    return value
+
+
+def _numbers(text):
+    return [_number(item) for item in text.split(",")]
+
+
+def _count(text):
+    value = int(text)
+    if not 1 <= value <= sys.maxsize:
+        raise argparse.ArgumentTypeError(f"must be an integer >= 1, got {text!r:.40}")
+    return value
+
+
+for _function, _name in ((_number, "float"), (_numbers, "list of floats"), (_count, "int")):
+    _function.__name__ = _name          # argparse names it: "invalid float value"

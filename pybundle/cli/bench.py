@@ -1,0 +1,50 @@
+"""`pybundle bench`."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..datasets import load_digits
+from ..runtime.result import Status
+from ..solvers import minimize
+from .data import Data, read
+from .models import constant, make_risk
+from .output import print_json, print_table
+
+COLUMNS = ("method", "seconds", "passes", "objective", "lower bound", "gap")
+
+
+def bench(arguments):
+    """Prints a line for each method; seconds are those of the clock, the median of several runs in turn."""
+    if arguments.data is not None:
+        data = read(arguments)
+    else:
+        X, y, *_ = load_digits()
+        data = Data("digits", "row", np.asarray(X), y)
+    risk, lam = make_risk(arguments, data), 1.0 / constant(arguments)
+    seconds = {method: [] for method in arguments.methods}
+    if "cutting-plane" in seconds:
+        raise ParameterError("method 'cutting-plane' minimises in a ball and has no lam to compare at")
+    results = {}
+    for _ in range(arguments.repeat):
+        for method in seconds:
+            started = time.perf_counter()
+            result = minimize(risk, lam=lam, method=method, tol=arguments.tol, n_parts=arguments.parts,
+                              n_jobs=arguments.jobs, time_limit=arguments.time_limit, max_iter=arguments.max_iter)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            seconds[method].append(time.perf_counter() - started)
+            results[method] = result
+    rows = [(method, median(seconds[method]), float(r.n_passes), float(r.fun), float(r.lower_bound), float(r.gap))
+            for method, r in results.items()]
+    if arguments.json:
+        print_json({"data": data.name, "lam": lam, "tol": arguments.tol,
+                    "methods": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
+    else:
+        print(f"{data.name}: {data.describe()}, lam = {lam:g}, tol = {arguments.tol:g}, median of {arguments.repeat}")
+        print_table(COLUMNS, rows)
+    return 0 if all(r.success for r in results.values()) else 1

@@ -1,0 +1,91 @@
+"""`pybundle evaluate`."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..datasets.lines import numbered_lines
+from .data import read
+from .output import print_json, print_rows
+from .predict import load_and_predict
+from .scores import accuracy, chunk_scores, holds_chunks
+
+
+def evaluate(arguments):
+    """Prints accuracy, chunk F1 where labels are chunks, UAS and LAS of parses."""
+    relations = None
+    if arguments.load is not None:
+        _, data, found = load_and_predict(arguments, labelled=True)
+    else:
+        if arguments.data == "-" and arguments.predictions == "-":
+            raise ParameterError("only one of DATA and --predictions can be standard input")
+        data = read(arguments)
+        found, relations = _predictions(arguments, data)
+    record = _scores(data, found, relations)
+    if arguments.json:
+        print_json({"data": data.name, **record})
+    else:
+        print(f"{data.name}: {data.describe()}")
+        print_rows([(name, f"{100.0 * value:.2f} %") for name, value in record.items()])
+    return 0
+
+
+def _scores(data, found, relations):
+    truth = [np.asarray(labels).tolist() for labels in data.y]
+    if data.shape == "row":
+        return {"accuracy": accuracy(truth, found)}
+    joined, mine = ([label for labels in side for label in labels] for side in (truth, found))
+    if data.shape == "sentence":
+        record = {"UAS": accuracy(joined, mine)}
+        if relations is not None:
+            gold = [relation for sentence in data.X for relation in sentence.relations]
+            record["LAS"] = accuracy(list(zip(joined, gold, strict=True)), list(zip(mine, relations, strict=True)))
+        return record
+    record = {"token accuracy": accuracy(joined, mine),
+              "sequence accuracy": accuracy(truth, found)}
+    if holds_chunks(truth):
+        record |= {f"chunk {name}": value for name, value in chunk_scores(truth, found)._asdict().items()}
+    return record
+
+
+def _predictions(arguments, data):
+    """Labels that a file holds, in the form that `predict` writes them, and relations of parses."""
+    name = arguments.predictions
+    if data.shape == "sentence" or data.rows is not None:
+        other = copy.copy(arguments)
+        other.data, other.format = name, "conllu" if data.shape == "sentence" else "conll"
+        theirs = read(other)
+        _check_lengths(name, theirs.X, data)
+        words = [x.forms for x in theirs.X] if data.shape == "sentence" else _words(theirs)
+        gold = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
+        for i, (mine, ours) in enumerate(zip(words, gold, strict=True)):
+            if mine != ours:
+                raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
+        relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else None
+        return [np.asarray(labels).tolist() for labels in theirs.y], relations
+    with_numbers = all(np.asarray(labels).dtype.kind in "iufb" for labels in data.y)
+    found = []
+    for number, line in numbered_lines(name):
+        labels = line.split() if data.shape == "sequence" else [line.strip()]
+        try:
+            labels = [float(label) for label in labels] if with_numbers else labels
+        except ValueError as problem:
+            raise ParameterError(f"{name}, line {number}: {problem}, but {data.name} has numbers") from problem
+        if data.shape == "sequence" and len(found) < len(data.y) and len(labels) != len(data.y[len(found)]):
+            raise ParameterError(f"{name}, line {number}: expected {len(data.y[len(found)])} labels, got {len(labels)}")
+        found.append(labels if data.shape == "sequence" else labels[0])
+    _check_lengths(name, found, data)
+    return found, None
+
+
+def _words(data):
+    return [[token[0] for token in tokens] for tokens in data.rows]
+
+
+def _check_lengths(name, found, data):
+    if len(found) != len(data.y):
+        raise ParameterError(f"{name} must hold {len(data.y)} predictions, one for each example of {data.name}, got "
+                             f"{len(found)}")

@@ -1,0 +1,41 @@
+"""`pybundle info`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+
+import numpy as np
+import scipy
+from threadpoolctl import threadpool_info
+
+from .. import risks
+from .._build import is_checked
+from ..core.version import __version__
+from .output import print_json
+
+EXTRAS = ("scikit-learn", "matplotlib", "tqdm")
+
+
+def info(arguments):
+    """Prints what belongs into a bug report."""
+    rows = [("pybundle", __version__), ("Python", f"{platform.python_version()} on {platform.platform()}"),
+            ("NumPy", np.__version__), ("SciPy", scipy.__version__)]
+    for extra in EXTRAS:
+        try:
+            rows.append((extra, importlib.metadata.version(extra)))
+        except importlib.metadata.PackageNotFoundError:
+            rows.append((extra, "not installed"))
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            details = [library["version"], library.get("architecture"), f"{library['num_threads']} threads"]
+            rows.append(("BLAS", f"{library['internal_api']} {', '.join(str(d) for d in details if d)}"))
+    rows += [("kernels", risks.kernel_name()), ("processors", str(os.cpu_count())),
+             ("checked build", "yes" if is_checked() else "no")]
+    if arguments.json:
+        print_json(dict(rows))
+    else:
+        for name, value in rows:
+            print(f"{name:<14} {value}")
+    return 0

@@ -1,0 +1,100 @@
+"""Estimators and risks from arguments and data."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..risks import BinaryHinge, MulticlassHinge
+from ..runtime.callbacks import ProgressBar
+
+KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
+         "parser": ("DependencyParser", "sentence")}
+"""Estimator and shape of the data by the name of a model."""
+SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
+COPIES = 8
+"""Vectors as long as w that a run holds at the least: points, planes, a direction."""
+
+
+def kind_of(arguments, data):
+    """The name of the model, which must suit the data."""
+    kind = arguments.model or SHAPES[data.shape]
+    check_shape(data, KINDS[kind][1], f"--model {kind}")
+    return kind
+
+
+def check_shape(data, shape, who):
+    """Refuses data of another shape than `shape`, which `who` takes."""
+    formats = {"row": "svmlight, csv, npz", "sequence": "CoNLL columns, npz with offsets", "sentence": "CoNLL-U"}
+    if data.shape != shape:
+        raise ParameterError(f"{who} takes {shape}s ({formats[shape]}), got {data.name} of {data.shape}s")
+
+
+def constant(arguments):
+    """C."""
+    return 1.0 / arguments.lam if arguments.lam is not None else 1.0 if arguments.C is None else arguments.C
+
+
+def make_estimator(name, kind, arguments, **parameters):
+    """An estimator of that class with what the arguments say of models."""
+    if arguments.no_intercept:
+        _belongs("--no-intercept", kind, ("svm",))
+        parameters["fit_intercept"] = False
+    if arguments.hash_bits is not None:
+        _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
+        parameters["hash_bits"] = arguments.hash_bits
+    return getattr(estimators(), name)(**parameters)
+
+
+def estimators():
+    """The folder that needs scikit-learn; ImportError names the extra."""
+    return importlib.import_module("pybundle.estimators")
+
+
+def _belongs(option, kind, kinds):
+    if kind not in kinds:
+        raise ParameterError(f"{option} belongs to --model {', '.join(kinds)}, got {kind}")
+
+
+def make_risk(arguments, data):
+    """The risk of the data for runs without an estimator; rows need no scikit-learn."""
+    kind = kind_of(arguments, data)
+    check_memory(data)
+    if kind != "svm":
+        estimator = make_estimator(KINDS[kind][0], kind, arguments)
+        return estimator._prepare(data.X, data.y, None)[0]
+    if arguments.hash_bits is not None:
+        _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
+    classes, codes = np.unique(data.y, return_inverse=True)
+    if len(classes) < 2:
+        raise ParameterError(f"{data.name} must hold at least two classes, got {classes.tolist()[0]!r} only")
+    bias = None if arguments.no_intercept else 1.0
+    if len(classes) == 2:
+        return BinaryHinge(data.X, 2 * codes - 1, bias=bias)
+    return MulticlassHinge(data.X, codes, bias=bias)
+
+
+def check_memory(data):
+    """A wrong index in a sparse file means billions of weights: refused before they are asked for."""
+    if data.shape != "row" or not hasattr(os, "sysconf"):
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    K = len(np.unique(data.y))
+    needed = 8 * COPIES * data.X.shape[1] * (1 if K == 2 else K)
+    if needed > memory:
+        raise ParameterError(f"{data.name}: {data.X.shape[1]} features and {K} classes need {needed / 2**30:.0f} GiB, "
+                             f"this machine has {memory / 2**30:.0f}; is an index wrong? --features N finds it")
+
+
+def progress(arguments):
+    """A bar on a terminal, where tqdm is there; nothing otherwise."""
+    if arguments.quiet or not sys.stderr.isatty():
+        return None
+    try:
+        return ProgressBar(file=sys.stderr)
+    except ImportError:
+        return None

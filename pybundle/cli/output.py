@@ -1,0 +1,51 @@
+"""What commands print: lines for people, one JSON document with `--json`."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+
+
+def print_json(record):
+    """Numbers that JSON does not have become null."""
+    print(json.dumps(_plain(record), indent=1, allow_nan=False))
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_rows(rows):
+    """Pairs of a name and a text."""
+    for name, text in rows:
+        print(f"  {name:<18} {text}")
+
+
+def print_table(head, rows):
+    """Columns to the right under their names; floats with six digits."""
+    rows = [[f"{item:.6g}" if isinstance(item, float) else str(item) for item in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        print("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def certificate(fitted):
+    """The certificate of a fitted estimator, by name."""
+    return {"objective": fitted.objective_, "lower_bound": fitted.lower_bound_, "gap": fitted.gap_,
+            "certified": fitted.certified_, "converged": fitted.converged_, "iterations": fitted.n_iter_,
+            "passes": fitted.n_passes_}
+
+
+def certificate_rows(record):
+    """The same for people."""
+    return [("objective", f"{record['objective']:.6f}"), ("lower bound", f"{record['lower_bound']:.6f}"),
+            ("relative gap", f"{record['gap']:.2e}   ({'certified' if record['certified'] else 'not certified'})"),
+            ("passes", f"{record['passes']:.0f}"), ("seconds", f"{record['seconds']:.2f}")]

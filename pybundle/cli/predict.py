@@ -1,0 +1,64 @@
+"""`pybundle predict`: a line for each example, or the file's own columns with the labels filled in."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from ..core.archive import write_atomically
+from .data import read
+from .models import KINDS, check_shape, estimators
+from .output import _plain, print_json
+
+
+def predict(arguments):
+    """Writes predictions where the arguments say."""
+    _, data, found = load_and_predict(arguments, labelled=not arguments.unlabelled)
+    if arguments.json and arguments.output is None:
+        print_json({"data": data.name, "predictions": found})
+        return 0
+    if arguments.json:
+        import json
+
+        text = json.dumps(_plain({"data": data.name, "predictions": found})) + "\n"
+    else:
+        text = "".join(_lines(data, found, labelled=not arguments.unlabelled))
+    if arguments.output is None:
+        sys.stdout.write(text)
+    else:
+        raw = text.encode()
+        write_atomically(arguments.output, lambda file: file.write(raw))
+    return 0
+
+
+def load_and_predict(arguments, labelled):
+    """Model, data and predictions."""
+    model = estimators().load(arguments.load)
+    names = {name: shape for name, shape in KINDS.values()}
+    shape = names.get(type(model).__name__.removesuffix("CV"))
+    data = read(arguments, labelled=labelled, n_features=model.n_features_in_ if shape == "row" else None)
+    check_shape(data, shape or "other example", type(model).__name__)
+    return model, data, [np.asarray(labels).tolist() for labels in model.predict(data.X)]
+
+
+def _lines(data, found, labelled):
+    for i, labels in enumerate(found):
+        if data.shape == "row":
+            yield f"{labels}\n"
+        elif data.shape == "sentence":
+            yield from _sentence(data.X[i], labels)
+        elif data.rows is not None:
+            for token, label in zip(data.rows[i], labels, strict=True):
+                yield " ".join((*token, str(label))) + "\n"
+            yield "\n"
+        else:
+            yield " ".join(map(str, labels)) + "\n"
+
+
+def _sentence(sentence, heads):
+    for k, head in enumerate(heads):
+        columns = (str(k + 1), sentence.forms[k], sentence.lemmas[k], sentence.upos[k], sentence.xpos[k], "_",
+                   str(head), sentence.relations[k], "_", "_")
+        yield "\t".join(columns) + "\n"
+    yield "\n"

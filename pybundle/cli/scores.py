@@ -1,0 +1,62 @@
+"""Scores of labels against the true ones: accuracy, chunks, heads of words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Chunks(NamedTuple):
+    """Precision, recall and their harmonic mean over whole chunks."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def accuracy(truth, found):
+    """Share of equal labels in two lists of the same length; NaN of none."""
+    return sum(a == b for a, b in zip(truth, found, strict=True)) / len(truth) if truth else float("nan")
+
+
+def chunk_scores(truth, found):
+    """Chunks of sequences of labels like B-NP, I-NP, O: right are those with the same tokens and the same kind.
+
+    >>> chunk_scores([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-VP"]])
+    Chunks(precision=0.5, recall=1.0, f1=0.6666666666666666)
+    """
+    mine, gold = ({(i, *chunk) for i, labels in enumerate(side) for chunk in chunks(labels)} for side in (found, truth))
+    right = len(mine & gold)
+    precision, recall = right / max(len(mine), 1), right / max(len(gold), 1)
+    return Chunks(precision, recall, 2.0 * precision * recall / (precision + recall) if right else 0.0)
+
+
+def chunks(labels):
+    """(first token, token after the last, kind) of every chunk, as the scorer of CoNLL-2000 counts them.
+
+    A chunk begins at B and S, and at I or E where none of that kind is open; it ends after E and S.
+
+    >>> chunks(["B-NP", "I-NP", "I-VP", "O", "B-NP", "B-NP"])
+    [(0, 2, 'NP'), (2, 3, 'VP'), (4, 5, 'NP'), (5, 6, 'NP')]
+    """
+    found, start, kind = [], None, None
+    for t, label in enumerate([*labels, "O"]):
+        prefix, _, this = label.partition("-")
+        inside = prefix in ("B", "I", "E", "S", "U", "L", "M")
+        goes_on = inside and start is not None and this == kind and prefix in ("I", "E", "L", "M")
+        if start is not None and not goes_on:
+            found.append((start, t, kind))
+            start = None
+        if inside and not goes_on:
+            start, kind = t, this
+        if inside and prefix in ("E", "L", "S", "U"):
+            found.append((start, t + 1, kind))
+            start = None
+    return found
+
+
+def holds_chunks(sequences):
+    """Whether all labels are O or have a prefix, and one has."""
+    labels = {label for labels in sequences for label in labels}
+    return labels != {"O"} and all(
+        label == "O" or (isinstance(label, str) and label[:2] in ("B-", "I-", "E-", "S-", "U-", "L-", "M-"))
+        for label in labels)

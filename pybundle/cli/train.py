@@ -1,0 +1,67 @@
+"""`pybundle train`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ..core.exceptions import ParameterError
+from .data import read
+from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
+from .output import certificate, certificate_rows, print_json, print_rows
+
+
+def train(arguments):
+    """Fits, saves, and prints the certificate; after Ctrl-C the best state so far is saved."""
+    if arguments.save is not None and not os.path.isdir(os.path.dirname(os.path.abspath(arguments.save))):
+        raise ParameterError(f"--save {arguments.save}: there is no such folder")
+    data = read(arguments)
+    kind = kind_of(arguments, data)
+    check_memory(data)
+    estimator = _estimator(kind, arguments)
+    started = time.perf_counter()
+    try:
+        estimator.fit(data.X, data.y)
+    except KeyboardInterrupt:
+        if arguments.save is not None and hasattr(estimator, "gap_"):
+            estimator.save(arguments.save)
+            print(f"pybundle: the best model so far, gap {estimator.gap_:.1e}, is in {arguments.save}", file=sys.stderr)
+        raise
+    record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(),
+              "C": getattr(estimator, "C_", constant(arguments)), **certificate(estimator),
+              "seconds": time.perf_counter() - started, "saved": None}
+    if arguments.cv is not None:
+        record["scores"] = dict(zip(estimator.Cs_.tolist(), estimator.scores_.mean(axis=0).tolist(), strict=True))
+    if arguments.save is not None:
+        estimator.save(arguments.save)
+        record["saved"] = str(arguments.save)
+    if arguments.json:
+        print_json(record)
+    else:
+        print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
+        scores = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record.get("scores", {}).items()]
+        saved = [("model saved", record["saved"])] if record["saved"] else []
+        print_rows([*scores, *certificate_rows(record), *saved])
+    return 0 if estimator.converged_ else 1
+
+
+def _estimator(kind, arguments):
+    name = KINDS[kind][0]
+    parameters = {"tol": arguments.tol, "method": arguments.method, "n_jobs": arguments.jobs,
+                  "time_limit": arguments.time_limit, "max_iter": arguments.max_iter, "random_state": arguments.seed,
+                  "callback": progress(arguments)}
+    if arguments.cv is None:
+        if arguments.grid is not None:
+            raise ParameterError("--grid belongs to --cv FOLDS; give that, or one value by -C")
+        parameters["C"] = constant(arguments)
+    else:
+        if kind not in ("svm", "chain"):
+            raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
+        if arguments.C is not None or arguments.lam is not None or arguments.parts is not None:
+            raise ParameterError("--cv chooses C, so -C, --lam and --parts cannot be given with it")
+        name += "CV"
+        parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
+    estimator = make_estimator(name, kind, arguments, **parameters)
+    estimator._n_parts = arguments.parts
+    return estimator

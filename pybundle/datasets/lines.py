@@ -1,0 +1,78 @@
+"""Numbered lines of text files, plain or gzipped, and the complaints about them, which name file and line."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import zlib
+from os import PathLike
+
+from ..core.archive import name_of
+from ..core.exceptions import InputTypeError, ParameterError
+
+
+def numbered_lines(source):
+    """(number from 1, line) of a path or of a file open for reading, text or bytes in UTF-8, gzipped or not."""
+    is_open = hasattr(source, "read")
+    if not is_open and not isinstance(source, (str, PathLike)):
+        raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
+    if is_open and isinstance(source.read(0), str):
+        yield from enumerate(source, 1)
+        return
+    with contextlib.ExitStack() as stack:
+        file = source if is_open else stack.enter_context(open(source, "rb"))
+        if not hasattr(file, "peek"):
+            file = io.BufferedReader(file)
+            stack.callback(file.detach)         # else the caller's file would be closed with it
+        if file.peek(2)[:2] == b"\x1f\x8b":
+            file = gzip.GzipFile(fileobj=file)
+        number = 0
+        try:
+            for number, line in enumerate(file, 1):
+                text = line.decode()
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
+        except UnicodeDecodeError as problem:
+            raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
+                                 "gzipped") from problem
+        except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+            raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the gzip file is "
+                                 "damaged") from problem
+
+
+class Line:
+    """Turns a complaint about the text of a line into one that names file and line."""
+
+    def __init__(self, source, number, line):
+        self.place = source, number, line
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, problem, trace):
+        if isinstance(problem, ValueError):
+            source, number, line = self.place
+            raise ParameterError(f"{name_of(source)}, line {number}: {problem}: {short(line)}") from problem
+
+
+def check_digits(text):
+    """Refuses what Python reads as a number and nobody else does: `1_000`, digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError("numbers must be written with the digits 0..9")
+
+
+def parse_int(text, bits=62):
+    """An integer of less than `bits` bits."""
+    if len(text) > 40:
+        raise ValueError(f"number {text:.20}... is too large")
+    check_digits(text)
+    number = int(text)
+    if abs(number) >= 1 << bits:
+        raise ValueError(f"number {text} is too large")
+    return number
+
+
+def short(line):
+    """A line for messages."""
+    line = line.strip()
+    return repr(line if len(line) <= 60 else line[:57] + "...")

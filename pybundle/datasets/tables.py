@@ -1,0 +1,227 @@
+"""Tables of numbers with a column of labels: text with separators, and `.npz` files of arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import re
+from array import array
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.archive import name_of, read_npz
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer
+from .lines import check_digits, numbered_lines, short
+
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class Table(NamedTuple):
+    """Contents of a table.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n, d)
+    y : ndarray of int64 or str, shape (n,), or None
+        Integers where all labels are.
+    names : list of str, or None
+        What the columns of X are called, where the file says it.
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    names: list[str] | None
+
+
+class Arrays(NamedTuple):
+    """Contents of a file of arrays.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix, shape (n, ...)
+    y : ndarray, shape (n,), or None
+    offsets : ndarray of int64, or None
+        Sequence i is rows `offsets[i]:offsets[i + 1]`, where the rows are tokens.
+    """
+
+    X: np.ndarray | sp.csr_matrix
+    y: np.ndarray | None
+    offsets: np.ndarray | None
+
+
+def read_csv(source, *, label="last"):
+    """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
+
+    Parameters
+    ----------
+    source : str, path or file
+        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it.
+    label : str, int or None
+        The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None where there is
+        none.
+
+    Returns
+    -------
+    Table
+        `X, y, names`.
+
+    Raises
+    ------
+    ParameterError
+        Naming the line, where one has another number of columns or something else than a finite number.
+
+    Examples
+    --------
+    >>> import io
+    >>> from pybundle.datasets import read_csv
+    >>> X, y, names = read_csv(io.StringIO("length,width,kind\\n1.5,2,a\\n3,0.5,b\\n"))
+    >>> X.tolist(), y.tolist(), names
+    ([[1.5, 2.0], [3.0, 0.5]], ['a', 'b'], ['length', 'width'])
+    """
+    name, separator = name_of(source), ","
+    place, width, header = None, 0, None
+    values, labels, numbers = array("d"), [], []
+    for number, line in numbered_lines(source):
+        line = line.rstrip("\r\n")
+        if not line.strip():
+            continue
+        if not width:
+            separator = max(",;\t", key=line.count)
+        try:
+            fields = [field.strip() for field in next(csv.reader([line], delimiter=separator, strict=True))]
+        except csv.Error as problem:
+            raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
+        if not width:
+            width = len(fields)
+            is_header = _is_header(fields)
+            place = _place(label, fields if is_header else None, width, name)
+            if is_header:
+                header = fields
+                continue
+        if len(fields) != width:
+            raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}")
+        if place is not None:
+            labels.append(fields.pop(place))
+            if not labels[-1]:
+                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
+        try:
+            check_digits("".join(fields))
+            values.extend(map(float, fields))
+        except ValueError as problem:
+            raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
+        numbers.append(number)
+    if not numbers:
+        raise ParameterError(f"{name} holds no example")
+    X = np.frombuffer(values, dtype=np.float64).reshape(len(numbers), -1)
+    if not np.isfinite(X).all():
+        i, j = np.argwhere(~np.isfinite(X))[0]
+        raise ParameterError(f"{name}, line {numbers[i]}: numbers must be finite, got {X[i, j]}")
+    if header is not None and place is not None:
+        header = header[:place] + header[place + 1:]
+    return Table(X, None if place is None else plain_labels(labels), header)
+
+
+def _is_header(fields):
+    """Whether there is no number, or one name among the numbers 0, 1, 2, 3, ..., as pandas calls columns."""
+    numbers = []
+    for field in fields:
+        with contextlib.suppress(ValueError):
+            float(field)
+            numbers.append(field)
+    counted = numbers == [str(k) for k in range(len(fields) - 1)] and len(numbers) > 3
+    return not numbers or counted
+
+
+def _place(label, header, width, name):
+    """The column of labels, counted from 0."""
+    if label is None:
+        return None
+    if isinstance(label, str) and label not in ("first", "last"):
+        if header is None or header.count(label) != 1:
+            there = "the first line names no columns" if header is None else f"there are {', '.join(header)}"
+            raise ParameterError(f"{name}: label must name one column, got {label!r}; {there:.200}")
+        return header.index(label)
+    place = {"first": 1, "last": width}[label] if isinstance(label, str) else check_integer("label", label, low=1)
+    if place > width or width == 1:
+        raise ParameterError(f"{name}: label must be one of at least two columns, got {place} of {width}")
+    return place - 1
+
+
+def plain_labels(texts):
+    """Labels as an array: of integers where all are, of texts otherwise."""
+    if all(INTEGER.fullmatch(text) for text in texts):
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(texts, dtype=str)
+
+
+def read_arrays(source, names=("X", "y", "offsets")):
+    """Reads examples from a `.npz` file, without pickled objects.
+
+    Parameters
+    ----------
+    source : str, path or binary file
+    names : sequence of str
+        What the arrays of examples, of labels and, for sequences, of offsets are called. A CSR matrix X consists of
+        `X_data`, `X_indices`, `X_indptr` and `X_shape`.
+
+    Returns
+    -------
+    Arrays
+        `X, y, offsets`; None for what is not there.
+
+    Raises
+    ------
+    ParameterError
+        Where the file is damaged, holds objects, claims more than a hundred times its size, or arrays that do not fit.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from pybundle.datasets import read_arrays
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(os.path.join(folder, "two.npz"), X=np.eye(2), y=[0, 1])
+    ...     X, y, offsets = read_arrays(os.path.join(folder, "two.npz"))
+    >>> X.shape, y.tolist(), offsets
+    ((2, 2), [0, 1], None)
+    """
+    keys = (*names, None, None)[:3]
+    place = name_of(source)
+    pieces = [f"{keys[0]}_{piece}" for piece in ("data", "indices", "indptr", "shape")]
+    found = read_npz(source, {*keys, *pieces}, error=ParameterError)
+    X = found.get(keys[0])
+    if X is None and all(piece in found for piece in pieces):
+        X = _sparse([found[piece] for piece in pieces], place, keys[0])
+    if X is None:
+        raise ParameterError(f"{place} holds no array {keys[0]!r} and no CSR matrix {', '.join(pieces)}")
+    values = X.data if sp.issparse(X) else X
+    if X.ndim < 2 or 0 in X.shape or values.dtype.kind not in "biuf":
+        raise ParameterError(f"{place}: {keys[0]} must hold numbers, shape (n, d), got dtype {X.dtype}, {X.shape}")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ParameterError(f"{place}: {keys[0]} must be finite")
+    if X.dtype not in (np.float32, np.float64, np.uint8) or (sp.issparse(X) and X.dtype == np.uint8):
+        X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    y, offsets = (found.get(key) if key else None for key in keys[1:])
+    if y is not None and (y.ndim != 1 or len(y) != X.shape[0]):
+        raise ParameterError(f"{place}: {keys[1]} must have shape ({X.shape[0]},) like {keys[0]}, got {y.shape}")
+    if offsets is not None:
+        if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) < 2 or offsets[0] != 0 \
+                or offsets[-1] != X.shape[0] or (offsets[1:] < offsets[:-1]).any():
+            raise ParameterError(f"{place}: {keys[2]} must be integers from 0 to {X.shape[0]}, never falling")
+        offsets = offsets.astype(np.int64)
+    return Arrays(X, y, offsets)
+
+
+def _sparse(pieces, place, name):
+    data, indices, indptr, shape = pieces
+    try:
+        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or shape.dtype.kind not in "iu":
+            raise ValueError("indices, indptr and shape must be integers")
+        X = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
+        X.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError, OverflowError) as problem:
+        raise ParameterError(f"{place}: {name} is no CSR matrix: {problem}") from problem
+    return X

@@ -109,7 +109,7 @@ def _solver(parser):
 
 def _constant(parser):
     constant = parser.add_mutually_exclusive_group()
-    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1)")
+    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1; parser: 0.1)")
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 

@@ -25,7 +25,7 @@ def bench(arguments):
     else:
         X, y, *_ = load_digits()
         data = Data("digits", "row", np.asarray(X), y)
-    risk, lam = make_risk(arguments, data), 1.0 / constant(arguments)
+    risk, lam = make_risk(arguments, data), 1.0 / constant(arguments).get("C", 1.0)
     seconds = {method: [] for method in arguments.methods}
     if "cutting-plane" in seconds:
         raise ParameterError("method 'cutting-plane' minimises in a ball and has no lam to compare at")

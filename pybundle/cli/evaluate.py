@@ -64,8 +64,8 @@ def _predictions(arguments, data):
         for i, (mine, ours) in enumerate(zip(words, gold, strict=True)):
             if mine != ours:
                 raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
-        relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else None
-        return [np.asarray(labels).tolist() for labels in theirs.y], relations
+        relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else ["_"]
+        return [np.asarray(labels).tolist() for labels in theirs.y], None if set(relations) == {"_"} else relations
     with_numbers = all(np.asarray(labels).dtype.kind in "iufb" for labels in data.y)
     found = []
     for number, line in numbered_lines(name):
@@ -73,7 +73,7 @@ def _predictions(arguments, data):
         try:
             labels = [float(label) for label in labels] if with_numbers else labels
         except ValueError as problem:
-            raise ParameterError(f"{name}, line {number}: {problem}, but {data.name} has numbers") from problem
+            raise ParameterError(f"{name}, line {number}: {problem!s:.200}, but {data.name} has numbers") from problem
         if data.shape == "sequence" and len(found) < len(data.y) and len(labels) != len(data.y[len(found)]):
             raise ParameterError(f"{name}, line {number}: expected {len(data.y[len(found)])} labels, got {len(labels)}")
         found.append(labels if data.shape == "sequence" else labels[0])

@@ -35,8 +35,10 @@ def check_shape(data, shape, who):
 
 
 def constant(arguments):
-    """C."""
-    return 1.0 / arguments.lam if arguments.lam is not None else 1.0 if arguments.C is None else arguments.C
+    """C as an argument of estimators, nothing where it was not given."""
+    if arguments.lam is not None:
+        return {"C": 1.0 / arguments.lam}
+    return {} if arguments.C is None else {"C": arguments.C}
 
 
 def make_estimator(name, kind, arguments, **parameters):

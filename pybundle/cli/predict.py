@@ -57,8 +57,9 @@ def _lines(data, found, labelled):
 
 
 def _sentence(sentence, heads):
+    # relations are not predicted, and those of the input would pass for it
     for k, head in enumerate(heads):
         columns = (str(k + 1), sentence.forms[k], sentence.lemmas[k], sentence.upos[k], sentence.xpos[k], "_",
-                   str(head), sentence.relations[k], "_", "_")
+                   str(head), "_", "_", "_")
         yield "\t".join(columns) + "\n"
     yield "\n"

@@ -29,7 +29,7 @@ def train(arguments):
             print(f"pybundle: the best model so far, gap {estimator.gap_:.1e}, is in {arguments.save}", file=sys.stderr)
         raise
     record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(),
-              "C": getattr(estimator, "C_", constant(arguments)), **certificate(estimator),
+              "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
               "seconds": time.perf_counter() - started, "saved": None}
     if arguments.cv is not None:
         record["scores"] = dict(zip(estimator.Cs_.tolist(), estimator.scores_.mean(axis=0).tolist(), strict=True))
@@ -54,7 +54,7 @@ def _estimator(kind, arguments):
     if arguments.cv is None:
         if arguments.grid is not None:
             raise ParameterError("--grid belongs to --cv FOLDS; give that, or one value by -C")
-        parameters["C"] = constant(arguments)
+        parameters |= constant(arguments)
     else:
         if kind not in ("svm", "chain"):
             raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")

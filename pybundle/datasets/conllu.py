@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..core.validation import check_integer
 from .lines import numbered_lines
 
 N_COLUMNS = 10
+LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
 
 
 class Sentence(NamedTuple):
@@ -85,7 +87,7 @@ def read_conllu(source, max_sentences=None, *, unlabelled=False):
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
                                          f"{len(rows) + 1}, got {row[0]:.60}; is an empty line missing before it?")
                 rows.append((number, row))
-            elif not row[0].replace("-", "", 1).replace(".", "", 1).isdecimal():
+            elif not LEFT_OUT.fullmatch(row[0]):
                 raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r:.60}")
     if rows:
         sentences.append(_sentence(rows, name, unlabelled))

@@ -31,6 +31,8 @@ def numbered_lines(source):
         try:
             for number, line in enumerate(file, 1):
                 text = line.decode()
+                if "\0" in text:                # NumPy would drop it from the end of a label
+                    raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as problem:
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
@@ -52,7 +54,7 @@ class Line:
     def __exit__(self, kind, problem, trace):
         if isinstance(problem, ValueError):
             source, number, line = self.place
-            raise ParameterError(f"{name_of(source)}, line {number}: {problem}: {short(line)}") from problem
+            raise ParameterError(f"{name_of(source)}, line {number}: {problem!s:.200}: {short(line)}") from problem
 
 
 def check_digits(text):

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..core.archive import name_of, read_npz
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
-from .lines import check_digits, numbered_lines, short
+from .lines import Line, check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -107,11 +107,9 @@ def read_csv(source, *, label="last"):
             labels.append(fields.pop(place))
             if not labels[-1]:
                 raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
-        try:
+        with Line(source, number, line):
             check_digits("".join(fields))
             values.extend(map(float, fields))
-        except ValueError as problem:
-            raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
         numbers.append(number)
     if not numbers:
         raise ParameterError(f"{name} holds no example")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
 from ..models import BinaryLabeling
@@ -84,6 +84,11 @@ class BinaryLabelingSVM(StructuredEstimator):
                       "class_weight_": self._class_weights(classes, codes.values, joined)}
         truths = codes if weights is None else WeightedLabels(codes, Ragged(joined, offsets))
         return attributes, graphs, truths
+
+    def _check_state(self):
+        if len(self.classes_) != 2 or self.class_weight_.shape != (2,):
+            raise StateError("classes_ and class_weight_ must be two")
+        super()._check_state()
 
     def _class_weights(self, classes, codes, weights):
         if self.class_weight is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
@@ -95,6 +95,13 @@ class SegmentationSVM(StructuredEstimator):
         attributes = {"classes_": classes, "symbols_": np.ascontiguousarray(kinds[:, 0]),
                       "widths_": np.ascontiguousarray(kinds[:, 1]), "height_": int(images[0].shape[1])}
         return attributes, images, truths
+
+    def _check_state(self):
+        for name, low, high in (("symbols_", 0, len(self.classes_) - 1), ("widths_", 1, self.coef_.size)):
+            values = getattr(self, name)
+            if values.dtype.kind != "i" or values.ndim != 1 or not low <= values.min() <= values.max() <= high:
+                raise StateError(f"{name} must be integers {low}..{high}")
+        super()._check_state()
 
     def _further_widths(self):
         if self.widths is None:

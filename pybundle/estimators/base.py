@@ -258,7 +258,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
             if name.endswith("_") and name != "n_iter_" and isinstance(value, int) and not 0 <= value <= coef.size:
                 raise StateError(f"{name} must be 0..{coef.size}, the number of weights, got {value:.3g}")
         classes = mine.get("classes_", np.arange(2))
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or (classes[1:] <= classes[:-1]).any():
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
+                (classes[1:] <= classes[:-1]).any():
             raise StateError("classes_ must be two or more, sorted")
         if len({np.shape(values) for values in mine.get("history_", {}).values()}) > 1:
             raise StateError("history_ must have arrays of one length")

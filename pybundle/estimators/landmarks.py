@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import ParameterError, StateError
 from ..core.validation import check_integer
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks_oracle import positions_of, round_pixels
 from .base import documented
 from .structured import StructuredEstimator
+
+MOST_PIXELS = 1 << 24
+"""Along one side of an image; sums of a few such numbers do not overflow."""
 
 
 @documented()
@@ -99,6 +102,13 @@ class LandmarkDetector(StructuredEstimator):
         attributes = {"shape_": np.array(model.shape), "boxes_": model.boxes, "anchors_": model.anchors,
                       "spreads_": model.spreads}
         return attributes, X if images is None else self._maps(images), y
+
+    def _check_state(self):
+        for name in ("shape_", "boxes_"):
+            values = getattr(self, name)
+            if values.dtype.kind != "i" or not 0 <= values.min() <= values.max() < MOST_PIXELS:
+                raise StateError(f"{name} must be pixels 0..{MOST_PIXELS - 1}")
+        super()._check_state()
 
     def _parents(self, n_landmarks):
         return [-1] + [0] * (n_landmarks - 1) if self.parents is None else self.parents

@@ -191,7 +191,7 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "bad.conllu"], "bad.conllu, line 1: a token must have 10 columns"),
     (["train", "bad.npz"], "bad.npz: not a readable .npz file"),
     (["train", "a.npz", "--arrays", "Z,y"], "a.npz holds no array 'Z'"),
-    (["train", "a.npz", "--arrays", "X,z"], "a.npz holds no labels"),
+    (["train", "a.npz", "--arrays", "X,z"], "a.npz holds no array of labels"),
     (["train", "empty.svm"], "empty.svm holds no example"),
     (["train", "empty.conll"], "empty.conll holds no example"),
     (["predict", "a.svm", "--load", "bad.npz"], "bad.npz: not a readable .npz file"),
@@ -251,6 +251,17 @@ def test_output_that_nobody_reads(tmp_path):
     process.stdout.close()
     assert process.stderr.read() == b"" and process.wait(60) == 141
     process.stderr.close()
+
+
+def test_without_scikit_learn(run, tmp_path):
+    code = "import sys; sys.modules['sklearn'] = None; from pybundle.cli import main; sys.exit(main())"
+    for arguments, expected in ((["train", "a.svm"], 2), (["predict", "a.svm", "--load", "m.npz"], 2), (["info"], 0),
+                                (["path", "a.svm", "--lams", "1"], 0), (["bench", "a.csv", "--repeat", "1"], 0)):
+        command = [sys.executable, "-P", "-c", code, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == expected, done.stderr
+        if expected:
+            assert done.stderr.count("\n") == 1 and "pip install 'pybundle-ml[sklearn]'" in done.stderr
 
 
 def test_progress_on_terminals_only(run, monkeypatch):

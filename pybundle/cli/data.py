@@ -48,9 +48,9 @@ def read(arguments, *, labelled=True, n_features=None):
         name = getattr(source, "name", arguments.data)
         data = READERS[format](source, arguments, labelled, n_features, str(name))
     if labelled and data.y is None:
-        raise ParameterError(f"{name} holds no labels, array {arguments.arrays[1:2] or 'y'}; --arrays names others")
-    if len(data.X if data.shape != "row" else data.X.data) == 0 or (data.shape == "row" and data.X.shape[1] == 0):
-        raise ParameterError(f"{name} holds no example")
+        raise ParameterError(f"{name} holds no array of labels; --arrays X,y says what the arrays are called")
+    if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
+        raise ParameterError(f"{name} holds no {'feature' if data.shape == 'row' and data.X.shape[0] else 'example'}")
     return data
 
 

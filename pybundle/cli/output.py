@@ -8,9 +8,14 @@ import math
 import numpy as np
 
 
+def json_text(record):
+    """One JSON document; numbers that JSON does not have become null."""
+    return json.dumps(_plain(record), indent=1, allow_nan=False) + "\n"
+
+
 def print_json(record):
-    """Numbers that JSON does not have become null."""
-    print(json.dumps(_plain(record), indent=1, allow_nan=False))
+    """The same on standard output."""
+    print(json_text(record), end="")
 
 
 def _plain(value):

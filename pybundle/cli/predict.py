@@ -9,21 +9,16 @@ import numpy as np
 from ..core.archive import write_atomically
 from .data import read
 from .models import KINDS, check_shape, estimators
-from .output import _plain, print_json
+from .output import json_text
 
 
 def predict(arguments):
     """Writes predictions where the arguments say."""
     _, data, found = load_and_predict(arguments, labelled=not arguments.unlabelled)
-    if arguments.json and arguments.output is None:
-        print_json({"data": data.name, "predictions": found})
-        return 0
     if arguments.json:
-        import json
-
-        text = json.dumps(_plain({"data": data.name, "predictions": found})) + "\n"
+        text = json_text({"data": data.name, "predictions": found})
     else:
-        text = "".join(_lines(data, found, labelled=not arguments.unlabelled))
+        text = "".join(_lines(data, found))
     if arguments.output is None:
         sys.stdout.write(text)
     else:
@@ -42,7 +37,7 @@ def load_and_predict(arguments, labelled):
     return model, data, [np.asarray(labels).tolist() for labels in model.predict(data.X)]
 
 
-def _lines(data, found, labelled):
+def _lines(data, found):
     for i, labels in enumerate(found):
         if data.shape == "row":
             yield f"{labels}\n"

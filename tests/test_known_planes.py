@@ -20,8 +20,7 @@ def rng():
 
 def planes(rng, n=40, m=150, dim=7):
     rows = np.sort(rng.integers(0, n, m))
-    slopes = sp.random_array((m, dim), density=0.5, rng=rng, format="csr")
-    slopes.data = rng.integers(-3, 4, slopes.nnz) / 4.0
+    slopes = sp.csr_array(rng.integers(-3, 4, (m, dim)) / 4.0 * (rng.random((m, dim)) < 0.5))
     return rows, rng.random(m) * 2.0, slopes
 
 

@@ -1,6 +1,7 @@
 """Online multiple kernel learning: kernels, groups, rounds, predictions."""
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -291,10 +292,12 @@ def slsqp_optimum(features, y, lam):
         return (slack[:, None] - violation).ravel()
 
     start = np.concatenate([np.zeros(edges[-1]), np.full(p, 1.0 / p), np.ones(n)])
-    found = minimize(value, start, method="SLSQP", options={"maxiter": 1000, "ftol": 1e-12},
-                     bounds=[(None, None)] * edges[-1] + [(1e-9, 1.0)] * p + [(0.0, None)] * n,
-                     constraints=[{"type": "ineq", "fun": margins},
-                                  {"type": "eq", "fun": lambda z: split(z)[1].sum() - 1.0}])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)    # of older SciPy
+        found = minimize(value, start, method="SLSQP", options={"maxiter": 1000, "ftol": 1e-12},
+                         bounds=[(None, None)] * edges[-1] + [(1e-9, 1.0)] * p + [(0.0, None)] * n,
+                         constraints=[{"type": "ineq", "fun": margins},
+                                      {"type": "eq", "fun": lambda z: split(z)[1].sum() - 1.0}])
     assert found.success, found.message
     return found.fun, split(found.x)[1]
 

@@ -232,7 +232,9 @@ def test_ctrl_c_saves_the_best_state(run, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 def test_ctrl_c_from_outside():
     command = [sys.executable, "-P", "-m", "pybundle.cli", "train", "-", "--format", "svmlight"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # a shell's background jobs are born with SIGINT ignored, and so would be the command
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     process.stdin.write(svmlight(X, Y).encode() * 300)          # more than a pipe holds: it is reading now
     process.stdin.flush()
     process.send_signal(signal.SIGINT)

@@ -377,7 +377,8 @@ def test_predictions_refuse_other_data():
 def test_nothing_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pb.ChainSVM().fit(*chains())
+        svm = pb.ChainSVM().fit(*chains())
+    assert svm.converged_ and svm.certified_
 
 
 def test_landmarks_can_be_fitted_again_on_images_of_another_size():

@@ -39,6 +39,7 @@ class KnownPlanes:
         self.starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_examples) + 1)])
         self.places = np.arange(len(rows)) + rows + 1       # numbers of the planes
         self.losses = self.with_truths(offsets)
+        self.is_plane = self.with_truths(1.0) > 0.0
 
     def with_truths(self, values):
         """Values of planes among zeros for truths, shape (n + m,)."""
@@ -137,10 +138,9 @@ class PlaneFaces:
         is_kept = np.zeros(risk.n_examples, dtype=bool)
         is_kept[kept] = True
         on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
-        number = risk.with_truths(np.arange(1, len(risk.places) + 1)).astype(np.intp)[on] - 1
-        slopes = risk.slopes[number[number >= 0]]
+        slopes = risk.slopes[np.searchsorted(risk.places, on[risk.is_plane[on]])]
         lengths = np.zeros(len(on), dtype=np.int64)
-        lengths[number >= 0] = np.diff(slopes.indptr)
+        lengths[risk.is_plane[on]] = np.diff(slopes.indptr)
         return csr_array((slopes.data, slopes.indices, np.concatenate([[0], np.cumsum(lengths)])),
                          shape=(len(on), risk.dim))
 

@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t
 from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
 from ._engine cimport LOGISTIC, MULTICLASS, Engine
 
-from ..features._rows import aligned
+from ..features._rows import aligned, transpose
 
 cdef extern from *:
     """
@@ -29,6 +29,9 @@ cdef extern from *:
     #endif
     """
     void prefetch "PB_FETCH"(const void*) noexcept nogil
+
+cdef enum:
+    SPARSE_BLOCK = 1024     # sparse rows whose sums are taken class by class
 
 cdef double UNIT = 2.0 ** -53
 
@@ -193,12 +196,11 @@ cdef class Blocks:
     def place(self, w, double s):
         """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
         cdef Engine e = self.e
-        W = np.asarray(w).reshape(e.n_scores, e.width)
-        features = W[:, :e.n_features] * e.scale
+        W = np.ascontiguousarray(w).reshape(e.n_scores, e.width)
         if self.dense:
-            self.packed[:, :e.n_features] = features
+            self.packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
         else:
-            self.packed[:, :e.n_scores] = features.T
+            transpose(W, e.scale, e.n_features, self.packed)
         base = np.asarray(self.base)
         base[:] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
         self.s = s
@@ -411,18 +413,19 @@ cdef class Blocks:
     def _aggregate(self, const real[:, ::1] betas, double[::1] slope):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        cdef Py_ssize_t n = e.n_examples, i = 0, size, entries = 0
+        # a block of dense rows stays in the cache; where they are sparse it is the slope of a class that should stay
+        cdef Py_ssize_t n = e.n_examples, i = 0, size, entries = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
         cdef bint single = e.loss != MULTICLASS
         # entries of a block of rows, class by class: K entries a row are the most
-        cdef Py_ssize_t[:, ::1] row = np.empty((K, BLOCK), dtype=np.intp)
-        cdef double[:, ::1] coef = np.empty((K, BLOCK))
+        cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
+        cdef double[:, ::1] coef = np.empty((K, block))
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
         cdef Py_ssize_t[::1] met = np.zeros(K, dtype=np.intp)
         with nogil:
             while i < n:
                 size = 0
-                while i < n and size < BLOCK:
+                while i < n and size < block:
                     y, c = e.y[i], e.c[i]
                     if self.dense and self.rows[i].vertex != (0 if single else y):
                         fetch_row(e, i)

@@ -67,7 +67,7 @@ class BlockMethod(Run):
             self.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self.make_core(self.risk, blocks)
-        self._centre = self._before = np.array(w0)
+        self._centre = self._before = np.asarray(w0)            # replaced, never changed
         self.w = self.objective.project(self._centre)           # something to hand back until there is a value
         if state is not None and self.objective.contains(state.w):
             self.observe(state.w, state.risk_value)

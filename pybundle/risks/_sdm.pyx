@@ -12,10 +12,11 @@ after the other.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
 from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
+from ._block_step cimport Example, Point, highest, move, move_binary
 from ._engine cimport LOGISTIC, MULTICLASS, Engine
 
 from ..features._rows import aligned, transpose
@@ -49,43 +50,6 @@ cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
     while at < size:
         prefetch(row + at)
         at += 64
-
-
-cdef double onto_simplex(const double* v, int K, double c, double* out) noexcept nogil:
-    # out = the point of {a >= 0, sum a = c} nearest to v, by Michelot's sets, which shrink to the support
-    cdef double top = v[0], total = 0.0, theta
-    cdef int k, count = 0, before
-    for k in range(1, K):
-        top = max(top, v[k])
-    for k in range(K):              # nothing below top - c is in the support
-        if v[k] > top - c:
-            total += v[k]
-            count += 1
-    if count == 0:                  # c is nothing beside the rounding of top
-        theta = top - c
-    else:
-        theta = (total - c) / count
-    for _ in range(K):
-        before, count, total = count, 0, 0.0
-        for k in range(K):
-            if v[k] > theta:
-                total += v[k]
-                count += 1
-        if count == before or count == 0:
-            break
-        theta = (total - c) / count
-    for k in range(K):
-        out[k] = max(v[k] - theta, 0.0)
-    return theta
-
-
-cdef struct Example:         # what a step needs of an example beside x_i and beta_i: half a cache line
-    double c
-    double square            # |x_i|^2, scale and bias included
-    int32_t y
-    int32_t vertex           # label of the vertex where beta_i is, -1 elsewhere; binary: 0, 1, -1
-    int32_t active
-    int32_t spare
 
 
 cdef class Blocks:
@@ -246,6 +210,7 @@ cdef class Blocks:
         cdef bint has_moved, any_moved, many = e.loss == MULTICLASS
         cdef const Py_ssize_t* rows
         cdef Example* x
+        cdef Point point = Point(K, self.s, e.scale, e.bias, &self.base[0])
         with nogil:
             if real is float:
                 beta = &self.beta32[0, 0]
@@ -281,12 +246,12 @@ cdef class Blocks:
                     x = &self.rows[rows[r]]
                     row = beta + rows[r] * K
                     if not many:
-                        has_moved = move_binary(self, e, x, S[r], row, coef + r * self.ldc, &total)
+                        has_moved = move_binary(&point, x, S[r], row, coef + r * self.ldc, &total)
                     elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
                         x.active = False
                         continue
                     else:
-                        has_moved = move(self, e, x, S + r, top[r], row, coef + r * self.ldc, &scratch[0], &total)
+                        has_moved = move(&point, x, S + r, top[r], row, coef + r * self.ldc, &scratch[0], &total)
                     if not has_moved:
                         continue
                     if not any_moved:
@@ -469,87 +434,3 @@ cdef class Blocks:
             entries = max(entries, met[k])
         # a component is a sum of at most `entries` products; ratio and sums of multipliers: K + 4 roundings more
         return offset, 1.01 * UNIT * (entries + K + 6) * reach, 1.01 * UNIT * (n + K + 4) * offset
-
-
-cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
-    # top[r] = max_k S[k * BLOCK + r], of one row where the data are sparse
-    cdef int k, r
-    if not dense:
-        top[0] = S[0]
-        for k in range(1, K):
-            top[0] = S[k * BLOCK] if S[k * BLOCK] > top[0] else top[0]
-        return
-    for r in range(STEP):
-        top[r] = S[r]
-    for k in range(1, K):
-        for r in range(STEP):
-            top[r] = S[k * BLOCK + r] if S[k * BLOCK + r] > top[r] else top[r]
-
-
-cdef bint move(Blocks self, Engine e, Example* x, const real* u, double top, real* beta, real* coef, double* scratch,
-               double* total) noexcept nogil:
-    # block step at u[k * BLOCK] = L(y, k) + <W_k, x> of maximum top, up to a constant; the change of W in coef, the
-    # block gap added to total
-    cdef int K = e.n_scores, k, support = 0, last = 0
-    cdef double* v = scratch
-    cdef double* found = scratch + K
-    cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -e.scale * e.scale / self.s, change
-    cdef real after
-    x.active = c > 0.0
-    if x.square <= 1e-30 * self.s:      # W x stays where it is
-        change = c
-        for k in range(K):
-            gap += beta[k] * (top - u[k * BLOCK])
-            found[k] = 0.0
-            if u[k * BLOCK] >= top:
-                found[k] = change
-                change = 0.0
-    else:
-        rate = self.s / x.square
-        for k in range(K):
-            gap += beta[k] * (top - u[k * BLOCK])
-            v[k] = beta[k] - rate * (top - u[k * BLOCK])
-        onto_simplex(v, K, c, found)
-    total[0] += gap
-    for k in range(K):
-        after = <real>found[k]
-        if after > 0:
-            support += 1
-            last = k
-        largest = max(largest, fabs(<double>after - <double>beta[k]))
-    k = last if support == 1 else -1
-    # rounding alone moves a multiplier by a few units: not worth touching W
-    if k == x.vertex and largest <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
-        return False
-    x.vertex = k
-    for k in range(K):
-        after = <real>found[k]
-        coef[k] = 0
-        if after != beta[k]:
-            change = <double>after - <double>beta[k]
-            coef[k] = <real>(step * change)
-            self.base[k] -= change / self.s * e.bias * e.bias
-            beta[k] = after
-    return True
-
-
-cdef bint move_binary(Blocks self, Engine e, Example* x, double score, real* beta, real* coef,
-                      double* total) noexcept nogil:
-    # the same for one score: beta_i in [0, c_i], u = 1 - y <w, x_i>
-    cdef double c = x.c, u = 1.0 - x.y * score, found, change
-    cdef real after
-    total[0] += c * max(u, 0.0) - beta[0] * u
-    if x.square <= 1e-30 * self.s:
-        found = c if u > 0.0 else 0.0
-    else:
-        found = min(max(beta[0] + u * self.s / x.square, 0.0), c)
-    after = <real>found
-    x.vertex = 0 if after == 0 else 1 if after == <real>c else -1
-    x.active = c > 0.0 and (x.vertex < 0 or after != beta[0])
-    change = <double>after - <double>beta[0]
-    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
-        return False
-    coef[0] = <real>(x.y * e.scale * e.scale / self.s * change)
-    self.base[0] += x.y * change / self.s * e.bias * e.bias
-    beta[0] = after
-    return True

@@ -30,7 +30,8 @@ def check_history(result):
     h = result.history
     assert len({len(column) for column in h.values()}) == 1
     assert (np.diff(h["lower_bound"]) >= 0).all()
-    assert (np.diff(h["best_primal"]) <= 0).all()
+    # where one method takes over from another it evaluates the same point again, in another order of the sum
+    assert (np.diff(h["best_primal"]) <= 1e-14 * np.abs(h["best_primal"][1:])).all()
     assert (np.diff(h["n_passes"]) >= 0).all()
     assert (h["gap"] >= 0).all()
     assert (h["best_primal"] <= h["primal"] * (1 + 1e-12)).all()

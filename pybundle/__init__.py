@@ -28,6 +28,7 @@ from .runtime.result import Result, Status
 from .solvers import minimize, path
 
 if TYPE_CHECKING:
+    from . import plotting as plotting
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
     from .estimators import ChainSVM as ChainSVM
@@ -71,13 +72,15 @@ ESTIMATORS = frozenset({
 
 
 def __getattr__(name):
-    if name in ESTIMATORS or name == "estimators":
-        import importlib
+    import importlib
 
+    if name == "plotting":
+        return importlib.import_module(".plotting", __name__)
+    if name in ESTIMATORS or name == "estimators":
         module = importlib.import_module(".estimators", __name__)
         return module if name == "estimators" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *ESTIMATORS})
+    return sorted({*globals(), *ESTIMATORS, "estimators", "plotting"})

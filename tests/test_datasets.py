@@ -13,6 +13,7 @@ from pybundle.datasets import (
     contrast_images,
     digit_strings,
     glued_digits,
+    load_digits,
     markov_language,
     read_conll,
     read_letters,
@@ -216,3 +217,12 @@ def test_the_package_needs_no_scikit_learn():
             "try:\n    pb.datasets.digit_strings(2)\nexcept ImportError as e:\n    print(e)")
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'pybundle-ml[sklearn]'" in run.stdout
+
+
+def test_digits_split():
+    pytest.importorskip("sklearn")
+    X, y, X_test, y_test = load_digits()
+    assert X.shape == (1437, 64) and X_test.shape == (360, 64) and X.dtype == np.float32
+    assert X.flags.c_contiguous and X.min() == 0.0 and X.max() == 1.0
+    assert set(y) == set(y_test) == set(range(10))
+    assert not {x.tobytes() for x in X} & {x.tobytes() for x in X_test}, "an image stands in both parts"

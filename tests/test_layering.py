@@ -16,9 +16,10 @@ LEVELS = {
     "solvers": 4,
     "mkl": 5, "capi": 5,
     "estimators": 6,
+    "plotting": 6,
     "cli": 7,
 }  # fmt: skip
-TOP = 7  # the command line, and modules that stand in no folder: __init__, plotting
+TOP = 7  # the command line, and modules that stand in no folder: __init__
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".h")
 
 STRINGS = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'')

@@ -1,0 +1,104 @@
+"""Weights of kernels or groups over the epochs of an online learner."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from .canvas import FAINT, axes_for, fitted, line_style, names_of, tidy
+
+MOST_LINES = 8
+"""Groups with a colour of their own; others are grey, one entry of the legend for all."""
+
+
+class KernelWeightsDisplay:
+    """Shares of the kernels, or of groups of features, after every epoch.
+
+    Parameters
+    ----------
+    weights : array, shape (n_epochs, n_groups)
+        Each row sums to 1.
+    names : sequence, optional
+        Of the groups; numbers by default.
+    xlabel : str
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+    lines_ : list of Line2D
+        One for each group, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X = np.random.default_rng(0).standard_normal((100, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
+    >>> learner = pb.mkl.OnlineMKL(kernels, lam=1e-3, n_epochs=5, random_state=0).fit(X, y)
+    >>> display = pb.plotting.KernelWeightsDisplay.from_estimator(learner, names=["linear", "quadratic"])
+    >>> display.weights.shape
+    (5, 2)
+    """
+
+    def __init__(self, weights, *, names=None, xlabel="epoch"):
+        self.weights = np.asarray(weights, dtype=float)
+        if self.weights.ndim != 2 or self.weights.size == 0:
+            raise ParameterError(f"weights must have shape (n_epochs, n_groups), got {self.weights.shape}")
+        self.names = names_of(names, self.weights.shape[1], "names")
+        self.xlabel = xlabel
+
+    @classmethod
+    def from_estimator(cls, estimator, *, names=None, ax=None):
+        """Draws the history of a fitted `pb.mkl.OnlineMKL`.
+
+        Parameters
+        ----------
+        estimator : OnlineMKL
+        names : sequence, optional
+            Of the groups.
+        ax : Axes, optional
+
+        Returns
+        -------
+        KernelWeightsDisplay
+        """
+        history = fitted(estimator, "history_", "a fitted pb.mkl.OnlineMKL")
+        if "weights" not in history:
+            raise InputTypeError(f"estimator must be a fitted pb.mkl.OnlineMKL, got {type(estimator).__name__}, whose "
+                                 "history_ has no weights")
+        return cls(history["weights"], names=names, xlabel="iteration" if "n_passes" in history else "epoch").plot(ax)
+
+    def plot(self, ax=None):
+        """Draws the weights.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Of a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        (self.ax_,) = axes_for(ax, (6.4, 3.8))
+        self.figure_, self.lines_ = self.ax_.figure, []
+        n_epochs, n_groups = self.weights.shape
+        epochs = np.arange(1, n_epochs + 1)
+        ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # 0 for the largest at the end
+        n_lines = n_groups if n_groups <= MOST_LINES else MOST_LINES - 1
+        for k, name in enumerate(self.names):
+            is_shown = ranks[k] < n_lines
+            style = line_style(ranks[k]) if is_shown else {"color": FAINT, "linewidth": 0.8, "zorder": 1}
+            label = name if is_shown else f"{n_groups - n_lines} others" if ranks[k] == n_lines else None
+            self.lines_ += self.ax_.plot(epochs, self.weights[:, k], label=label, marker="." if n_epochs < 30 else None,
+                                         **style)
+        order = [int(k) for k in np.argsort(ranks)[:n_lines + (n_groups > n_lines)]]
+        self.ax_.legend([self.lines_[k] for k in order], [self.lines_[k].get_label() for k in order],
+                        loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+        self.ax_.set_ylim(0.0, None)
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.set_xlabel(self.xlabel)
+        self.ax_.set_ylabel("share of the norm")
+        tidy(self.ax_)
+        return self

@@ -1,0 +1,145 @@
+"""Regularisation paths: errors over lam or C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from .canvas import axes_for, fitted, line_style, tidy
+
+
+class PathDisplay:
+    """Errors along a regularisation path, from strong regularisation on the left to weak on the right.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        The constants, lam or C.
+    curves : dict of array
+        Errors by name, shape (n,) or, for folds, (n_folds, n): mean, and a band of one standard deviation.
+    best : float, optional
+        A vertical line at this value.
+    xlabel : {"lam", "C"}
+    ylabel : str
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+    lines_ : list of Line2D
+        Of every curve.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X, y, X_test, y_test = pb.datasets.load_digits()
+    >>> results = pb.path(pb.risks.MulticlassHinge(X, y), [100.0, 10.0, 1.0])
+    >>> def error(w):
+    ...     return 100.0 * ((X_test @ w.reshape(10, 64).T).argmax(axis=1) != y_test).mean()
+    >>> display = pb.plotting.PathDisplay.from_results(results, {"validation": error}, ylabel="error, %")
+    >>> display.ax_.get_xlabel(), display.best
+    ('lam', 1.0)
+    """
+
+    def __init__(self, values, curves, *, best=None, xlabel="lam", ylabel="error"):
+        self.values = np.asarray(values, dtype=float)
+        self.curves = {name: np.atleast_2d(np.asarray(errors, dtype=float)) for name, errors in curves.items()}
+        self.best = best
+        self.xlabel = xlabel
+        self.ylabel = ylabel
+        for name, errors in self.curves.items():
+            if errors.ndim != 2 or errors.shape[1] != len(self.values):
+                raise ParameterError(f"curves must hold one error for each of the {len(self.values)} values, got shape "
+                                     f"{np.shape(curves[name])} for {name!r}")
+
+    @classmethod
+    def from_results(cls, results, errors, *, ylabel="error", ax=None):
+        """Draws errors of the results of `pybundle.path` over lam.
+
+        Parameters
+        ----------
+        results : list of Result
+        errors : callable, array (n,), or mapping from name to these
+            A callable gets the weights w of every result and returns a number. The smallest error of the last one is
+            marked.
+        ylabel : str
+        ax : Axes, optional
+
+        Returns
+        -------
+        PathDisplay
+        """
+        try:
+            lams = [float(result.lam) for result in results]
+        except (TypeError, AttributeError) as problem:
+            raise InputTypeError("results must be a list of results of pybundle.path, which have lam; got "
+                                 f"{type(results).__name__}: {problem}") from problem
+        named = dict(errors) if isinstance(errors, Mapping) else {"": errors}
+        if not lams or not named:
+            raise ParameterError(f"results and errors must not be empty, got {len(lams)} and {len(named)}")
+        curves = {str(name): [error(result.x) for result in results] if callable(error) else error
+                  for name, error in named.items()}
+        display = cls(lams, curves, ylabel=ylabel)
+        last = display.curves[str(list(named)[-1])].mean(axis=0)
+        display.best = lams[int(np.nanargmin(last))]
+        return display.plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draws the search of a fitted `MulticlassSVMCV` or `ChainSVMCV` over C.
+
+        Parameters
+        ----------
+        estimator : MulticlassSVMCV or ChainSVMCV
+            The validation error is 1 - score in per cent, with `scoring` the score itself.
+        ax : Axes, optional
+
+        Returns
+        -------
+        PathDisplay
+        """
+        scores, grid = (fitted(estimator, name, "a fitted MulticlassSVMCV or ChainSVMCV")
+                        for name in ("scores_", "Cs_"))
+        if estimator.scoring is None:
+            curve, ylabel = 100.0 * (1.0 - scores), "validation error, %"
+        else:
+            curve, ylabel = scores, str(getattr(estimator.scoring, "__name__", estimator.scoring))
+        return cls(grid, {"": curve}, best=estimator.C_, xlabel="C", ylabel=ylabel).plot(ax)
+
+    def plot(self, ax=None):
+        """Draws the curves.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Of a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        (self.ax_,) = axes_for(ax, (5.2, 3.8))
+        self.figure_, self.lines_ = self.ax_.figure, []
+        order = np.argsort(self.values)
+        for k, (name, errors) in enumerate(self.curves.items()):
+            known = order[np.isfinite(errors[:, order]).all(axis=0)]        # a fold may have been stopped
+            mean, spread = errors[:, known].mean(axis=0), errors[:, known].std(axis=0)
+            self.lines_ += self.ax_.plot(self.values[known], mean, marker="o", markersize=4, label=name,
+                                         **line_style(k))
+            if len(errors) > 1:
+                self.ax_.fill_between(self.values[known], mean - spread, mean + spread, alpha=0.15, linewidth=0,
+                                      color=line_style(k)["color"])
+        self.ax_.set_xscale("log")
+        if self.xlabel == "lam" and not self.ax_.xaxis_inverted():
+            self.ax_.invert_xaxis()
+        if self.best is not None:
+            self.ax_.axvline(self.best, color="0.4", linestyle=":", linewidth=1.0)
+            self.ax_.annotate(f"best: {self.best:.3g}", (self.best, 1.0), xycoords=self.ax_.get_xaxis_transform(),
+                              xytext=(3, -2), textcoords="offset points", va="top", fontsize="small", color="0.4")
+        self.ax_.set_xlabel(self.xlabel)
+        self.ax_.set_ylabel(self.ylabel)
+        tidy(self.ax_)
+        if any(self.curves):
+            self.ax_.legend(frameon=False, fontsize="small")
+        return self

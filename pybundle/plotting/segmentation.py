@@ -1,0 +1,172 @@
+"""Segmentations over the image that they cut up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from .canvas import COLOURS, RIGHT, WRONG, axes_for, bare, fitted
+
+
+class SegmentationDisplay:
+    """An image, and over it what was predicted: segments of its columns, or two regions.
+
+    Segments stand as coloured bars with their labels above the image, those of the truth below it, and wrong ones in
+    orange. Regions are tinted; a black line runs around those of the truth.
+
+    Parameters
+    ----------
+    image : array, shape (height, width) or (height, width, 3)
+    found : list of (label, first column), or array, shape (height, width)
+        Segments from left to right, or a label for each pixel; regions of the larger of two labels are tinted.
+    truth : optional
+        Of the same kind.
+    fillers : sequence
+        Labels of segments without a bar.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+    image_ : AxesImage
+    bars_, texts_ : list
+        Of segments: bars and labels of the prediction, then of the truth; without fillers.
+    overlay_ : AxesImage or None
+        Of regions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> image = np.array([[0.0, 1.0, 1.0, 0.0]])
+    >>> display = pb.plotting.SegmentationDisplay.from_predictions([("gap", 0), ("bar", 1), ("gap", 3)], image)
+    >>> [text.get_text() for text in display.texts_]
+    ['gap', 'bar', 'gap']
+    """
+
+    def __init__(self, image, found, *, truth=None, fillers=()):
+        self.image = np.asarray(image)
+        if self.image.ndim not in (2, 3) or self.image.size == 0:
+            raise ParameterError(f"image must have shape (height, width), got {self.image.shape}")
+        self.fillers = list(fillers)
+        self.found, self.truth = found, truth
+        self.is_columns = not isinstance(found, np.ndarray)
+        check = self._check_segments if self.is_columns else self._check_map
+        check("found", found)
+        if truth is not None:
+            check("truth", truth)
+
+    @classmethod
+    def from_predictions(cls, found, image, *, truth=None, fillers=(), ax=None):
+        """Draws a segmentation; see the class for the arguments, `plot` for `ax`."""
+        return cls(image, found, truth=truth, fillers=fillers).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator, x, *, image=None, truth=None, ax=None):
+        """Draws the prediction for one example.
+
+        Parameters
+        ----------
+        estimator : SegmentationSVM or BinaryLabelingSVM
+            Fitted.
+        x
+            As `predict` takes it, without the list around.
+        image : array, optional
+            What is drawn; for `BinaryLabelingSVM` its pixels must be the nodes, row by row.
+        truth : optional
+            As `fit` takes it, without the list around.
+        ax : Axes, optional
+
+        Returns
+        -------
+        SegmentationDisplay
+        """
+        fitted(estimator, "classes_", "a fitted SegmentationSVM or BinaryLabelingSVM")
+        if hasattr(estimator, "template"):
+            if image is None:
+                image = np.asarray(x) if estimator.layout == "image" else np.asarray(x).T
+            (found,) = estimator.predict([x])
+            return cls(image, found, truth=truth, fillers=estimator.fillers).plot(ax)
+        if not hasattr(estimator, "n_edge_features_"):
+            raise InputTypeError("estimator must be a fitted SegmentationSVM or BinaryLabelingSVM, got "
+                                 f"{type(estimator).__name__}")
+        if image is None:
+            raise ParameterError("image must be given for a graph, an array (height, width) of its nodes")
+        shape = np.shape(image)[:2]
+        (found,) = estimator.predict([x])
+        if found.size != np.prod(shape):
+            raise ParameterError(f"image must have {found.size} pixels, one for each node, got shape {shape}")
+        truth = None if truth is None else np.reshape(getattr(truth, "labels", truth), shape)
+        return cls(image, found.reshape(shape), truth=truth).plot(ax)
+
+    def plot(self, ax=None):
+        """Draws image and segmentation.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Of a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        height, width = self.image.shape[:2]
+        size = min(10.0, max(3.0, 0.22 * width))
+        (self.ax_,) = axes_for(ax, (size, size * height / width + (0.8 if self.is_columns else 0.1)))
+        self.figure_, self.bars_, self.texts_, self.overlay_ = self.ax_.figure, [], [], None
+        self.image_ = self.ax_.imshow(self.image, cmap="gray", interpolation="nearest")
+        bare(self.ax_)
+        if self.is_columns:
+            self._draw_segments(height, width)
+        else:
+            self._draw_map()
+        return self
+
+    def _draw_segments(self, height, width):
+        bar = max(0.8, 0.14 * height)
+        truth = self._spans(self.truth) if self.truth is not None else None
+        rows = [(self._spans(self.found), -0.8 - bar, truth)]
+        if truth is not None:
+            rows.append((truth, height - 0.2, None))
+        for spans, y, gold in rows:
+            for label, first, last in spans:
+                if label in self.fillers:
+                    continue
+                is_wrong = gold is not None and (label, first, last) not in gold
+                colour = WRONG if is_wrong else RIGHT if y < 0 else "0.45"
+                self.bars_ += self.ax_.barh(y + bar / 2, last - first - 0.2, bar, left=first - 0.4, color=colour)
+                self.texts_.append(self.ax_.text((first + last - 1) / 2, y + bar / 2, str(label), color="white",
+                                                 ha="center", va="center", fontsize="small", fontweight="bold"))
+                if y < 0:
+                    self.ax_.axvline(first - 0.5, ymin=0, ymax=1, color=colour, linewidth=0.6, alpha=0.6)
+        self.ax_.set_xlim(-0.7, width - 0.3)
+        self.ax_.set_ylim(height - 0.2 + (bar if truth is not None else 0.0), -0.9 - bar)
+
+    def _draw_map(self):
+        tint = np.zeros((*self.found.shape, 4))
+        tint[..., :3] = [int(COLOURS[4][k:k + 2], 16) / 255 for k in (1, 3, 5)]
+        tint[..., 3] = 0.55 * (self.found == max(self.found.max(), np.max(self.truth, initial=self.found.max())))
+        self.overlay_ = self.ax_.imshow(tint, interpolation="nearest")
+        if self.truth is not None and self.truth.min() < self.truth.max():
+            middle = (float(self.truth.min()) + float(self.truth.max())) / 2
+            self.ax_.contour(self.truth, levels=[middle], colors="black", linewidths=1.2)
+
+    def _spans(self, segments):
+        """(label, first column, column behind the last) of every segment."""
+        starts = [int(start) for _, start in segments]
+        return [(label, start, end) for (label, start), end in
+                zip(segments, [*starts[1:], self.image.shape[1]], strict=True)]
+
+    def _check_segments(self, name, segments):
+        try:
+            starts = [int(start) for _, start in segments]
+        except (TypeError, ValueError) as problem:
+            raise InputTypeError(f"{name} must be a list of pairs (label, first column) or an array of labels, got "
+                                 f"{segments!r:.60}") from problem
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)) or starts[-1] >= self.image.shape[1]:
+            raise ParameterError(f"{name} must have first columns from 0 on, below {self.image.shape[1]}, got {starts}")
+
+    def _check_map(self, name, labels):
+        if np.shape(labels) != self.image.shape[:2]:
+            raise ParameterError(f"{name} must have a label for each pixel, shape {self.image.shape[:2]}, got "
+                                 f"{np.shape(labels)}")

@@ -1,0 +1,141 @@
+"""Weight templates as images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer
+from .canvas import DIVERGING, axes_for, bare, fitted, names_of
+
+MARGIN = 1
+"""Pixels between images, in units of their own; titles stand above."""
+
+
+class WeightImagesDisplay:
+    """The weights of every class as an image: red for, blue against, white without a say; one scale for all.
+
+    Parameters
+    ----------
+    images : sequence of array, shape (height, width) each
+        Sizes may differ.
+    names : sequence, optional
+        Titles; numbers by default.
+    n_columns : int
+        Images in a row.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+    image_ : AxesImage
+        All images side by side, with gaps that are masked.
+    colorbar_ : Colorbar
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> X, y, X_test, y_test = pb.datasets.load_digits()
+    >>> svm = pb.MulticlassSVM(C=0.1, tol=1e-2).fit(X, y)
+    >>> display = pb.plotting.WeightImagesDisplay.from_estimator(svm, (8, 8))
+    >>> len(display.images), display.names[:3]
+    (10, ['0', '1', '2'])
+    """
+
+    def __init__(self, images, *, names=None, n_columns=5):
+        try:
+            self.images = [np.asarray(image, dtype=float) for image in images]
+        except (TypeError, ValueError) as problem:
+            raise InputTypeError(f"images must be a sequence of arrays: {problem}") from problem
+        for k, image in enumerate(self.images):
+            if image.ndim != 2 or image.size == 0:
+                raise ParameterError(f"images must have shape (height, width) each, got {image.shape} for image {k}")
+        if not self.images:
+            raise ParameterError("images must hold at least one image, got none")
+        self.names = names_of(names, len(self.images), "names")
+        self.n_columns = check_integer("n_columns", n_columns, low=1)
+
+    @classmethod
+    def from_estimator(cls, estimator, shape=None, *, width=None, n_columns=5, ax=None):
+        """Draws the weights of a fitted `MulticlassSVM`, `ChainSVM`, `ChainCRF` or `SegmentationSVM`.
+
+        Parameters
+        ----------
+        estimator : estimator
+        shape : pair of int
+            Height and width of the images whose pixels are the features; not for `SegmentationSVM`.
+        width : int, optional
+            Of `SegmentationSVM`: templates of this width; by default the middle one of every label's widths.
+        n_columns : int
+        ax : Axes, optional
+
+        Returns
+        -------
+        WeightImagesDisplay
+        """
+        if hasattr(estimator, "template"):
+            images, names = _templates(estimator, width)
+        else:
+            images, names = _rows(estimator, shape)
+        return cls(images, names=names, n_columns=n_columns).plot(ax)
+
+    def plot(self, ax=None):
+        """Draws the images.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Of a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        columns = min(self.n_columns, len(self.images))
+        rows = -(-len(self.images) // columns)
+        height, width = (max(image.shape[k] for image in self.images) for k in (0, 1))
+        title = max(2, round(0.3 * height))                 # room above every image
+        mosaic = np.full((rows * (height + title), columns * (width + MARGIN) - MARGIN), np.nan)
+        (self.ax_,) = axes_for(ax, (1.3 * columns + 0.9, 1.3 * rows * (height + title) / (width + MARGIN) + 0.2))
+        for k, (image, name) in enumerate(zip(self.images, self.names, strict=True)):
+            top, left = k // columns * (height + title) + title, k % columns * (width + MARGIN)
+            mosaic[top:top + image.shape[0], left:left + image.shape[1]] = image
+            self.ax_.text(left + 0.5 * (image.shape[1] - 1), top - 0.7, name, ha="center", va="bottom")
+        largest = max(float(np.abs(image).max()) for image in self.images) or 1.0
+        self.image_ = self.ax_.imshow(np.ma.masked_invalid(mosaic), cmap=DIVERGING, vmin=-largest, vmax=largest,
+                                      interpolation="nearest")
+        bare(self.ax_)
+        self.figure_ = self.ax_.figure
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, shrink=0.8, label="weight")
+        self.colorbar_.outline.set_visible(False)
+        return self
+
+
+def _rows(estimator, shape):
+    """A row of weights for each class; the weights of tokens of a chain, of two classes the second."""
+    is_chain = hasattr(type(estimator), "token_coef_")
+    fitted(estimator, "coef_", "a fitted MulticlassSVM, ChainSVM, ChainCRF or SegmentationSVM")
+    weights = estimator.token_coef_ if is_chain else np.asarray(estimator.coef_)
+    if weights.ndim != 2 or not hasattr(estimator, "classes_"):
+        raise InputTypeError("estimator must have weights of single features by class, got "
+                             f"{type(estimator).__name__}; pass images to the class itself")
+    if shape is None or np.shape(shape) != (2,):
+        raise ParameterError(f"shape must be (height, width) of the images, got {shape!r}")
+    height, width = (check_integer("shape", size, low=1) for size in shape)
+    if height * width != weights.shape[1]:
+        raise ParameterError(f"shape must have {weights.shape[1]} pixels, as many as features, got {height} x {width}")
+    names = estimator.classes_.tolist()
+    return weights.reshape(-1, height, width), names if len(weights) == len(names) else names[1:]
+
+
+def _templates(estimator, width):
+    """Templates of a segmentation, of one width or of the middle one of every label."""
+    symbols, widths = (fitted(estimator, name, "a fitted SegmentationSVM") for name in ("symbols_", "widths_"))
+    if width is not None and width not in widths:
+        raise ParameterError(f"width must be that of a template, {sorted(set(widths.tolist()))}, got {width!r}")
+    images, names = [], []
+    for k, label in enumerate(estimator.classes_.tolist()):
+        known = sorted(widths[symbols == k].tolist())
+        if width is None or width in known:
+            images.append(estimator.template(label, known[len(known) // 2] if width is None else width))
+            names.append(label)
+    return images, names

@@ -1,6 +1,8 @@
-"""Sphinx settings; build with `sphinx-build -W docs docs/_build` where pybundle is installed."""
+"""Sphinx settings; `make -C docs html`, or `sphinx-build -W docs docs/_build/html` where pybundle is installed."""
 
+import os
 import re
+import warnings
 
 import pybundle
 
@@ -9,15 +11,46 @@ author = "The pybundle developers"
 copyright = "2026, the pybundle developers"
 release = version = pybundle.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
-exclude_patterns = ["_build"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 default_role = "code"
-html_theme = "alabaster"
-html_theme_options = {"description": "certified bundle solvers", "page_width": "1000px"}
-html_show_sourcelink = False
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"            # docstrings say types, with shapes
 numpydoc_show_class_members = False
-nitpicky = False
+nitpicky = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pybundle"
+html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["pybundle.css"]
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {page: [] for page in ("index", "quick_start", "api", "compare")}     # they have no pages below
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery"],
+    "gallery_dirs": ["auto_gallery"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "remove_config_comments": True,
+}
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+warnings.filterwarnings("error", category=RuntimeWarning, module="pybundle")
 
 CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
 

@@ -1,6 +1,10 @@
-"""The examples of the documentation run."""
+"""The examples of the documentation run, and the code of its pages does as written; the gallery is run by its build."""
 
+import contextlib
+import io
+import re
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,64 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 MIGRATIONS = sorted((ROOT / "examples").glob("from_*.py"))
+BLOCK = re.compile(r"^\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", re.M)
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
+
+
+def blocks(page):
+    """(language, text) of the code blocks of a page, in their order."""
+    for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        yield language, re.sub("^   ", "", text, flags=re.M)
+
+
+# the blocks of kernels.rst work on data that a reader has
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.rst"))
+         if page.stem != "kernels" and any(language == "python" for language, _ in blocks(page))]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    with contextlib.suppress(ImportError):
+        from matplotlib import pyplot
+
+        pyplot.close("all")
+
+
+def test_pages_with_code_are_found():
+    assert {"quick_start", "choose", "estimators", "structured", "own_risk", "pictures"} <= {p.stem for p in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, folder):
+    if "plotting" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("matplotlib")
+    names, printed = {}, ""
+    for language, text in blocks(page):
+        if language == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, page.name, "exec"), names)
+            printed = out.getvalue()
+        elif language == "text":
+            assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", text).split()
+            # passes and gaps depend on rounding, hence on the machine
+            numbers = [[float(x) for x in NUMBER.findall(shown)] for shown in (printed, text)]
+            assert numbers[0] == pytest.approx(numbers[1], rel=0.25, abs=0.02)
+
+
+def test_command_line_page_does_as_written(folder, capsys):
+    from pybundle.cli import main
+
+    ((language, text),) = blocks(ROOT / "docs" / "command_line.rst")
+    assert language == "console"
+    script = re.search(r"^\$ python - <<END\n(.*?)^END\n", text, re.M | re.S)
+    exec(script[1], {})
+    for command, shown in re.findall(r"^\$ pybundle (.*)\n((?:[^$].*\n)*)", text[script.end():], re.M):
+        assert main(shlex.split(command)) == 0
+        assert NUMBER.sub("#", capsys.readouterr().out).split() == NUMBER.sub("#", shown).split()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

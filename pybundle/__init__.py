@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
+    from .estimators import OnlineMKLClassifier as OnlineMKLClassifier
     from .estimators import SegmentationSVM as SegmentationSVM
     from .estimators import load as load
 
@@ -66,7 +67,7 @@ __all__ = [
 
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "MulticlassSVM",
-    "MulticlassSVMCV", "SegmentationSVM", "load",
+    "MulticlassSVMCV", "OnlineMKLClassifier", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 

@@ -12,6 +12,7 @@ from .cv import ChainSVMCV, MulticlassSVMCV
 from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
 from .multiclass import MulticlassSVM
+from .online_mkl import OnlineMKLClassifier
 from .saving import load
 from .segmentation import SegmentationSVM
 
@@ -24,6 +25,7 @@ __all__ = [
     "LandmarkDetector",
     "MulticlassSVM",
     "MulticlassSVMCV",
+    "OnlineMKLClassifier",
     "SegmentationSVM",
     "load",
 ]

@@ -1,14 +1,11 @@
-"""What all estimators share: their parameters, the solve behind `fit`, warm starts, and the fitted state as arrays."""
+"""What the estimators share that `minimize` fits: their parameters, the solve behind `fit`, warm starts."""
 
 from __future__ import annotations
 
 import copy
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..core.exceptions import InputTypeError, StateError
@@ -17,6 +14,7 @@ from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.minimize import as_callbacks
 from .compat import CallbackSupportMixin, with_callbacks
+from .stored import StoredEstimator, unchanged_by_failure
 
 PARAMETERS = """C : float
         Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
@@ -61,27 +59,8 @@ def documented(**pieces):
     return fill
 
 
-@contextmanager
-def unchanged_by_failure(estimator):
-    """What checks of the data have noted of them is taken back where a fit ends before there is a model."""
-    mine, names = vars(estimator), ("n_features_in_", "feature_names_in_")
-    before, last = {name: mine[name] for name in names if name in mine}, mine.get("history_")
-    try:
-        yield
-    except BaseException:
-        if mine.get("history_") is last:
-            for name in names:
-                mine.pop(name, None)
-            mine.update(before)
-        raise
-
-
-class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of all estimators.
-
-    The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
-    dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
-    """
+class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
+    """Base of the estimators that `minimize` fits."""
 
     _n_parts = None     # parts of the risk; the choice of the method, but for the command line
 
@@ -110,24 +89,6 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
             self._begin_callbacks(X, y)
             risk, fitted = self._prepare(X, y, sample_weight)
             return self._solve(risk, fitted, X, y)
-
-    def save(self, path):
-        """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`
-            and what a warm start keeps of the data are left out.
-
-        Raises
-        ------
-        StateError
-            Where a parameter is something that only code can make: a callable, a random state, an object.
-        """
-        from .saving import save  # which knows all classes
-
-        save(self, path)
 
     def _prepare(self, X, y, sample_weight):
         """The risk of the data, and the attributes of the fit that are known before the solve."""
@@ -202,67 +163,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
         vars(copied).update(fitted | self._unpack(w))
         return copied
 
-    # ------------------------------------------------------------------ the fitted state, for files
-    def _get_state(self):
-        """The fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
-
-        Keys are names of attributes, `name/key` for a dictionary of arrays.
-        """
-        arrays, values = {}, {}
-        for name, value in vars(self).items():
-            if not name.endswith("_") or name.startswith("_"):
-                continue
-            for key, item in ({f"{name}/{k}": v for k, v in value.items()} if isinstance(value, dict)
-                              else {name: value}).items():
-                if isinstance(item, np.ndarray):
-                    arrays[key] = _plain(key, item)
-                elif isinstance(item, list):
-                    arrays |= _packed(key, item)
-                elif item is None or isinstance(item, (bool, int, float, str)):
-                    values[key] = item
-                else:
-                    raise StateError(f"{key} of {type(self).__name__} must be an array, a number or a text to be "
-                                     f"saved, got {type(item).__name__}")
-        return arrays, values
-
-    def _set_state(self, arrays, values):
-        """Takes over what `_get_state` of an estimator with the same parameters gave; returns self.
-
-        Only names are checked, which can be no others than those of attributes of a fit: StateError.
-        """
-        attributes = {}
-        for name, value in {**arrays, **values}.items():
-            name, _, key = name.partition("/")
-            if not name.isidentifier() or not name.endswith("_") or name.startswith("_") or hasattr(type(self), name):
-                raise StateError(f"{name!r} is no attribute of a fitted {type(self).__name__}")
-            if key:
-                attributes.setdefault(name, {})[key] = value
-            else:
-                attributes[name] = value
-        for name, value in attributes.items():
-            if isinstance(value, dict) and value.keys() == {"utf8", "ends"}:
-                attributes[name] = _unpacked(**value)
-        vars(self).update(attributes)
-        return self
-
     def _check_state(self):
-        """StateError where a state from a file is not one of a fit: nothing may be read beyond an array later."""
+        super()._check_state()
         mine = vars(self)
-        for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
-            if not isinstance(mine.get(name), float):
-                raise StateError(f"{name} must be a number, got {mine.get(name)!r:.60}")
         coef = mine.get("coef_")
         if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or not np.isfinite(coef).all():
             raise StateError("coef_ must be an array of finite float64 numbers")
         for name, value in mine.items():        # sizes, which memory is taken for
             if name.endswith("_") and name != "n_iter_" and isinstance(value, int) and not 0 <= value <= coef.size:
                 raise StateError(f"{name} must be 0..{coef.size}, the number of weights, got {value:.3g}")
-        classes = mine.get("classes_", np.arange(2))
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
-                (classes[1:] <= classes[:-1]).any():
-            raise StateError("classes_ must be two or more, sorted")
-        if len({np.shape(values) for values in mine.get("history_", {}).values()}) > 1:
-            raise StateError("history_ must have arrays of one length")
 
     def __getstate__(self):
         state = dict(super().__getstate__())
@@ -273,30 +182,6 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator):
 def _equal(one, other):
     """Lists of names are not made into arrays, in which each would take the room of the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
-
-
-def _plain(name, array):
-    """An array of objects, as labels from pandas are, as texts; others as they are."""
-    if array.dtype != object:
-        return array
-    if not all(isinstance(item, str) for item in array.ravel()):
-        raise StateError(f"{name} must hold numbers or texts to be saved, got {type(array.ravel()[0]).__name__}")
-    return array.astype(str)
-
-
-def _packed(name, texts):
-    """A list of texts as two arrays: an array of texts would give each the room of the longest."""
-    pieces = [text.encode() for text in texts]
-    return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
-            f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}
-
-
-def _unpacked(utf8, ends):
-    bounds = [0, *ends.tolist(), len(utf8)]
-    if utf8.dtype != np.uint8 or utf8.ndim != 1 or bounds != sorted(bounds) or bounds[-1] != bounds[-2]:
-        raise StateError("a list of texts is malformed")
-    joined, starts = utf8.tobytes(), [0, *ends.tolist()]
-    return [joined[first:last].decode() for first, last in pairwise(starts)]
 
 
 class _WithEstimator:

@@ -17,10 +17,11 @@ from ..models.base import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.result import Status
 from ..solvers import path
-from .base import documented, unchanged_by_failure
+from .base import documented
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .compat import validate_data
 from .multiclass import FORMATS, MulticlassSVM
+from .stored import unchanged_by_failure
 from .structured import check_list
 
 GRID = """Cs : int or sequence of float

@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
+from ..mkl import Features, Kernel
+from .kernels import described, made
 
 FORMAT, VERSION = "pybundle estimators", 1
 CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_", "n_passes_")
@@ -105,6 +107,8 @@ def _encode(what, name, value, arrays):
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         arrays[name] = value
         return {"array": name}
+    if isinstance(value, (Kernel, Features)):
+        return {"kernel": _encode(what, name, described(value), arrays)}
     raise StateError(f"{what} cannot be saved, since a file holds no code: got {type(value).__name__}; replace it "
                      "with set_params first, or pickle the estimator")
 
@@ -117,6 +121,8 @@ def _decode(value, arrays):
     (kind, content), = value.items()
     if kind == "array":
         return arrays.pop(content)
+    if kind == "kernel":
+        return made(_decode(content, arrays))
     items = [_decode(item, arrays) for item in content] if kind != "dict" else []
     if kind == "dict":
         return {_decode(key, arrays): _decode(item, arrays) for key, item in content}

@@ -1,0 +1,86 @@
+"""Groups of `pb.mkl` as flat dictionaries of arrays, numbers and texts, and back; the kernels that data suggest.
+
+    Gaussian(0.5)                          {"": "Gaussian", ".sigma": 0.5, ".columns": None, ".low_rank": None}
+    Mean([Linear(), Gaussian(0.5)])        {"": "Mean", ".kernels.0": "Linear", ".kernels.0.normalise": True, ...}
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import mkl
+from ..core.exceptions import ParameterError, StateError
+
+KINDS = {cls.__name__: cls for cls in (mkl.B1Spline, mkl.Features, mkl.Gaussian, mkl.Linear, mkl.Mean, mkl.Polynomial,
+                                       mkl.Precomputed)}
+"""What files may hold, by name."""
+
+
+def suggested(X):
+    """Kernels for rows X: linear, quadratic, and Gaussians of half, once and twice the spread of the data.
+
+    The spread is the square root of the sum of the variances; half the mean squared distance of two rows is its square.
+    O(nnz).
+    """
+    squares = X.multiply(X).mean(axis=0) if sp.issparse(X) else np.square(X).mean(axis=0)
+    variance = float(np.maximum(np.asarray(squares) - np.square(np.asarray(X.mean(axis=0))), 0.0).sum())
+    spread = np.sqrt(variance) if np.isfinite(variance) and variance > 0.0 else 1.0
+    return [mkl.Linear(), mkl.Polynomial(2), *(mkl.Gaussian(float(share * spread)) for share in (0.5, 1.0, 2.0))]
+
+
+def described(group, name=""):
+    """A group as a flat dictionary whose keys begin with `name`; StateError where it is code."""
+    kind = type(group).__name__
+    if KINDS.get(kind) is not type(group):
+        raise StateError(f"a kernel that is code cannot be saved, got {kind}; files know {', '.join(KINDS)}; pickle "
+                         "the estimator instead")
+    found = {name: kind}
+    for parameter in inspect.signature(type(group)).parameters:
+        value, key = getattr(group, parameter, None), f"{name}.{parameter}"
+        if parameter == "kernels":
+            for index, kernel in enumerate(value):
+                found |= described(kernel, f"{key}.{index}")
+        elif parameter == "column":         # of a precomputed kernel, which keeps it as its columns
+            found[key] = int(group.columns[0])
+        elif isinstance(value, slice):
+            found[key] = ":".join("" if bound is None else str(int(bound))
+                                  for bound in (value.start, value.stop, value.step))
+        elif parameter == "columns" and value is not None:
+            found[key] = np.asarray(value)
+        else:
+            found[key] = value.item() if isinstance(value, np.generic) else value
+    return found
+
+
+def made(described, name=""):
+    """The group of `described`."""
+    kind = KINDS[described[name]]
+    arguments = {}
+    for parameter in inspect.signature(kind).parameters:
+        key = f"{name}.{parameter}"
+        if parameter == "kernels":
+            arguments[parameter] = listed(described, key + ".")
+        else:
+            value = described[key]
+            arguments[parameter] = _slice(value) if parameter == "columns" and isinstance(value, str) else value
+    return kind(**arguments)
+
+
+def listed(described, name=""):
+    """The groups `name0`, `name1`, ... as a list."""
+    found = []
+    while f"{name}{len(found)}" in described:
+        found.append(made(described, f"{name}{len(found)}"))
+    if not found:
+        raise ParameterError("a list of kernels is empty")
+    return found
+
+
+def _slice(text):
+    bounds = [int(bound) if bound else None for bound in text.split(":")]
+    if len(bounds) != 3:
+        raise ParameterError(f"a range of columns must have three bounds, got {text!r:.40}")
+    return slice(*bounds)

@@ -1,0 +1,329 @@
+"""Multiple kernel learning for two or more classes."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.validation import check_number
+from ..mkl import Features, OnlineMKL
+from ..mkl.parts import KernelPart, make_part
+from ..runtime.executors import make_executor
+from .compat import validate_data
+from .kernels import described, listed, suggested
+from .stored import StoredEstimator, unchanged_by_failure
+
+FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+
+
+class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
+    """Support vector machine or logistic regression that learns which of several kernels help.
+
+        F(f) = (sum_k |f_k|)^2 / (2 C) + sum_i L(sum_k f_k; x_i, y_i)
+
+    f_k being a function of the Hilbert space of kernel k, a value for each class, and L the hinge of Crammer and
+    Singer, `max_c [ [c != y_i] + f(x_i, c) - f(x_i, y_i) ]`, or the log-loss. The sum of norms leaves kernels that do
+    not help at 0. Linear learning of groups of columns is the same with `pb.mkl.Features(columns)`.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the losses; `lam = 1 / (C n)` in the mean scale of `pb.mkl.OnlineMKL`, n examples in `fit`, or in the
+        first call of `partial_fit`.
+    kernels : list, optional
+        Of `pb.mkl`: kernels, functions `(X, Z) -> values`, `Features`. None: `Linear`, `Polynomial(2)`, and three
+        Gaussians as wide as half, once and twice the square root of the sum of the variances of X.
+    loss : {"hinge", "logistic"}
+    solver : {"online", "certified"}
+        `n_epochs` epochs of proximal gradient steps, example by example; or ascent of the dual until the gap is at most
+        `tol`, which takes more work, and has the hinge only.
+    n_epochs : int
+        Epochs of `fit` for "online"; a call of `partial_fit` is one.
+    eta0 : float or "auto"
+        Step `eta0 / sqrt(t)`; "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
+    tol : float
+        Relative gap `(F - lower bound) / F`; "online" does not look at it, but for `converged_`.
+    max_iter : int
+        Most passes of "certified".
+    precision : {"float64", "float32"}
+        Of Gram matrices.
+    n_jobs : int, optional
+        Threads for Gram matrices and predictions; -1: one per processor.
+    random_state : int, RandomState or None
+        Order of the examples; None is 0.
+    callback : callable, optional
+        `callback(learner)` after each epoch of "online", with the `pb.mkl.OnlineMKL` at work; a true return value ends
+        the run. `pb.callbacks.TimeLimit` and `StopSignal` serve here, too.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (K,)
+    kernels_ : list
+        As in `kernels`, with the widths that the data decided.
+    kernel_weights_ : ndarray, shape (n_kernels,)
+        `|f_k| / sum_j |f_j|`.
+    norms_ : ndarray, shape (n_kernels,)
+        |f_k|.
+    support_vectors_ : list
+        For every kernel the examples that it compares with, or None for `Features`; its columns only.
+    dual_coef_ : list of ndarray
+        For every kernel (n_support, K), for `Features` the weights (n_columns, K).
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Where X had names.
+    objective_, lower_bound_, gap_ : float
+        F of the data of `fit`, what no F falls below, relative gap; NaN for the log-loss and after `partial_fit`.
+    certified_, converged_ : bool
+        Whether there is a bound, and whether `gap_ <= tol`.
+    eta0_ : float
+        Step in use; NaN for "certified".
+    n_iter_ : int
+    n_passes_ : float
+        Epochs or passes over the data.
+    history_ : dict of ndarray
+        For every epoch `seconds`, `weights` of the kernels, and `online`, the mean online objective, or `objective`,
+        `lower_bound` and `n_passes` of "certified"; in the mean scale.
+
+    Notes
+    -----
+    X (n, d) may be dense or CSR, y (n,) holds classes of any type that can be sorted. Memory O(n^2) for every kernel
+    while it learns. Kernels compare examples, so features should be scaled alike; `kernels` normalise their values
+    themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X = np.random.default_rng(0).standard_normal((200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
+    >>> svm = pb.OnlineMKLClassifier(kernels=kernels, solver="certified").fit(X[:100], y[:100])
+    >>> svm.gap_ <= 1e-2, svm.kernel_weights_.argmax(), svm.score(X[100:], y[100:]) > 0.9
+    (True, np.int64(1), True)
+    """
+
+    def __init__(self, C=1.0, *, kernels=None, loss="hinge", solver="online", n_epochs=20, eta0="auto", tol=1e-2,
+                 max_iter=500, precision="float64", n_jobs=None, random_state=None, callback=None):
+        self.C = C
+        self.kernels = kernels
+        self.loss = loss
+        self.solver = solver
+        self.n_epochs = n_epochs
+        self.eta0 = eta0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X, y):
+        """Learns from scratch.
+
+        Parameters
+        ----------
+        X : array or CSR, shape (n, d)
+        y : array, shape (n,)
+
+        Returns
+        -------
+        self
+            After Ctrl-C what was learnt is stored, and KeyboardInterrupt goes on.
+        """
+        with unchanged_by_failure(self):
+            X, y = self._checked(X, y, reset=True)
+            learner = self._learner(X)
+            if (y == y[0]).all():
+                raise ParameterError(f"y must hold at least two classes, got one class only, {y[:1].tolist()[0]!r}")
+            return self._learn(learner, learner.fit, X, y)
+
+    @available_if(lambda estimator: estimator.solver == "online")
+    def partial_fit(self, X, y, classes=None):
+        """One epoch over more examples, from where the classifier stands; the first call may name all classes.
+
+        For `solver="online"` only. C and kernels are those of the first call.
+
+        Raises
+        ------
+        StateError
+            After `pb.load`: a file holds what predictions need; pickles hold all.
+        """
+        with unchanged_by_failure(self):
+            if not hasattr(self, "history_"):
+                X, y = self._checked(X, y, reset=True)
+                learner = self._learner(X)
+            elif not hasattr(self, "_mkl"):
+                raise StateError("partial_fit needs what learning keeps in memory, and this classifier comes from a "
+                                 "file; call fit, or pickle the estimator instead of saving it")
+            else:
+                X, y = self._checked(X, y, reset=False)
+                learner = self._mkl
+            return self._learn(learner, learner.partial_fit, X, y, *(() if classes is None else (classes,)))
+
+    def _checked(self, X, y, reset):
+        X, y = validate_data(self, X, y, reset=reset, **FORMATS)
+        check_classification_targets(y)
+        return X, y
+
+    def _learner(self, X):
+        """A new learner with the parameters of this estimator."""
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        if self.callback is not None and not callable(self.callback):
+            raise InputTypeError(f"callback must be callable, got {type(self.callback).__name__}")
+        if self.kernels is not None and (not isinstance(self.kernels, (list, tuple)) or not len(self.kernels)):
+            raise InputTypeError(f"kernels must be a list of kernels of pb.mkl, at least one, got {self.kernels!r:.60}")
+        lam = 1.0 / (check_number("C", self.C, low=0.0, strict=True) * X.shape[0])
+        return OnlineMKL(suggested(X) if self.kernels is None else list(self.kernels), lam=lam, loss=self.loss,
+                         solver=self.solver, n_epochs=self.n_epochs, eta0=self.eta0, tol=self.tol,
+                         max_iter=self.max_iter, precision=self.precision, n_jobs=self.n_jobs, random_state=seed,
+                         callback=self.callback)
+
+    def _learn(self, learner, call, *data):
+        try:
+            call(*data)
+        except KeyboardInterrupt:
+            if hasattr(learner, "norms_"):
+                self._store(learner, data[0])
+            raise
+        self._store(learner, data[0])
+        return self
+
+    def _store(self, learner, X):
+        kernels, support, coefs = zip(*map(_function, learner.groups, learner._learner.parts), strict=True)
+        history = learner.history_
+        n_passes = len(history["seconds"]) if self.solver == "online" else learner.n_rounds_
+        vars(self).update({
+            "classes_": learner.classes_, "kernels_": list(kernels), "support_vectors_": list(support),
+            "dual_coef_": list(coefs), "kernel_weights_": learner.weights_, "norms_": learner.norms_,
+            "objective_": float(X.shape[0] * learner.objective_), "gap_": float(learner.gap_),
+            "lower_bound_": float(X.shape[0] * learner.lower_bound_), "certified_": bool(np.isfinite(learner.gap_)),
+            "converged_": bool(learner.gap_ <= self.tol), "eta0_": float(getattr(learner, "eta0_", np.nan)),
+            "n_iter_": int(n_passes), "n_passes_": float(n_passes), "history_": dict(history), "_mkl": learner,
+        })
+
+    def decision_function(self, X):
+        """Scores of the classes, shape (n, K); for two classes that of `classes_[1]` less the other, shape (n,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X):
+        """Classes of the examples X (n, d), shape (n,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @available_if(lambda estimator: estimator.loss == "logistic")
+    def predict_proba(self, X):
+        """Probabilities of the classes, shape (n, K); for `loss="logistic"` only."""
+        return softmax(self._scores(X), axis=1)
+
+    def _scores(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **FORMATS)
+        K, executor = len(self.classes_), make_executor(self.n_jobs)
+        try:
+            return sum((_part(*function, X, K).scores(X, executor) for function in self._functions()),
+                       np.zeros((X.shape[0], K)))
+        finally:
+            executor.close()
+
+    def _functions(self):
+        return zip(self.kernels_, self.support_vectors_, self.dual_coef_, strict=True)
+
+    # ------------------------------------------------------------------ the fitted state, for files
+    def _get_state(self):
+        plain = copy.copy(self)
+        kernels, arrays = {}, {}
+        for index, (kernel, support, coefs) in enumerate(self._functions()):
+            kernels |= described(kernel, str(index))
+            arrays[f"{index}.coef"] = coefs
+            if sp.issparse(support):
+                arrays |= {f"{index}.{name}": getattr(support, name) for name in ("data", "indices", "indptr")}
+                arrays[f"{index}.shape"] = np.array(support.shape)
+            elif support is not None:
+                arrays[f"{index}.support"] = support
+        del plain.support_vectors_
+        plain.kernels_, plain.dual_coef_ = kernels, arrays
+        return super(OnlineMKLClassifier, plain)._get_state()
+
+    def _set_state(self, arrays, values):
+        super()._set_state(arrays, values)
+        self.kernels_, arrays = listed(self.kernels_), self.dual_coef_
+        n_kernels = range(len(self.kernels_))
+        self.support_vectors_ = [_support(arrays, str(index)) for index in n_kernels]
+        self.dual_coef_ = [arrays.pop(f"{index}.coef") for index in n_kernels]
+        if arrays:
+            raise StateError(f"no kernel has the array {min(arrays)!r:.60}")
+        return self
+
+    def _check_state(self):
+        super()._check_state()
+        K, found = len(self.classes_), self.n_features_in_
+        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+            raise StateError(f"n_features_in_ must be at least 1, got {found!r:.60}")
+        for kernel, support, coefs in self._functions():
+            n = _n_columns(kernel, found) if support is None else support.shape[0]
+            if coefs.shape != (n, K) or coefs.dtype != np.float64 or not np.isfinite(coefs).all():
+                raise StateError(f"the coefficients of {type(kernel).__name__} must be ({n}, {K}) finite float64 "
+                                 f"numbers, got shape {coefs.shape}")
+            if isinstance(kernel, Features) != (support is None) or \
+                    (support is not None and support.shape[1] != _n_columns(kernel, found)):
+                raise StateError(f"the examples of {type(kernel).__name__} do not fit its columns")
+            _part(kernel, support, coefs, sp.csr_array((1, found)), K).scores(sp.csr_array((1, found)))
+
+
+def _function(group, part):
+    """What a part has learnt as (kernel, support, coefficients); (Features, None, weights) for columns as they are."""
+    if isinstance(part, KernelPart):
+        return part.kernel, part.support, part.coefs
+    theta = part.theta.point()
+    if isinstance(group, Features):
+        return group, None, theta
+    # features of a kernel of low rank are values beside its landmarks, so these are a support as good as any
+    features = part._features
+    return features._kernel, features._landmarks, features._map @ theta
+
+
+def _part(kernel, support, coefs, X, n_labels):
+    """A part of `pb.mkl` that gives scores."""
+    if support is None:
+        part = make_part(kernel, 0, X, n_labels, False)
+        part.theta.set(coefs)
+    else:
+        part = KernelPart(kernel, n_labels, False)
+        part.support, part.coefs = support, coefs
+    return part
+
+
+def _support(arrays, index):
+    if f"{index}.data" not in arrays:
+        return arrays.pop(f"{index}.support", None)
+    data, indices, indptr, shape = (arrays.pop(f"{index}.{name}") for name in ("data", "indices", "indptr", "shape"))
+    matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    matrix.check_format()
+    return matrix
+
+
+def _n_columns(kernel, n_features):
+    """How many of the columns a kernel looks at; no memory is taken for a number from a file."""
+    if kernel.columns is None:
+        return n_features
+    if isinstance(kernel.columns, slice):
+        return len(range(*kernel.columns.indices(n_features)))
+    columns = np.asarray(kernel.columns)
+    return int(columns.sum()) if columns.dtype.kind == "b" else len(columns)

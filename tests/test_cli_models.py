@@ -292,3 +292,26 @@ def test_chunk_scores():
     assert chunk_scores(truth, found) == pytest.approx((1 / 3, 1 / 2, 0.4))
     assert chunk_scores([["O"]], [["O"]]).f1 == 0.0
     assert holds_chunks(truth) and not holds_chunks([["O"]]) and not holds_chunks([["NN", "O"]])
+
+
+def test_kernels_are_learnt_with_a_certificate(run):
+    code, out, err = run("train", "a.csv", "--model", "mkl", "--json", "--save", "k.npz")
+    record = json.loads(out)
+    assert code == 0 and not err and record["class"] == "OnlineMKLClassifier" and record["gap"] <= 1e-3
+    assert [name for name, _ in record["kernels"]] == ["Linear", "Polynomial", "Gaussian", "Gaussian", "Gaussian"]
+    assert sum(weight for _, weight in record["kernels"]) == pytest.approx(1.0)
+    assert "kernel weight" in run("train", "a.csv", "--model", "mkl", "--tol", "0.1")[1]
+    assert run("evaluate", "a.csv", "--load", "k.npz")[0] == 0
+    for option in (("--cv", "2"), ("--method", "oca"), ("--parts", "2"), ("--time-limit", "1")):
+        code, out, err = run("train", "a.csv", "--model", "mkl", *option)
+        assert code == 2 and err.count("\n") == 1 and f"{option[0]} is for other models than mkl" in err
+    code, _, err = run("bench", "a.csv", "--model", "mkl")
+    assert code == 2 and "--model mkl is for train" in err
+
+
+def test_kernels_of_too_many_examples_are_refused_before_memory_is_taken():
+    from types import SimpleNamespace
+    data = SimpleNamespace(shape="row", name="big", X=SimpleNamespace(shape=(10**7, 2)), y=np.arange(2))
+    models.check_memory(data)
+    with pytest.raises(pb.ParameterError, match="5 kernels of 10000000 examples need"):
+        models.check_memory(data, 5)

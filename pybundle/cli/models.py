@@ -13,7 +13,7 @@ from ..risks import BinaryHinge, MulticlassHinge
 from ..runtime.callbacks import ProgressBar
 
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
-         "parser": ("DependencyParser", "sentence")}
+         "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 COPIES = 8
@@ -65,6 +65,8 @@ def _belongs(option, kind, kinds):
 def make_risk(arguments, data):
     """The risk of the data for runs without an estimator; rows need no scikit-learn."""
     kind = kind_of(arguments, data)
+    if kind == "mkl":
+        raise ParameterError("--model mkl is for train; path and bench take svm, chain, crf, parser")
     check_memory(data)
     if kind != "svm":
         estimator = make_estimator(KINDS[kind][0], kind, arguments)
@@ -80,11 +82,16 @@ def make_risk(arguments, data):
     return MulticlassHinge(data.X, codes, bias=bias)
 
 
-def check_memory(data):
+def check_memory(data, n_kernels=0):
     """A wrong index in a sparse file means billions of weights: refused before they are asked for."""
     if data.shape != "row" or not hasattr(os, "sysconf"):
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    n = data.X.shape[0]
+    if 8 * n_kernels * n**2 > memory:
+        raise ParameterError(f"{data.name}: {n_kernels} kernels of {n} examples need "
+                             f"{8 * n_kernels * n**2 / 2**30:.0f} GiB, this machine has {memory / 2**30:.0f}; take "
+                             "fewer examples, or --model svm")
     K = len(np.unique(data.y))
     needed = 8 * COPIES * data.X.shape[1] * (1 if K == 2 else K)
     if needed > memory:

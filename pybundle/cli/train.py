@@ -18,7 +18,7 @@ def train(arguments):
         raise ParameterError(f"--save {arguments.save}: there is no such folder")
     data = read(arguments)
     kind = kind_of(arguments, data)
-    check_memory(data)
+    check_memory(data, 5 if kind == "mkl" else 0)
     estimator = _estimator(kind, arguments)
     started = time.perf_counter()
     try:
@@ -33,6 +33,11 @@ def train(arguments):
               "seconds": time.perf_counter() - started, "saved": None}
     if arguments.cv is not None:
         record["scores"] = dict(zip(estimator.Cs_.tolist(), estimator.scores_.mean(axis=0).tolist(), strict=True))
+    weights = []
+    if kind == "mkl":
+        names = [type(kernel).__name__ for kernel in estimator.kernels_]
+        record["kernels"] = list(zip(names, estimator.kernel_weights_.tolist(), strict=True))
+        weights = [("kernel weight", f"{weight:.4f} {name}") for name, weight in record["kernels"]]
     if arguments.save is not None:
         estimator.save(arguments.save)
         record["saved"] = str(arguments.save)
@@ -42,12 +47,14 @@ def train(arguments):
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
         scores = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record.get("scores", {}).items()]
         saved = [("model saved", record["saved"])] if record["saved"] else []
-        print_rows([*scores, *certificate_rows(record), *saved])
+        print_rows([*scores, *certificate_rows(record), *weights, *saved])
     return 0 if estimator.converged_ else 1
 
 
 def _estimator(kind, arguments):
     name = KINDS[kind][0]
+    if kind == "mkl":
+        return _kernel_learner(name, kind, arguments)
     parameters = {"tol": arguments.tol, "method": arguments.method, "n_jobs": arguments.jobs,
                   "time_limit": arguments.time_limit, "max_iter": arguments.max_iter, "random_state": arguments.seed,
                   "callback": progress(arguments)}
@@ -65,3 +72,16 @@ def _estimator(kind, arguments):
     estimator = make_estimator(name, kind, arguments, **parameters)
     estimator._n_parts = arguments.parts
     return estimator
+
+
+def _kernel_learner(name, kind, arguments):
+    """The certified solver of the kernels that suit the data; it has a method of its own."""
+    for option, is_given in (("--method", arguments.method != "auto"), ("--parts", arguments.parts is not None),
+                             ("--time-limit", arguments.time_limit is not None), ("--cv", arguments.cv is not None),
+                             ("--grid", arguments.grid is not None)):
+        if is_given:
+            raise ParameterError(f"{option} is for other models than mkl; --max-iter bounds its passes")
+    parameters = {"tol": arguments.tol, "n_jobs": arguments.jobs, "random_state": arguments.seed, "solver": "certified"}
+    if arguments.max_iter is not None:
+        parameters["max_iter"] = arguments.max_iter
+    return make_estimator(name, kind, arguments, **parameters, **constant(arguments))

@@ -2,8 +2,9 @@
 
 from ..features import kernel_name
 from .binary import BinaryHinge, Logistic
+from .example_functions import ExampleFunctions
 from .function import Function
 from .multiclass import MulticlassHinge
 from .structured import Structured
 
-__all__ = ["BinaryHinge", "Function", "Logistic", "MulticlassHinge", "Structured", "kernel_name"]
+__all__ = ["BinaryHinge", "ExampleFunctions", "Function", "Logistic", "MulticlassHinge", "Structured", "kernel_name"]

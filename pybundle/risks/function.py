@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import scipy.sparse as sp
+from scipy import LowLevelCallable
 
 from ..core.exceptions import InputTypeError, OracleError, ParameterError
 from ..core.validation import check_integer, check_vector, real_array
+from ._compiled import RiskCalls
+
+MOST_RANGES = 64
+"""Pieces that the parts of a compiled risk are handed to threads in: a call may be short."""
 
 
 class Function:
@@ -14,9 +21,12 @@ class Function:
 
     Parameters
     ----------
-    fun : callable
+    fun : callable or scipy.LowLevelCallable
         `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with
-        dense or CSR subgradients. w is a copy: `fun` may change it.
+        dense or CSR subgradients. w is a copy: `fun` may change it. A compiled function, from ctypes, cffi, Cython or
+        numba, is called once for each part, without the GIL and with `n_jobs` in several threads:
+        ``int fun(const double *w, int64_t dim, int64_t part, double *value, double *slope, void *user_data)``
+        sets the value, adds to the slope, which holds zeros, and returns 0 or a code of its own for an error.
     dim : int
     n_parts : int
     lower_bounds : float or array, shape (P,), optional
@@ -24,8 +34,9 @@ class Function:
 
     Notes
     -----
-    What comes back is checked on each call; `OracleError` names what was wrong. Exceptions raised by `fun`
-    itself pass through unchanged. One call counts as one pass (`n_examples` = 1).
+    What comes back is checked on each call; `OracleError` names what was wrong, and the part and the code of a
+    compiled function. Exceptions raised by `fun` itself pass through unchanged. One call counts as one pass
+    (`n_examples` = 1).
 
     Examples
     --------
@@ -38,8 +49,11 @@ class Function:
 
     n_examples = 1
 
+    def __new__(cls, fun=None, *args, **kwargs):
+        return object.__new__(CompiledFunction if isinstance(fun, LowLevelCallable) else cls)
+
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
-        if not callable(fun):
+        if not callable(fun) and not isinstance(fun, LowLevelCallable):
             raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
                                  f"got {type(fun).__name__}")
         self.fun = fun
@@ -112,3 +126,28 @@ class Function:
         if not np.isfinite(entries).all():
             raise OracleError("fun must return finite subgradients, got NaN or infinity")
         return slopes
+
+
+class CompiledFunction(Function):
+    """What `Function` makes of a `scipy.LowLevelCallable`."""
+
+    def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
+        super().__init__(fun, dim, n_parts, lower_bounds)
+        self._calls, self._map, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
+
+    def evaluate(self, w):
+        """Values (P,) and subgradients (P, dim) of the function, checked."""
+        return self._calls.evaluate(w, self._map, self._ranges)
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same risk with another executor, for the calls of several parts; there is one partition, in float64."""
+        if n_parts not in (None, self.n_parts):
+            raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
+                                 f"{n_parts}")
+        other = copy.copy(self)
+        if executor is not None:
+            is_alone = self.n_parts == 1 or getattr(executor, "n_jobs", None) == 1
+            edges = np.linspace(0, self.n_parts, min(self.n_parts, MOST_RANGES) + 1).astype(int).tolist()
+            other._map = None if is_alone else executor.map
+            other._ranges = None if is_alone else list(zip(edges, edges[1:], strict=False))
+        return other

@@ -1,0 +1,314 @@
+"""Calls of compiled functions, `scipy.LowLevelCallable`, in loops over parts or examples without the GIL.
+
+A call costs tens of nanoseconds beside what the function itself does; what it sets is checked on the way.
+"""
+
+import ctypes
+import re
+
+import numpy as np
+from scipy import LowLevelCallable
+
+from ..core.exceptions import InputTypeError, OracleError
+from ..core.validation import check_vector
+
+cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
+from libc.math cimport NAN, isfinite
+from libc.stdlib cimport free, malloc
+
+from pybundle.features._plane_rows cimport PlaneRows
+
+cnp.import_array()
+
+RISK = "int (double *, int64, int64, double *, double *, void *)"
+SOLVE = "int (double *, int64, int64, int *, double *, double *, void *)"
+PLANE = "int (int64, int *, double *, int64 *, int *, double *, void *)"
+
+SPELLINGS = {"int32_t": "int", "int32": "int", "int64_t": "int64", "float64": "double", "long long": "int64",
+             "longlong": "int64"}
+if ctypes.sizeof(ctypes.c_long) == 8:
+    SPELLINGS["long"] = "int64"
+
+cdef enum Rule:
+    KEPT = 0
+    CODE            # the function returned a code
+    FINITE_VALUE
+    FINITE_SLOPE
+    LOWER_BOUND
+    UPPER_BOUND
+    LOSS
+    ENTRIES         # their number
+    INDEX
+    FINITE_ENTRY
+    MEMORY
+
+
+def spelling(signature):
+    """A C signature in the words of this module: without `const`, `int64` however it was called.
+
+    >>> spelling("int (double const *, long long, int64_t,  int32_t*)")
+    'int (double *, int64, int64, int *)'
+    """
+    result, _, arguments = signature.replace("const", " ").partition("(")
+    words = []
+    for argument in [result, *arguments.rstrip(") ").split(",")]:
+        stars = argument.count("*")
+        name = " ".join(argument.replace("*", " ").split())
+        name = re.sub(r"^__pyx_t_.*_(int\d+_t)$", r"\1", name)          # as Cython exports a cimported type
+        words.append(SPELLINGS.get(name, name) + (" " + "*" * stars if stars else ""))
+    return f"{words[0]} ({', '.join(words[1:])})"
+
+
+cdef void* unwrap(str name, callable, str wanted, void** user_data) except NULL:
+    """Function and user data of a LowLevelCallable of the signature that is wanted."""
+    if not isinstance(callable, LowLevelCallable):
+        raise InputTypeError(f"{name} must be a scipy.LowLevelCallable, got {type(callable).__name__}; wrap a ctypes, "
+                             "cffi or numba function or a capsule in one")
+    found = callable.signature
+    if found is None or spelling(found) != wanted:
+        raise InputTypeError(f"{name} must have the signature {wanted!r} (int64 as long, long long or int64_t), got "
+                             f"{found!r}")
+    capsule = tuple.__getitem__(callable, 0)        # where the ccallback.h of SciPy finds it
+    user_data[0] = PyCapsule_GetContext(capsule)
+    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+cdef fail(Failure failure, str what, str where):
+    """Raises the OracleError that says which rule the function `what` broke, at which part or example."""
+    at = f"for {where} {failure.where}"
+    if failure.rule == MEMORY:
+        raise MemoryError(f"no room for the entries of a plane {at}; lower max_entries")
+    raise OracleError({
+        CODE: f"{what} returned code {failure.code} {at}; 0 means success, any other code is the function's own",
+        FINITE_VALUE: f"{what} must set a finite value, got {failure.value} {at}",
+        FINITE_SLOPE: f"{what} must set finite subgradients, got {failure.value} {at}",
+        LOWER_BOUND: f"{what} set the value {failure.value:g} {at}, below its lower bound; correct lower_bounds or "
+                     "leave them out",
+        UPPER_BOUND: f"{what} must set upper, where it sets it, to a finite number not below value, got "
+                     f"{failure.value} {at}",
+        LOSS: f"{what} must set a finite loss >= 0, got {failure.value} {at}",
+        ENTRIES: f"{what} must set n_entries to a number 0..max_entries, got {failure.value:.0f} {at}",
+        INDEX: f"{what} must set indices 0..dim - 1, got {failure.value:.0f} {at}",
+        FINITE_ENTRY: f"{what} must set finite entries, got {failure.value} {at}",
+    }[failure.rule])
+
+
+cdef inline void note(Failure* failure, int rule, int64_t where, double value) noexcept nogil:
+    failure.rule, failure.where, failure.value = rule, where, value
+
+
+cdef class RiskCalls:
+    """A risk of P parts from one compiled function, called once for each part.
+
+    Parameters
+    ----------
+    function : LowLevelCallable
+        Of the signature `RISK`.
+    dim : int
+    lower_bounds : float64 array, shape (P,)
+    """
+
+    def __init__(self, function, Py_ssize_t dim, lower_bounds):
+        self.function = <risk_function>unwrap("fun", function, RISK, &self.user_data)
+        self._callable, self._lower_bounds = function, lower_bounds
+        self.dim, self.n_parts, self.low = dim, len(lower_bounds), lower_bounds
+
+    cdef void call(self, const double* w, Py_ssize_t first, Py_ssize_t last, double* values, double* slopes,
+                   Failure* failure) noexcept nogil:
+        cdef Py_ssize_t p, k
+        cdef double* slope
+        cdef double low
+        for p in range(first, last):
+            slope = slopes + p * self.dim
+            values[p] = NAN         # to be told from a value that was set
+            failure.code = self.function(w, self.dim, p, &values[p], slope, self.user_data)
+            if failure.code:
+                note(failure, CODE, p, 0.0)
+                return
+            if not isfinite(values[p]):
+                note(failure, FINITE_VALUE, p, values[p])
+                return
+            low = self.low[p]
+            if values[p] < low - 1e-9 * (1.0 + abs(low)):
+                note(failure, LOWER_BOUND, p, values[p])
+                return
+            for k in range(self.dim):
+                if not isfinite(slope[k]):
+                    note(failure, FINITE_SLOPE, p, slope[k])
+                    return
+
+    def evaluate(self, w, mapping=None, ranges=None):
+        """Values (P,) and subgradients (P, dim) at w; with a `mapping`, each of the `ranges` of parts by itself."""
+        cdef cnp.npy_intp[2] shape
+        cdef cnp.ndarray point, values, slopes
+        cdef Failure failure
+        cdef const double* x
+        cdef double* value
+        cdef double* slope
+        cdef Py_ssize_t k
+        if not (cnp.PyArray_Check(w) and cnp.PyArray_TYPE(<cnp.ndarray>w) == cnp.NPY_DOUBLE
+                and cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>w) and cnp.PyArray_NDIM(<cnp.ndarray>w) == 1
+                and cnp.PyArray_DIM(<cnp.ndarray>w, 0) == self.dim):
+            w = check_vector("w", w, self.dim)
+        point = w
+        x = <const double*>cnp.PyArray_DATA(point)
+        for k in range(self.dim):
+            if not isfinite(x[k]):
+                check_vector("w", w, self.dim)
+        shape[0], shape[1] = self.n_parts, self.dim
+        values = cnp.PyArray_EMPTY(1, shape, cnp.NPY_DOUBLE, 0)
+        slopes = cnp.PyArray_ZEROS(2, shape, cnp.NPY_DOUBLE, 0)
+        if mapping is not None:
+            list(mapping(lambda span: self.evaluate_range(point, span, values, slopes), ranges))
+            return values, slopes
+        value, slope = <double*>cnp.PyArray_DATA(values), <double*>cnp.PyArray_DATA(slopes)
+        failure.rule = KEPT
+        with nogil:
+            self.call(x, 0, self.n_parts, value, slope, &failure)
+        if failure.rule:
+            fail(failure, "fun", "part")
+        return values, slopes
+
+    def evaluate_range(self, const double[::1] w, span, double[::1] values, double[:, ::1] slopes):
+        """Values and subgradients of the parts span[0]..span[1] into arrays for all parts."""
+        cdef Py_ssize_t first = span[0], last = span[1]
+        cdef Failure failure
+        failure.rule = KEPT
+        with nogil:
+            self.call(&w[0], first, last, &values[0], &slopes[0, 0], &failure)
+        if failure.rule:
+            fail(failure, "fun", "part")
+
+
+cdef class ExampleCalls:
+    """Decodings and planes of single examples from two compiled functions.
+
+    Parameters
+    ----------
+    solve, plane : LowLevelCallable
+        Of the signatures `SOLVE` and `PLANE`.
+    n_examples, dim : int
+    label_size : int
+        Numbers of a labelling.
+    max_entries : int
+        Most entries of a plane, those of equal index counted apart.
+    """
+
+    def __init__(self, solve, plane, Py_ssize_t n_examples, Py_ssize_t dim, Py_ssize_t label_size,
+                 Py_ssize_t max_entries):
+        self.solve = <solve_function>unwrap("solve", solve, SOLVE, &self.solve_data)
+        self.plane = <plane_function>unwrap("plane", plane, PLANE, &self.plane_data)
+        self._callables = solve, plane
+        self.n_examples, self.dim = n_examples, dim
+        self.label_size, self.max_entries = label_size, max_entries
+
+    def solve_batch(self, const Py_ssize_t[::1] rows, const double[::1] w):
+        """Labellings (n, label_size), values (n,) and upper bounds (n,) of the examples `rows` at w."""
+        cdef Py_ssize_t j, n = rows.shape[0]
+        labellings, values = np.zeros((n, self.label_size), dtype=np.int32), np.full(n, NAN)
+        uppers = np.full(n, NAN)
+        cdef int32_t[:, ::1] labelling = labellings
+        cdef double[::1] value = values, upper = uppers
+        cdef Failure failure
+        failure.rule = KEPT
+        with nogil:
+            for j in range(n):
+                failure.code = self.solve(&w[0], self.dim, rows[j], &labelling[j, 0], &value[j], &upper[j],
+                                          self.solve_data)
+                if failure.code:
+                    note(&failure, CODE, rows[j], 0.0)
+                    break
+                if not isfinite(value[j]):
+                    note(&failure, FINITE_VALUE, rows[j], value[j])
+                    break
+                if upper[j] != upper[j]:
+                    upper[j] = value[j]
+                elif not (isfinite(upper[j]) and upper[j] >= value[j]):
+                    note(&failure, UPPER_BOUND, rows[j], upper[j])
+                    break
+        if failure.rule:
+            fail(failure, "solve", "example")
+        return labellings, values, uppers
+
+    cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
+                         int32_t* indices, double* values, Failure* failure) noexcept nogil:
+        cdef Py_ssize_t k
+        loss[0], n[0] = NAN, -1
+        failure.code = self.plane(example, labelling, loss, n, indices, values, self.plane_data)
+        if failure.code:
+            note(failure, CODE, example, 0.0)
+        elif not (isfinite(loss[0]) and loss[0] >= 0.0):
+            note(failure, LOSS, example, loss[0])
+        elif n[0] < 0 or n[0] > self.max_entries:
+            note(failure, ENTRIES, example, <double>n[0])
+        else:
+            for k in range(n[0]):
+                if indices[k] < 0 or indices[k] >= self.dim:
+                    note(failure, INDEX, example, indices[k])
+                    return
+                if not isfinite(values[k]):
+                    note(failure, FINITE_ENTRY, example, values[k])
+                    return
+
+    def planes(self, const Py_ssize_t[::1] rows, const int32_t[:, ::1] labellings):
+        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
+        cdef Py_ssize_t j, k, n = rows.shape[0]
+        losses = np.empty(n)
+        cdef double[::1] loss = losses
+        cdef PlaneRows found = PlaneRows(self.dim, n)
+        cdef int32_t* indices = <int32_t*>malloc(self.max_entries * sizeof(int32_t))
+        cdef double* values = <double*>malloc(self.max_entries * sizeof(double))
+        cdef int64_t size
+        cdef Failure failure
+        failure.rule = KEPT
+        if indices == NULL or values == NULL:
+            note(&failure, MEMORY, 0, 0.0)
+        try:
+            with nogil:
+                for j in range(n):
+                    if failure.rule:
+                        break
+                    self.call_plane(rows[j], &labellings[j, 0], &loss[j], &size, indices, values, &failure)
+                    if failure.rule:
+                        break
+                    found.reserve(size)
+                    for k in range(size):
+                        found.put(indices[k], values[k])
+                    found.close()
+        finally:
+            free(indices)
+            free(values)
+        if failure.rule:
+            fail(failure, "plane", "example")
+        return losses, found.matrix()
+
+    def add_planes(self, const Py_ssize_t[::1] rows, const int32_t[:, ::1] labellings, const double[::1] scales,
+                   double[::1] slope):
+        """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+        cdef Py_ssize_t j, k, n = rows.shape[0]
+        cdef int32_t* indices = <int32_t*>malloc(self.max_entries * sizeof(int32_t))
+        cdef double* values = <double*>malloc(self.max_entries * sizeof(double))
+        cdef int64_t size
+        cdef double loss, total = 0.0
+        cdef Failure failure
+        failure.rule = KEPT
+        if indices == NULL or values == NULL:
+            note(&failure, MEMORY, 0, 0.0)
+        with nogil:
+            for j in range(n):
+                if failure.rule:
+                    break
+                if scales[j] == 0.0:
+                    continue
+                self.call_plane(rows[j], &labellings[j, 0], &loss, &size, indices, values, &failure)
+                if failure.rule:
+                    break
+                total += scales[j] * loss
+                for k in range(size):
+                    slope[indices[k]] += scales[j] * values[k]
+            free(indices)
+            free(values)
+        if failure.rule:
+            fail(failure, "plane", "example")
+        return total

@@ -1,0 +1,149 @@
+"""A risk of examples from two compiled functions: one decodes an example, the other gives the plane of a labelling."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.protocols import Decodings
+from ..core.validation import check_integer, check_rows, check_vector
+from ..models.base import BatchOracle
+from ._compiled import ExampleCalls
+from .structured import Structured
+
+PROBED = 64
+"""Examples whose planes at w = 0 name the risk."""
+
+
+class ExampleFunctions(Structured):
+    """Risk `R(w) = sum_i c_i max_y [ loss_i(y) + <w, psi_i(y)> ]` whose oracle is compiled code.
+
+    Both functions run without the GIL, and with `n_jobs` in several threads. They return 0, or a code of their own for
+    an error, which `OracleError` reports with the example.
+
+    Parameters
+    ----------
+    solve : scipy.LowLevelCallable
+        ``int solve(const double *w, int64_t dim, int64_t example, int32_t *labelling, double *value, double *upper,
+        void *user_data)`` sets the labelling of largest loss plus score and its value, relative to the truth, whose
+        value is 0; and `upper`, a proven upper bound of the maximum, where it is not exact.
+    plane : scipy.LowLevelCallable
+        ``int plane(int64_t example, const int32_t *labelling, double *loss, int64_t *n_entries, int32_t *indices,
+        double *values, void *user_data)`` sets the loss of the labelling and psi as pairs (index, value), in any
+        order, of which those of one index add up.
+    n_examples, dim : int
+    label_size : int
+        Numbers of a labelling; they start as zeros, and equal ones mean equal planes.
+    max_entries : int, optional
+        Room for the entries of psi, default `dim`.
+    sizes : array of int, shape (n_examples,), optional
+        Work of each example in any unit, by which shards are cut; default 64 each.
+    norms : array, shape (n_examples,), optional
+        Bound on the sum of the norms of the pieces that psi_i(y) is added from; without it the certificate takes
+        values as exact.
+    fingerprint : int, optional
+        A number of the data; default one of the planes of the first examples at w = 0.
+    n_parts, sample_weight, partition, random_state
+        As in `Structured`.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> from scipy import LowLevelCallable
+    >>> number, integer = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
+    >>> count = ctypes.POINTER(ctypes.c_int64)
+    >>> X = [2.0, -1.0]
+    >>> @ctypes.CFUNCTYPE(ctypes.c_int, number, ctypes.c_int64, ctypes.c_int64, integer, number, number,
+    ...                   ctypes.c_void_p)
+    ... def solve(w, dim, i, labelling, value, upper, data):    # hinge loss, in Python for show only
+    ...     labelling[0] = 1.0 - w[0] * X[i] > 0.0
+    ...     value[0] = max(0.0, 1.0 - w[0] * X[i])
+    ...     return 0
+    >>> @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, integer, number, count, integer, number, ctypes.c_void_p)
+    ... def plane(i, labelling, loss, n_entries, indices, values, data):
+    ...     loss[0], n_entries[0], indices[0], values[0] = labelling[0], labelling[0], 0, -X[i]
+    ...     return 0
+    >>> risk = pb.risks.ExampleFunctions(LowLevelCallable(solve), LowLevelCallable(plane), 2, 1)
+    >>> risk.evaluate(np.array([0.25]))
+    (array([1.75]), array([[-1.]]))
+    """
+
+    def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, *, sizes=None, norms=None,
+                 fingerprint=None, n_parts=None, sample_weight=None, partition="strided", random_state=0):
+        oracle = CompiledOracle(solve, plane, n_examples, dim, label_size, max_entries, sizes, norms, fingerprint)
+        rows = range(oracle.n_examples)
+        super().__init__(CompiledModel(oracle), rows, rows, n_parts, sample_weight=sample_weight,
+                         partition=partition, random_state=random_state)
+
+
+class CompiledModel:
+    """Stands where a structured risk has its model; the data are with the functions."""
+
+    nonneg, rescaling = None, "margin"
+
+    def __init__(self, oracle):
+        self._oracle, self.dim = oracle, oracle.dim
+
+    def oracle(self, X, Y):
+        return self._oracle
+
+
+class CompiledOracle(BatchOracle):
+    """Batches of calls of `solve` and `plane`; arguments as in `ExampleFunctions`. A labelling is a row of int32."""
+
+    def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
+                 fingerprint=None):
+        self.n_examples = check_integer("n_examples", n_examples, low=1)
+        self.dim = check_integer("dim", dim, low=1)
+        self.label_size = check_integer("label_size", label_size, low=1)
+        max_entries = self.dim if max_entries is None else check_integer("max_entries", max_entries, low=1)
+        self.sizes = np.full(self.n_examples, 64) if sizes is None else self._per_example("sizes", sizes).astype(int)
+        self.norms = None if norms is None else self._per_example("norms", norms)
+        self._fingerprint = None if fingerprint is None else check_integer("fingerprint", fingerprint)
+        self._calls = ExampleCalls(solve, plane, self.n_examples, self.dim, self.label_size, max_entries)
+
+    def _per_example(self, name, value):
+        value = check_vector(name, value, self.n_examples)
+        if value.min() < 0.0:
+            raise ParameterError(f"{name} must not be negative, got {value.min():g} for example {value.argmin()}")
+        return value
+
+    @property
+    def fingerprint(self):
+        """The number that was given, or one of what the functions say at w = 0."""
+        if self._fingerprint is None:
+            rows = np.arange(min(PROBED, self.n_examples))
+            losses, slopes = self.planes(rows, self.solve_batch(rows, np.zeros(self.dim)).labellings)
+            mark = crc32(repr((self.dim, self.n_examples, self.label_size)).encode())
+            for part in (losses, slopes.indptr.astype(np.int64), slopes.indices, slopes.data):
+                mark = crc32(part.tobytes(), mark)
+            self._fingerprint = mark
+        return self._fingerprint
+
+    def solve_batch(self, rows, weights, loss=True):
+        if not loss:
+            raise NotImplementedError("compiled functions of examples know the loss-augmented maximum only; predict "
+                                      "with code of your own")
+        return Decodings(*self._calls.solve_batch(check_rows("rows", rows, self.n_examples), weights))
+
+    def planes(self, rows, labellings):
+        return self._calls.planes(*self._checked(rows, labellings))
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, labellings = self._checked(rows, labellings)
+        return self._calls.add_planes(rows, labellings, check_vector("scales", scales, len(rows)), slope)
+
+    def losses(self, rows, labellings):
+        return self.planes(rows, labellings)[0]
+
+    def _checked(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        wanted = (len(rows), self.label_size)
+        labellings = np.ascontiguousarray(labellings, dtype=np.int32)
+        if labellings.size != len(rows) * self.label_size:
+            raise ParameterError(f"labellings must have shape {wanted}, got {labellings.shape}")
+        return rows, labellings.reshape(wanted)

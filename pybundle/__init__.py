@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import bundle, datasets, mkl, models, oracles, prox, qp, risks
+from .capi import get_include
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
@@ -55,6 +56,7 @@ __all__ = [
     "callbacks",
     "check_oracle",
     "datasets",
+    "get_include",
     "minimize",
     "mkl",
     "models",

@@ -17,11 +17,6 @@ cdef class DensePlanes:
     Memory layout: `_rows[capacity, dim]`, float64; rows from `len` on are unused.
     """
 
-    cdef readonly Py_ssize_t dim
-    cdef Py_ssize_t count
-    cdef object _rows
-    cdef double[:, ::1] view
-
     is_sparse = False
 
     def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
@@ -37,6 +32,18 @@ cdef class DensePlanes:
     def nbytes(self):
         """Bytes of the rows in use."""
         return 8 * self.count * self.dim
+
+    cdef const double* row(self, Py_ssize_t j) noexcept nogil:
+        return &self.view[j, 0]
+
+    cdef void add_combination(self, const double* weights, double* phi) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.count):
+            if weights[j] != 0.0:
+                _blas.axpy(<int>self.dim, weights[j], self.row(j), phi)
+
+    cdef void multiply(self, const double* w, Py_ssize_t first, double* y) noexcept nogil:
+        _blas.gemv(<int>(self.count - first), <int>self.dim, 1.0, self.row(first), <int>self.dim, w, 0.0, y)
 
     def append(self, slopes):
         """Adds the rows of `slopes` (k, dim), dense or sparse."""
@@ -56,21 +63,19 @@ cdef class DensePlanes:
         cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
         if new > 0:
             with nogil:
-                if not pb_inner(new, n, d, &self.view[first, 0], &self.view[0, 0], &C[0, 0]):
-                    _blas.gemm_nt(new, n, d, &self.view[first, 0], d, &self.view[0, 0], d, &C[0, 0], n)
+                if not pb_inner(new, n, d, self.row(first), self.row(0), &C[0, 0]):
+                    _blas.gemm_nt(new, n, d, self.row(first), d, self.row(0), d, &C[0, 0], n)
         return out
 
     def combine(self, const double[::1] weights):
         """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
         out = np.zeros(self.dim)
         cdef double[::1] phi = out
-        cdef Py_ssize_t j
         if weights.shape[0] != self.count:
             raise ValueError(f"weights must have shape ({self.count},), got ({weights.shape[0]},)")
-        with nogil:
-            for j in range(self.count):
-                if weights[j] != 0.0:
-                    _blas.axpy(<int>self.dim, weights[j], &self.view[j, 0], &phi[0])
+        if self.count:
+            with nogil:
+                self.add_combination(&weights[0], &phi[0])
         return out
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
@@ -81,8 +86,7 @@ cdef class DensePlanes:
             raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
         if first < self.count:
             with nogil:
-                _blas.gemv(<int>(self.count - first), <int>self.dim, 1.0, &self.view[first, 0],
-                           <int>self.dim, &w[0], 0.0, &y[0])
+                self.multiply(&w[0], first, &y[0])
         return out
 
     def keep(self, const Py_ssize_t[::1] order):

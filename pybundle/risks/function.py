@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -149,5 +150,5 @@ class CompiledFunction(Function):
             is_alone = self.n_parts == 1 or getattr(executor, "n_jobs", None) == 1
             edges = np.linspace(0, self.n_parts, min(self.n_parts, MOST_RANGES) + 1).astype(int).tolist()
             other._map = None if is_alone else executor.map
-            other._ranges = None if is_alone else list(zip(edges, edges[1:], strict=False))
+            other._ranges = None if is_alone else list(pairwise(edges))
         return other

@@ -1,0 +1,14 @@
+# Dense slopes of a bundle, a_0 .. a_{count-1}, as rows of A.
+
+cdef class DensePlanes:
+    cdef readonly Py_ssize_t dim
+    cdef Py_ssize_t count           # rows alive, in no particular order
+    cdef object _rows               # owner of the memory
+    cdef double[:, ::1] view        # (capacity, dim)
+
+    # slope j (dim,), valid until a plane is added or removed
+    cdef const double* row(self, Py_ssize_t j) noexcept nogil
+    # phi (dim,) += A' weights,  weights (count,); reads only rows of non-zero weight
+    cdef void add_combination(self, const double* weights, double* phi) noexcept nogil
+    # y (count - first,) = A[first:] w,  first < count
+    cdef void multiply(self, const double* w, Py_ssize_t first, double* y) noexcept nogil

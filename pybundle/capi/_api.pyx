@@ -1,0 +1,261 @@
+"""The functions of `pybundle.h`: C structs in, a `Machine` behind an opaque handle, error codes out.
+
+Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it.
+"""
+
+import numpy as np
+from scipy import LowLevelCallable
+
+from ..core.exceptions import ParameterError
+from ..core.validation import check_integer
+from ..risks import ExampleFunctions, Function
+from ..risks._compiled import PLANE, RISK, SOLVE
+from .machine import Machine, code_of
+
+from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memset
+
+from pybundle.risks._compiled cimport plane_function, risk_function, solve_function
+
+cdef extern from "pybundle.h" nogil:
+    int PB_ABI
+    int PB_OK, PB_RUNNING, PB_STOPPED, PB_PARAMETER, PB_ORACLE, PB_NUMERICAL, PB_MEMORY, PB_BUSY, PB_KEYBOARD
+    int PB_INTERNAL, PB_PAUSED
+    ctypedef int (*pb_risk_function)(const double*, int64_t, int64_t, double*, double*, void*) noexcept nogil
+    ctypedef int (*pb_solve_function)(const double*, int64_t, int64_t, int32_t*, double*, double*,
+                                      void*) noexcept nogil
+    ctypedef int (*pb_plane_function)(int64_t, const int32_t*, double*, int64_t*, int32_t*, double*,
+                                      void*) noexcept nogil
+    ctypedef struct pb_problem:
+        size_t size
+        int64_t dim, n_parts, n_examples, label_size, max_entries
+        pb_risk_function risk
+        const double* lower_bounds
+        pb_solve_function solve
+        pb_plane_function plane
+        void* user_data
+    ctypedef struct pb_settings:
+        size_t size
+        const char* method
+        double lam, radius, tol, atol, time_limit
+        int64_t max_iter, memory_limit, n_jobs, random_state
+    ctypedef struct pb_result:
+        size_t size
+        int32_t status, certified
+        double fun, lower_bound, gap, n_passes
+        int64_t n_iter, n_planes
+    ctypedef struct pb_solver:
+        pass
+    ctypedef struct pb_api:
+        int32_t abi
+        size_t size
+        void (*settings)(pb_settings*) noexcept nogil
+        int (*init)(const pb_problem*, const pb_settings*, const double*, pb_solver**) noexcept nogil
+        int (*step)(pb_solver*) noexcept nogil
+        int (*progress)(pb_solver*, pb_result*) noexcept nogil
+        int (*finish)(pb_solver*, pb_result*, double*) noexcept nogil
+        int (*resume)(pb_solver*, const pb_settings*) noexcept nogil
+        const char* (*error)(pb_solver*) noexcept nogil
+        void (*free)(pb_solver*) noexcept nogil
+
+CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": PB_NUMERICAL, "PB_MEMORY": PB_MEMORY,
+         "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL}
+
+cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = PLANE.encode()
+
+
+cdef class Handle:
+    """What a `pb_solver` is: a machine, and the text that its last error left."""
+
+    cdef object machine
+    cdef int64_t dim
+    cdef bytes text
+
+    cdef int fail(self, error):
+        """The code of an exception, whose text is kept; that of a caller turned away must leave it to the other."""
+        name = code_of(error)
+        if name != "PB_BUSY":
+            self.text = (str(error) or type(error).__name__).encode()
+        return CODES[name]
+
+
+cdef copy_struct(void* to, const void* given, size_t size, str name):
+    """As much of a struct as its owner knows of; `to` holds `size` bytes."""
+    if given == NULL:
+        raise ParameterError(f"{name} must not be NULL")
+    cdef size_t known = (<const size_t*>given)[0]
+    if known < sizeof(size_t):
+        raise ParameterError(f"size of {name} must be set, got {known}; make it with PB_INIT({name})")
+    memset(to, 0, size)
+    memcpy(to, given, min(known, size))
+
+
+cdef function(void* pointer, bytes name, void* user_data):
+    """A LowLevelCallable; the name outlives it."""
+    if pointer == NULL:
+        raise ParameterError("risk of pb_problem, or solve and plane, must not be NULL")
+    capsule = PyCapsule_New(pointer, <const char*>name, NULL)
+    PyCapsule_SetContext(capsule, user_data)
+    return LowLevelCallable(capsule)
+
+
+cdef make_risk(const pb_problem* given):
+    cdef pb_problem problem
+    cdef const double[::1] bounds
+    cdef risk_function risk
+    cdef solve_function solve
+    cdef plane_function plane
+    copy_struct(&problem, given, sizeof(pb_problem), "pb_problem")
+    # these assignments are where the compiler compares the signatures of the header and of the package
+    risk, solve, plane = problem.risk, problem.solve, problem.plane
+    if risk == NULL:
+        return ExampleFunctions(
+            function(<void*>solve, SOLVE_NAME, problem.user_data),
+            function(<void*>plane, PLANE_NAME, problem.user_data), problem.n_examples, problem.dim,
+            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None)
+    lower_bounds, n_parts = None, check_integer("n_parts", problem.n_parts, low=1)
+    if problem.lower_bounds != NULL:
+        bounds = <double[:n_parts]><double*>problem.lower_bounds
+        lower_bounds = np.array(bounds)
+    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts, lower_bounds)
+
+
+cdef settings_of(const pb_settings* given):
+    cdef pb_settings settings
+    copy_struct(&settings, given, sizeof(pb_settings), "pb_settings")
+    if settings.method == NULL:
+        raise ParameterError("method of pb_settings must not be NULL; fill in the defaults with `settings`")
+    return {"method": settings.method.decode(), "lam": settings.lam or None, "radius": settings.radius or None,
+            "tol": settings.tol, "atol": settings.atol, "time_limit": settings.time_limit or None,
+            "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
+            "n_jobs": settings.n_jobs, "random_state": settings.random_state}
+
+
+cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
+          double n_passes, int64_t n_planes):
+    cdef pb_result result
+    cdef size_t known = to.size
+    if known < sizeof(size_t):
+        raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
+    result.size, result.status, result.certified = known, status, certified
+    result.fun, result.lower_bound, result.gap = fun, lower_bound, gap
+    result.n_iter, result.n_passes, result.n_planes = n_iter, n_passes, n_planes
+    memcpy(to, &result, min(known, sizeof(pb_result)))
+
+
+cdef void api_settings(pb_settings* settings) noexcept with gil:
+    cdef pb_settings made
+    cdef size_t known = settings.size
+    memset(&made, 0, sizeof(pb_settings))
+    made.size, made.method, made.tol, made.max_iter, made.n_jobs = known, "auto", 1e-2, 10000, 1
+    memcpy(settings, &made, min(known, sizeof(pb_settings)))
+
+
+cdef int api_init(const pb_problem* problem, const pb_settings* settings, const double* w0,
+                  pb_solver** solver) noexcept with gil:
+    cdef Handle handle
+    cdef const double[::1] start
+    solver[0] = NULL
+    try:
+        handle = Handle()
+    except MemoryError:
+        return PB_MEMORY
+    Py_INCREF(handle)
+    solver[0] = <pb_solver*><PyObject*>handle
+    try:
+        risk = make_risk(problem)
+        handle.dim = risk.dim
+        point = None
+        if w0 != NULL:
+            start = <double[:handle.dim]><double*>w0
+            point = np.array(start)
+        handle.machine = Machine(risk, settings_of(settings), point)
+        return PB_OK
+    except BaseException as error:
+        return handle.fail(error)
+
+
+cdef Handle handle_of(pb_solver* solver):
+    cdef Handle handle = <Handle><PyObject*>solver
+    if handle.machine is None:
+        raise ParameterError("init of this solver failed; free it")
+    return handle
+
+
+cdef int api_step(pb_solver* solver) noexcept with gil:
+    try:
+        is_over = handle_of(solver).machine.step()
+        (<Handle><PyObject*>solver).text = None
+        return PB_STOPPED if is_over else PB_RUNNING
+    except BaseException as error:
+        return (<Handle><PyObject*>solver).fail(error)
+
+
+cdef int api_progress(pb_solver* solver, pb_result* result) noexcept with gil:
+    try:
+        machine = handle_of(solver).machine
+        at = machine.progress()
+        tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
+             at.n_iter, at.n_passes, at.n_planes)
+        return PB_OK
+    except BaseException as error:
+        return (<Handle><PyObject*>solver).fail(error)
+
+
+cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
+    cdef Handle handle
+    cdef const double[::1] best
+    try:
+        handle = handle_of(solver)
+        found = handle.machine.finish()
+        if result != NULL:
+            tell(result, found.status, found.certified, found.fun, found.lower_bound, found.gap, found.nit,
+                 found.n_passes, found.n_planes)
+        if w != NULL:
+            best = found.x
+            memcpy(w, &best[0], handle.dim * sizeof(double))
+        return PB_OK
+    except BaseException as error:
+        return (<Handle><PyObject*>solver).fail(error)
+
+
+cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept with gil:
+    try:
+        handle_of(solver).machine.resume(None if settings == NULL else settings_of(settings))
+        (<Handle><PyObject*>solver).text = None
+        return PB_OK
+    except BaseException as error:
+        return (<Handle><PyObject*>solver).fail(error)
+
+
+cdef const char* api_error(pb_solver* solver) noexcept with gil:
+    cdef Handle handle
+    if solver == NULL:
+        return "no memory for a solver"
+    handle = <Handle><PyObject*>solver
+    try:
+        if handle.text is None:
+            handle.text = handle.machine.message().encode()
+        return handle.text
+    except BaseException:
+        return "the error has no text"
+
+
+cdef void api_free(pb_solver* solver) noexcept with gil:
+    cdef Handle handle
+    if solver == NULL:
+        return
+    handle = <Handle><PyObject*>solver
+    if handle.machine is not None:
+        handle.machine.close()
+    Py_DECREF(handle)
+
+
+cdef pb_api API
+API.abi, API.size = PB_ABI, sizeof(pb_api)
+API.settings, API.init, API.step, API.progress = api_settings, api_init, api_step, api_progress
+API.finish, API.resume, API.error, API.free = api_finish, api_resume, api_error, api_free
+
+_C_API = PyCapsule_New(&API, "pybundle.capi._C_API", NULL)

@@ -1,0 +1,163 @@
+"""A solve that a host drives step by step: what stands behind a solver of `pybundle.h`."""
+
+from __future__ import annotations
+
+import threading
+from copy import copy
+
+import numpy as np
+
+from ..core.exceptions import NumericalError, OracleError, ParameterError
+from ..core.validation import check_choice, check_integer, check_vector
+from ..runtime.executors import make_executor, single_threaded_blas
+from ..runtime.result import Status, sentence
+from ..runtime.stopping import first_reason
+from ..solvers.methods import METHODS, Problem
+from ..solvers.minimize import _grouped, _objective, _rules, _settings
+
+
+class Busy(RuntimeError):
+    """The machine is at work for another caller."""
+
+
+class Machine:
+    """Life cycle of iterative training: made, stepped until it stops, finished, resumed.
+
+    Parameters
+    ----------
+    risk : Risk
+    settings : dict
+        Arguments of `minimize`: lam, radius, method, tol, atol, max_iter, time_limit, memory_limit, n_parts, n_jobs,
+        random_state.
+    w0 : array, shape (dim,), optional
+
+    Notes
+    -----
+    Steps are those of `minimize`, to the last bit. The machine serves one caller at a time and refuses a second with
+    `Busy`, also where that one is a function of the risk.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> machine = Machine(risk, {"lam": 1.0, "tol": 1e-6})
+    >>> while not machine.step():
+    ...     pass
+    >>> machine.finish().success
+    True
+    >>> machine.close()
+    """
+
+    def __init__(self, risk, settings, w0=None):
+        self._lock = threading.Lock()
+        self._risk, self._w0 = risk, np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
+        self._pool = self._run = None
+        self._begin(settings, None)
+
+    def _begin(self, settings, state):
+        lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
+        check_choice("method", method, tuple(METHODS))
+        objective = _objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
+        wanted = _settings(settings.get("tol", 1e-2), settings.get("atol", 0.0), settings.get("memory_limit"), {}, 1)
+        rules = _rules(settings.get("max_iter"), settings.get("time_limit"), method)
+        pool = make_executor(settings.get("n_jobs"))
+        try:
+            risk = _grouped(self._risk, settings.get("n_parts"), METHODS[method].n_parts, pool, wanted.gap)
+            seed = check_integer("random_state", settings.get("random_state", 0), low=0)
+            run = METHODS[method].make(Problem(risk, objective, wanted, {}, seed, True))
+        except BaseException:
+            pool.close()
+            raise
+        self.close()
+        self._pool, self._run, self._rules, self._state = pool, run, rules, state
+        self._is_started, self.status, self._error = False, None, None
+
+    def step(self):
+        """One iteration, or none where the run has come to an end: then True, and `status` says why."""
+        with self._alone(), single_threaded_blas():
+            run = self._run
+            if self.status not in (None, Status.FAILED):
+                return True
+            if self._error is not None:
+                raise ParameterError(f"step must not be called after an error ({self._error}); call finish, or "
+                                     "resume with settings")
+            try:
+                if not self._is_started:
+                    run.start(self._w0, self._state)
+                    self._is_started = True
+                status = run.step()
+                if status is Status.CONVERGED and not run.confirm():
+                    status = None
+            except KeyboardInterrupt:
+                self.status = Status.INTERRUPTED
+                raise
+            except Exception as error:
+                self.status, self._error = Status.FAILED, str(error)
+                raise
+            reason = first_reason(self._rules, run.progress())
+            self.status = reason if status is None else status
+            return self.status is not None
+
+    def progress(self):
+        """Where the run stands, see `Progress`."""
+        with self._alone():
+            self._met_something()
+            return self._run.progress()
+
+    def finish(self):
+        """The certified result of the best point, see `Result`; the run can go on afterwards."""
+        with self._alone(), single_threaded_blas():
+            self._met_something()
+            status = Status.CALLBACK if self.status is None else self.status
+            run = copy(getattr(self._run, "_current", self._run))    # to finish may settle on a point, or count a pass
+            run.trace = copy(run.trace)
+            return run.finish(status, ask_risk=self._error is None)
+
+    def resume(self, settings=None):
+        """Lets further steps go on; with settings in a new run from the best point and all planes of this one."""
+        with self._alone():
+            if settings is not None:
+                self._begin(settings, self._run.state() if self._run.w is not None else None)
+            elif self._error is not None:
+                raise ParameterError(f"settings must be given after an error ({self._error}), got none")
+            self.status = None
+
+    def message(self):
+        """The sentence of the status."""
+        if self.status is None:
+            return "running"
+        progress = self._run.progress()
+        return sentence(self.status, progress.gap, progress.tol, self._run.choice)
+
+    def close(self):
+        """Ends the threads of the run."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def _met_something(self):
+        if self._run.w is None:
+            raise ParameterError("step must be called before there is anything to tell")
+
+    def _alone(self):
+        return Alone(self._lock)
+
+
+class Alone:
+    """Holds a lock, or raises `Busy`: to wait for a caller that may be this very thread would last for ever."""
+
+    def __init__(self, lock):
+        self._lock = lock
+
+    def __enter__(self):
+        if not self._lock.acquire(blocking=False):
+            raise Busy("the solver is in use: one thread at a time, and no calls from its own functions")
+
+    def __exit__(self, *problem):
+        self._lock.release()
+
+
+def code_of(error):
+    """The pb_code of an exception."""
+    kinds = {"PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError, "PB_MEMORY": MemoryError, "PB_BUSY": Busy,
+             "PB_KEYBOARD": KeyboardInterrupt, "PB_PARAMETER": (ValueError, TypeError)}
+    return next((name for name, kind in kinds.items() if isinstance(error, kind)), "PB_INTERNAL")

@@ -1,0 +1,213 @@
+"""The C interface, driven by a host in C that knows nothing of Python and does not hold the GIL."""
+
+import ctypes
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from native.build import Data, library, sample
+
+import pybundle as pb
+from pybundle.capi import _C_API
+from pybundle.capi.machine import Busy, Machine, code_of
+from pybundle.core.exceptions import NumericalError, OracleError, ParameterError
+
+STOPPED, PARAMETER, ORACLE = 1, -1, -2
+ROOM = 3000
+
+
+class Result(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("status", ctypes.c_int32), ("certified", ctypes.c_int32),
+                ("fun", ctypes.c_double), ("lower_bound", ctypes.c_double), ("gap", ctypes.c_double),
+                ("n_iter", ctypes.c_int64), ("n_passes", ctypes.c_double), ("n_planes", ctypes.c_int64)]
+
+
+def table():
+    """Address of the functions of the interface."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(_C_API, b"pybundle.capi._C_API")
+
+
+class Outcome:
+    """What `train` of host.c came to."""
+
+    def __init__(self, data, method, lam=0.5, tol=1e-5, n_jobs=1, by_example=False, pause_at=0, room=ROOM):
+        trace, self.w, self.result = np.zeros((room, 2)), np.zeros(data.K * data.d), Result()
+        text, function = ctypes.create_string_buffer(400), library("host").train
+        function.restype = ctypes.c_int64
+        function.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data), ctypes.c_char_p, ctypes.c_double, ctypes.c_double,
+                             ctypes.c_int64, ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
+                             ctypes.c_void_p, ctypes.POINTER(Result), ctypes.c_char_p]
+        self.steps = function(table(), data, method.encode(), lam, tol, n_jobs, by_example, pause_at, room,
+                              trace.ctypes.data, self.w.ctypes.data, self.result, text)
+        self.trace, self.text = trace[:max(self.steps, 0)], text.value.decode()
+
+    def __eq__(self, other):
+        return (self.steps == other.steps and np.array_equal(self.trace, other.trace)
+                and np.array_equal(self.w, other.w) and self.result.lower_bound == other.result.lower_bound)
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bcfw", "auto"])
+@pytest.mark.parametrize("by_example", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_host_goes_the_way_of_minimize(method, by_example, n_jobs):
+    if method == "prox-bcfw" and not by_example:
+        pytest.skip("block methods need single examples")
+    data = sample()
+    host = Outcome(data, method, n_jobs=n_jobs, by_example=by_example)
+    python = pb.minimize(data.examples() if by_example else data.risk(), lam=0.5, tol=1e-5, method=method)
+    assert host.steps == python.nit and np.array_equal(host.w, python.x)
+    assert np.array_equal(host.trace, np.column_stack([python.history["best_primal"], python.history["lower_bound"]]))
+    assert (host.result.fun, host.result.lower_bound, host.result.gap) == (python.fun, python.lower_bound, python.gap)
+    assert host.result.certified and host.result.status == python.status
+    assert host.result.n_passes == python.n_passes and host.result.n_planes == python.n_planes
+    assert host.text == python.message
+
+
+@pytest.mark.parametrize("method, by_example", [
+    ("oca", False), ("bmrm", False), ("prox-bcfw", True), ("mp-bcfw", True), ("alm", True), ("auto", True)])
+def test_a_pause_changes_no_bit(method, by_example):
+    data, tol = sample(), 3e-2 if method == "mp-bcfw" else 1e-5       # it takes long to be exact
+    straight = Outcome(data, method, tol=tol, by_example=by_example)
+    assert straight.steps > 2
+    for pause in (1, 2, straight.steps // 2):
+        assert Outcome(data, method, tol=tol, by_example=by_example, pause_at=pause) == straight
+
+
+def test_hosts_in_two_threads_get_the_bits_of_each_alone():
+    problems = [(sample(n=200, seed=1), "oca", 0.3, False), (sample(n=200, seed=2), "prox-bcfw", 2.0, True)]
+
+    def train(problem):
+        data, method, lam, by_example = problem
+        return Outcome(data, method, lam, by_example=by_example)
+
+    alone = [train(problem) for problem in problems]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(train, problems * 3)) == alone * 3
+
+
+def test_errors_come_as_code_and_text():
+    assert Outcome(sample(), "none").steps == PARAMETER
+    assert "method must be one of" in Outcome(sample(), "none").text
+    assert "exactly one of lam and radius" in Outcome(sample(), "oca", lam=0.0).text
+    assert "must be a finite number > 0, got -1.0" in Outcome(sample(), "oca", lam=-1.0).text
+    assert "'prox-bcfw' needs a risk whose single examples" in Outcome(sample(), "prox-bcfw").text
+    failed = Outcome(sample(bad_example=5, mistake=7), "oca")
+    assert failed.steps == ORACLE and "fun returned code 7 for part 1" in failed.text
+    failed = Outcome(sample(bad_example=5, mistake=-3), "bcfw", by_example=True)
+    assert failed.steps == ORACLE and "indices 0..dim - 1, got 12 for example 5" in failed.text
+
+
+def test_nothing_is_left_after_many_solves():
+    data = sample(n=10)
+
+    def count():
+        gc.collect()
+        return sum(type(one).__name__ in ("Handle", "Machine", "BundleMethod", "CompiledFunction")
+                   for one in gc.get_objects())
+    before = count()
+    for _ in range(20):
+        assert Outcome(data, "oca", tol=1e-2).steps > 0
+        assert Outcome(sample(bad_example=5, mistake=7, n=10), "oca").steps == ORACLE
+        assert Outcome(data, "none").steps == PARAMETER
+    assert count() == before
+
+
+# ---------------------------------------------------------------------- the machine behind it
+
+def risk():
+    data = sample()
+    return pb.risks.MulticlassHinge(*data.arrays)
+
+
+def test_new_settings_start_from_what_is_known():
+    machine = Machine(risk(), {"lam": 1.0, "tol": 1e-6, "method": "oca"})
+    while not machine.step():
+        pass
+    first = machine.finish()
+    machine.resume({"lam": 0.5, "tol": 1e-6, "method": "oca"})
+    while not machine.step():
+        pass
+    second, cold = machine.finish(), pb.minimize(risk(), lam=0.5, tol=1e-6, method="oca")
+    warm = pb.minimize(risk(), lam=0.5, tol=1e-6, method="oca", warm_start=first)
+    assert second.success and second.nit == warm.nit < cold.nit and np.array_equal(second.x, warm.x)
+    machine.close()
+
+
+def test_limits_stop_a_machine_and_resume_lets_it_go_on():
+    machine = Machine(risk(), {"lam": 0.1, "tol": 1e-9, "method": "bmrm", "max_iter": 3})
+    assert machine.message() == "running"
+    with pytest.raises(ParameterError, match="step must be called before there is anything to tell"):
+        machine.finish()
+    assert [machine.step() for _ in range(5)] == [False, False, True, True, True]
+    assert machine.status is pb.Status.ITERATION_LIMIT and machine.progress().n_iter == 3
+    machine.resume()
+    machine.step()
+    assert machine.progress().n_iter == 4 and machine.finish().certified
+
+
+def test_a_failed_machine_tells_its_best_state_and_takes_new_settings():
+    calls = []
+
+    def fun(w):
+        calls.append(w)
+        if len(calls) == 3:
+            raise KeyError("lost")
+        return float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)
+    machine = Machine(pb.risks.Function(fun, 3, lower_bounds=0.0), {"lam": 0.1, "tol": 1e-6})
+    with pytest.raises(KeyError, match="lost"):
+        while not machine.step():
+            pass
+    with pytest.raises(ParameterError, match="step must not be called after an error"):
+        machine.step()
+    with pytest.raises(ParameterError, match="settings must be given after an error"):
+        machine.resume()
+    result = machine.finish()
+    assert result.status is pb.Status.FAILED and not result.certified and np.isfinite(result.fun)
+    machine.resume({"lam": 0.1, "tol": 1e-6})
+    while not machine.step():
+        pass
+    assert machine.finish().success
+
+
+def test_ctrl_c_pauses():
+    state = {"interrupt": True}
+
+    def fun(w):
+        if state["interrupt"] and w.any():
+            state["interrupt"] = False
+            raise KeyboardInterrupt
+        return float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)
+    machine = Machine(pb.risks.Function(fun, 3, lower_bounds=0.0), {"lam": 0.1, "tol": 1e-6})
+    with pytest.raises(KeyboardInterrupt):
+        while not machine.step():
+            pass
+    assert machine.step() and machine.finish().status is pb.Status.INTERRUPTED
+    machine.resume()
+    while not machine.step():
+        pass
+    assert machine.finish().success
+
+
+def test_a_machine_at_work_refuses_a_second_caller():
+    refused = []
+
+    def fun(w):
+        with pytest.raises(Busy, match="one thread at a time, and no calls from its own functions") as caught:
+            machine.step()
+        refused.append(code_of(caught.value))
+        return float(w @ w), 2.0 * w
+    machine = Machine(pb.risks.Function(fun, 2), {"lam": 1.0})
+    machine.step()
+    assert set(refused) == {"PB_BUSY"}
+
+
+@pytest.mark.parametrize("error, name", [
+    (ParameterError(), "PB_PARAMETER"), (TypeError(), "PB_PARAMETER"), (OracleError(), "PB_ORACLE"),
+    (NumericalError(), "PB_NUMERICAL"), (MemoryError(), "PB_MEMORY"), (KeyboardInterrupt(), "PB_KEYBOARD"),
+    (ZeroDivisionError(), "PB_INTERNAL"),
+])
+def test_codes_of_exceptions(error, name):
+    assert code_of(error) == name

@@ -365,6 +365,66 @@ cdef class BlockPlanes:
         slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
         return rows, offsets, alpha, slopes
 
+    def _storage(self):
+        """All there is to know of the planes, to the last bit, as arrays: block after block, truths first."""
+        cdef Py_ssize_t i, j = 0, at = 0, n = self.n_planes + self.n_blocks
+        cdef int q, r
+        cdef Block* b
+        _, offsets, _, slopes = self.arrays()
+        sizes, last = self.sizes(), np.empty(n, dtype=np.int32)
+        used, gaps = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks)
+        all_alpha, gram = np.empty(n), np.empty(int(np.sum(sizes * sizes)))
+        cdef int32_t[::1] tick = last, n_used = used
+        cdef double[::1] multiplier = all_alpha, product = gram, gap = gaps
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            n_used[i], gap[i] = b.n_used, b.gap
+            for q in range(b.n):
+                tick[j], multiplier[j] = b.planes[q].last, b.alpha[q]
+                j += 1
+                for r in range(b.n):
+                    product[at] = b.gram[q * b.room + r]
+                    at += 1
+        return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
+                "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work}
+
+    def _take_storage(self, state):
+        """Becomes what `_storage` described; nothing is known here yet."""
+        cdef const Py_ssize_t[::1] size = state["sizes"]
+        cdef const int32_t[::1] tick = state["last"], n_used = state["used"]
+        cdef const double[::1] multiplier = state["alpha"], product = state["gram"], gap = state["gaps"]
+        cdef const double[::1] offset = state["offsets"], value = state["slopes"].data
+        cdef const int32_t[::1] index = state["slopes"].indices
+        cdef const int64_t[::1] start = state["slopes"].indptr.astype(np.int64)
+        cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
+        cdef int q, r, n
+        cdef Block* b
+        n_all = int(np.sum(state["sizes"]))
+        if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
+                or (np.asarray(state["sizes"]) < 1).any() or tick.shape[0] != n_all
+                or multiplier.shape[0] != n_all or offset.shape[0] != n_all - self.n_blocks
+                or product.shape[0] != int(np.sum(np.asarray(state["sizes"]) ** 2))
+                or state["slopes"].shape != (n_all - self.n_blocks, self.dim)):
+            raise ValueError("the arrays of blocks do not agree")
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            n = <int>size[i]
+            self._reserve(b, n)
+            for q in range(1, n):
+                k = start[plane + 1] - start[plane]
+                self._store(b, &b.planes[q], offset[plane], k, &index[start[plane]] if k else NULL,
+                            &value[start[plane]] if k else NULL)
+                b.n = q + 1             # slopes before this one move when memory grows
+                plane += 1
+            for q in range(n):
+                b.planes[q].last, b.alpha[q] = tick[j], multiplier[j]
+                j += 1
+                for r in range(n):
+                    b.gram[q * b.room + r] = product[at]
+                    at += 1
+            b.n_used, b.gap = n_used[i], gap[i]
+        self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
+
     def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
         """The same for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
         cdef Py_ssize_t i

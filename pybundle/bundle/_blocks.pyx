@@ -37,6 +37,7 @@ cdef enum Step:
     EXACT, PAIRWISE, TOWARDS
 
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
+NAMES = {code: name for name, code in STEPS.items()}
 
 # Squared distance of two planes, as a share of their norms, that is rounding.
 cdef double NEAR = 1e-14
@@ -162,30 +163,18 @@ cdef class Blocks(BlockPlanes):
         return other
 
     @classmethod
-    def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
-        """The blocks that `arrays` described; at w = 0 until placed."""
-        cdef Blocks self = cls(n_blocks, dim)
-        cdef Py_ssize_t j
-        cdef const Py_ssize_t[::1] row = rows
-        cdef const double[::1] offset = offsets, multiplier = alpha, value = slopes.data
-        cdef const int32_t[::1] index = slopes.indices
-        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
-        cdef Block* b
-        cdef int place
-        for j in range(row.shape[0]):
-            b = &self.blocks[row[j]]
-            place = self._insert(b, offset[j], start[j + 1] - start[j],
-                                 &index[start[j]] if start[j + 1] > start[j] else NULL,
-                                 &value[start[j]] if start[j + 1] > start[j] else NULL)
-            b.alpha[place] = multiplier[j]
-            b.n_used += multiplier[j] > 0.0
-            b.alpha[0] -= multiplier[j]
-        for j in range(n_blocks):
-            b = &self.blocks[j]
-            if not b.alpha[0] > 0.0:            # rounding
-                b.alpha[0] = 0.0
-                b.n_used -= 1
-        self.aggregate()
+    def from_state(cls, n_blocks, dim, settings, storage, point):
+        """The blocks that `__reduce__` described, to the last bit."""
+        cdef Blocks self = cls(n_blocks, dim, *settings)
+        cdef int k
+        self._take_storage(storage)
+        self.breath, self.offset = point["breath"], point["offset"]
+        self.place(point["x"], point["scale"])
+        if point["drifts"] is not None:
+            self.start_averages()
+            self._drifts[:] = point["drifts"]
+            for k in range(2):
+                self.averages[k].offset_drift, self.averages[k].count = point["averages"][k]
         return self
 
     def assign(self, const double[::1] alpha):
@@ -211,7 +200,12 @@ cdef class Blocks(BlockPlanes):
         self.aggregate()
 
     def __reduce__(self):
-        return Blocks.from_arrays, (self.n_blocks, self.dim, *self.arrays())
+        nonneg = None if self.lowest == NULL else np.asarray(self._lowest) == 0.0
+        point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "breath": self.breath,
+                 "drifts": self._drifts,
+                 "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
+        settings = nonneg, NAMES[self.step], self.max_steps, self.cap
+        return Blocks.from_state, (self.n_blocks, self.dim, settings, self._storage(), point)
 
     # ------------------------------------------------------------------ steps
 

@@ -111,8 +111,8 @@ cdef class DensePlanes:
         return k == self.dim
 
     def arrays(self):
-        """Named arrays for saving."""
-        return {"slopes": self._rows[:self.count].copy()}
+        """Named arrays for saving, which share memory."""
+        return {"slopes": self._rows[:self.count]}
 
     @classmethod
     def from_arrays(cls, arrays, Py_ssize_t dim):

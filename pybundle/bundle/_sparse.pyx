@@ -157,10 +157,10 @@ cdef class SparsePlanes:
         self.used = len(entries)
 
     def arrays(self):
-        """Named arrays for saving."""
+        """Named arrays for saving, which share memory."""
         self._close_holes()
         indptr = np.concatenate([self._start[:self.count], [self.used]])
-        return {"slopes_data": self._data[:self.used].copy(), "slopes_indices": self._indices[:self.used].copy(),
+        return {"slopes_data": self._data[:self.used], "slopes_indices": self._indices[:self.used],
                 "slopes_indptr": indptr}
 
     @classmethod

@@ -297,10 +297,17 @@ class Bundle:
 
     def __getstate__(self):
         # the compiled store holds no Python state of its own; its arrays are what `save` writes
-        return {"arrays": self._arrays(), "header": self._header()}
+        is_chosen = self._store is not None
+        return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "centre": self.centre,
+                "products": None if self.centre is None else self.products}
 
     def __setstate__(self, state):
-        self.__dict__.update(self._from_arrays(**state).__dict__)
+        self.__dict__.update(self._from_arrays(state["arrays"], state["header"]).__dict__)
+        if self._store is None and state["is_chosen"]:
+            self._store = self._new_store(state["header"]["sparse"])
+        self.centre = state["centre"]
+        if self.centre is not None:
+            self.products[:] = state["products"]
 
     def _header(self):
         return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}

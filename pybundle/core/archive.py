@@ -155,10 +155,21 @@ def write_atomically(path, save):
             os.fsync(file.fileno())
         os.chmod(name, _mode(target))
         os.replace(name, target)
+        _sync_folder(os.path.dirname(target))
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def _sync_folder(path):
+    """Makes a new name in it outlast a crash of the machine, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _mode(path):

@@ -84,6 +84,10 @@ cdef class SimplexQP:
         self.pairs = WorkingSet()
         self.faces = ActiveSet()
 
+    def __reduce__(self):
+        # without `reuse` nothing goes from one call to the next but room
+        return SimplexQP, ()
+
     def reset(self):
         """Forgets the factor kept by `reuse`: to be called when planes were removed or renumbered."""
         self.faces.forget()

@@ -146,6 +146,27 @@ cdef class Blocks:
         self.examples["vertex"] = vertex
         self.examples["active"] = 1
 
+    def get_state(self):
+        """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
+        return {"beta": self.beta, "packed": self.packed, "base": np.asarray(self.base), "s": self.s,
+                "visits": self.visits, "vertex": self.examples["vertex"].copy(),
+                "active": self.examples["active"].copy()}
+
+    def set_state(self, state):
+        """Becomes what `get_state` described, to the last bit."""
+        mine = self.get_state()
+        for name in ("beta", "packed", "base", "vertex", "active"):
+            if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
+                raise ValueError(f"{name} must have shape {mine[name].shape} and dtype {mine[name].dtype}, got "
+                                 f"{state[name].shape} and {state[name].dtype}")
+        vertex = state["vertex"]
+        if ((vertex < -1) | (vertex >= max(2, self.e.n_scores))).any():
+            raise ValueError("vertex must name labels")
+        self.beta[:], self.packed[:] = state["beta"], state["packed"]
+        np.asarray(self.base)[:] = state["base"]
+        self.examples["vertex"], self.examples["active"] = vertex, state["active"]
+        self.s, self.visits = state["s"], state["visits"]
+
     @property
     def largest_loss(self):
         """The largest entry of the cost matrix, 1 without one."""

@@ -41,6 +41,13 @@ class KnownPlanes:
         self.losses = self.with_truths(offsets)
         self.is_plane = self.with_truths(1.0) > 0.0
 
+    def __getstate__(self):
+        rows = np.repeat(np.arange(self.n_examples), np.diff(self.starts) - 1)
+        return {"n_examples": self.n_examples, "rows": rows, "offsets": self.offsets, "slopes": self.slopes}
+
+    def __setstate__(self, state):
+        self.__init__(**state)
+
     def with_truths(self, values):
         """Values of planes among zeros for truths, shape (n + m,)."""
         all_values = np.zeros(self.starts[-1])

@@ -55,6 +55,12 @@ class Multipliers:
         self.squared_radius = 2.0 * float(np.mean(examples.norms**2))
         self.row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width
 
+    def __getstate__(self):
+        return {"risk": self.risk}          # all else follows
+
+    def __setstate__(self, state):
+        self.__init__(state["risk"])
+
     def truth(self):
         """All weight on the true labels: phi = 0."""
         alpha = np.zeros(self.shape)

@@ -29,6 +29,13 @@ class Clock:
         finally:
             self._spent[name] += time.perf_counter() - start
 
+    def __getstate__(self):
+        # seconds are what another process can go on from
+        return {"elapsed": self.elapsed(), "spent": self._spent}
+
+    def __setstate__(self, state):
+        self._start, self._spent = time.perf_counter() - state["elapsed"], state["spent"]
+
     def elapsed(self):
         """Seconds since the clock was made."""
         return time.perf_counter() - self._start

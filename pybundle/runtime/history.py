@@ -19,6 +19,12 @@ class History:
         """Adds a row; the gap, that of best value and best bound, can wait."""
         self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
+    def __getstate__(self):
+        return {"rows": np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS) - 1)}
+
+    def __setstate__(self, state):
+        self._rows = list(map(tuple, state["rows"].tolist()))
+
     def arrays(self, scale=1.0):
         """Dictionary of arrays; objective values and bounds are multiplied by `scale`."""
         rows = [(*row, relative_gap(row[3], row[4])) for row in self._rows]

@@ -37,7 +37,7 @@ class BlockMethod(Run):
     risk, objective, settings
         As in `Run`; the objective is `L2`.
     make_core : callable
-        `make_core(risk, blocks)`, blocks those of another run or None.
+        `make_core(risk, known=blocks)`, blocks those of another run or None.
     schedule : Schedule
     kappa : float or None
         Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes, or the largest
@@ -66,7 +66,7 @@ class BlockMethod(Run):
         if state is not None:
             self.take(state)
             blocks, w0 = state.blocks, state.w
-        self.core = self.make_core(self.risk, blocks)
+        self.core = self.make_core(self.risk, known=blocks)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
         self.w = self.objective.project(self._centre)           # something to hand back until there is a value
         if state is not None and self.objective.contains(state.w):
@@ -126,7 +126,7 @@ class BlockMethod(Run):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
 
     def refine(self):
-        self.core = self.make_core(self.risk, self.core.known())
+        self.core = self.make_core(self.risk, known=self.core.known())
         self.core.place(self.objective.lam, self.kappa, self._centre)
         self._bound()
 

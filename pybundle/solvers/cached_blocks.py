@@ -70,6 +70,13 @@ class CachedBlocks:
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
         self._master, self._sigma, self._growth = None, sigma, growth
 
+    def __getstate__(self):
+        return vars(self) | {"oracle": None}        # it belongs to the risk
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.oracle = with_batches(self.risk.oracle())
+
     @property
     def w(self):
         return self.blocks.w

@@ -27,8 +27,8 @@ class ExactBlocks:
     ----------
     risk : LinearRisk
         With `blocks`.
-    multipliers : ndarray, shape (n, K), optional
-        Those of another run.
+    known : ndarray, shape (n, K), optional
+        Multipliers of another run.
 
     Attributes
     ----------
@@ -39,10 +39,10 @@ class ExactBlocks:
 
     cached_visits = 0.0
 
-    def __init__(self, risk, multipliers=None):
+    def __init__(self, risk, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._blocks = risk.blocks(multipliers if isinstance(multipliers, np.ndarray) else None)
+        self._blocks = risk.blocks(known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
         self._scores = None         # at the point `_scored`, the best one of the run
@@ -50,6 +50,17 @@ class ExactBlocks:
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
         self._radius2 = self._most = None       # Rbar^2 and the largest kappa, once asked for
+
+    def __getstate__(self):
+        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        shape = self.n_examples, self.risk.n_scores
+        if self._scores is not None and self._scores.shape != shape:
+            raise ValueError(f"scores must have shape {shape}, got {self._scores.shape}")
+        self._blocks = self.risk.blocks()
+        self._blocks.set_state(state["_blocks"])
 
     @property
     def visits(self):

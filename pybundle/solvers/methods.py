@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,9 +122,7 @@ def cached(problem, method, schedule, kappa=None, **settings):
         raise ParameterError(f"method {method!r} starts from losses of examples >= 0, which {type(risk).__name__} does "
                              "not declare (lower_bounds); use method 'oca'")
 
-    def make_core(risk, known):
-        return CachedBlocks(risk, problem.objective, known, **settings)
-    return blocks(problem, make_core, schedule, kappa)
+    return blocks(problem, partial(CachedBlocks, objective=problem.objective, **settings), schedule, kappa)
 
 
 def _is_positive(risk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
+from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .objective import L2, Ball
 from .run import Settings, State
@@ -22,7 +24,8 @@ UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
              time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
-             deterministic=True, random_state=None, verbose=0, scale="sum", **options):
+             checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0, scale="sum",
+             **options):
     """Minimises `F(w) = lam/2 |w|^2 + R(w)` and proves how close it came.
 
     Parameters
@@ -58,6 +61,12 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Threads for passes over the data; any number gives the same bits. -1: one per processor.
     executor : object, optional
         Instead of `n_jobs`: anything with `map(function, items)` that keeps the order.
+    checkpoint : str or path, optional
+        A file that the run is written to now and then and at its end. The same call with the file there goes on from
+        it, to the same last bit, or returns what had ended; see "Long runs" in the documentation. Limits, tolerances,
+        callbacks and `n_jobs` may have changed, `max_iter` and `time_limit` count from the first start.
+    checkpoint_every : float, optional
+        Seconds between two writes, checked after each iteration; default 60, and more where a write takes above 3.
     deterministic : bool
         True forbids decisions by the clock: "mp-bcfw" then counts the work of cached passes instead of timing them.
     random_state : int or None
@@ -114,6 +123,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Where the risk breaks its contract. Like any other exception out of the risk it has `error.result`, the best
         point and bound so far; `certified` is False there, since the risk is not asked again.
 
+    StateError
+        Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
+        at the start. Later on that is a RuntimeWarning.
+
     Examples
     --------
     >>> import pybundle as pb
@@ -129,7 +142,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     callbacks = as_callbacks(callback)
-    risk = _as_risk(risk, w0)
+    given = risk = _as_risk(risk, w0)
     objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     check_options(method, options)
@@ -153,7 +166,11 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     run = METHODS[method].make(Problem(risk, objective, settings, options, random_state, deterministic))
     try:
         with single_threaded_blas():
-            result = drive(run, w0, state, rules, report, factor)
+            keeper = Unkept() if checkpoint is None else Keeper(
+                _path(checkpoint), _seconds(checkpoint_every), risk,
+                terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
+                         random_state=random_state, deterministic=bool(deterministic)), settings)
+            result = drive(run, w0, state, rules, report, factor, keeper)
     finally:
         if executor is None:
             pool.close()
@@ -164,20 +181,29 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     return result
 
 
-def drive(run, w0, state, rules, report=None, factor=1.0):
+def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None):
     """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
 
-    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`.
+    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`. The keeper
+    writes the run into a checkpoint, or takes it up from there instead of starting it.
     """
-    status, asking_user = None, False
+    keeper, asking_user = keeper or Unkept(), False
     try:
-        run.start(w0, state)
+        run, status = keeper.begin(run, w0, state)
         if report is not None:
             report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
+        if keeper.seconds is not None:
+            if report is not None:
+                report.say(keeper.words)
+            limits = _limits(rules, keeper.seconds)
+            status = first_reason(limits, run.progress()) if status is None else status
         while status is None:
-            status = run.step()
-            if status is Status.CONVERGED and not run.confirm():
-                status = None
+            with keeper.iteration():
+                status = run.step()
+                if status is Status.CONVERGED and not run.confirm():
+                    status = None
+            if status is None:
+                keeper.save(run)
             progress = run.progress()
             if report is not None:
                 report(progress)
@@ -185,13 +211,15 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
             reason = first_reason(rules, progress)
             asking_user = False
             status = reason if status is None else status
-        result = run.finish(status)
+        result = keeper.finish(run, status)
     except KeyboardInterrupt:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
             raise
+        keeper.rescue(run)
         result = run.finish(Status.INTERRUPTED)
     except Exception as error:
         if run.w is not None:
+            keeper.rescue(run)
             result = _scaled(run.finish(Status.FAILED, ask_risk=asking_user), factor)
             if isinstance(error, BundleError):
                 error.result = result
@@ -203,6 +231,15 @@ def drive(run, w0, state, rules, report=None, factor=1.0):
     if report is not None:
         report(run.progress(), final=True)
     return _scaled(result, factor)
+
+
+def _limits(rules, seconds):
+    """The rules that count from the first start of a run, so many seconds ago; callbacks have seen where it stands."""
+    limits = [rule for rule in rules if not isinstance(rule, Callback)]
+    for rule in limits:
+        if isinstance(rule, TimeLimit):
+            rule.deadline -= seconds
+    return limits
 
 
 def _scaled(result, factor):
@@ -298,6 +335,16 @@ def as_callbacks(callback):
         if not callable(function):
             raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
     return callbacks
+
+
+def _path(checkpoint):
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise InputTypeError(f"checkpoint must be the path of a file, got {type(checkpoint).__name__}")
+    return checkpoint
+
+
+def _seconds(every):
+    return None if every is None else check_number("checkpoint_every", every, low=0.0)
 
 
 def _rules(max_iter, time_limit, method):

@@ -1,0 +1,149 @@
+"""The file from which a run goes on: what is in it, when it is written, and interrupts that wait for the right moment.
+
+    header    terms of the run (data, parameters), status, iterations; the objects as `core.object_graph` has them
+    arrays    their numbers
+
+Written beside the old one, flushed to the disk and renamed: a file of that name is complete, whenever the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import NamedTuple
+
+from ..core.archive import read_archive, refusing, write_archive
+from ..core.exceptions import StateError
+from ..core.object_graph import decode, encode
+from ..core.version import __version__
+
+FORMAT, VERSION = "pybundle checkpoint", 1
+EVERY = 60.0
+"""Seconds between two checkpoints, where nobody says otherwise,"""
+SHARE = 0.05
+"""or as many more as make writing this share of the time."""
+
+
+class Found(NamedTuple):
+    """What a file holds: the objects by name, how far they had come, and whether a whole iteration ended there."""
+
+    objects: dict
+    header: dict
+
+
+class Checkpoint:
+    """One file, and when to write it again.
+
+    Parameters
+    ----------
+    path : str or path
+    every : float or None
+        Seconds between two writes; None is `EVERY`, and more where writing takes long.
+    terms : dict
+        What the run is made from, as JSON has it: a file of other terms is refused.
+    classes : dict of str to type
+    outside : Outside
+        See `core.object_graph`; `outside.name(x)` and `outside.find(word)`.
+    """
+
+    def __init__(self, path, every, terms, classes, outside):
+        self.path = os.path.abspath(os.fspath(path))
+        self._every, self._terms, self._classes, self._outside = every, terms, classes, outside
+        self._next = -float("inf")
+        self.n_iter = None          # iterations in the file
+
+    def read(self):
+        """What is in the file, `Found`; None where there is no file.
+
+        Raises
+        ------
+        StateError
+            Where the file is damaged, is none of ours, was written by another version, or belongs to another run.
+        """
+        if not os.path.exists(self.path):
+            return None
+        with refusing(f"checkpoint {self.path}: not readable; delete it, or choose another path", StateError):
+            header, arrays = read_archive(self.path, FORMAT, VERSION)
+            if header["pybundle"] != __version__:
+                raise StateError(f"checkpoint {self.path} was written by pybundle {header['pybundle']!r:.40}, and only "
+                                 f"the same version goes on from it; this is {__version__}: delete it, or install that")
+            self._compare(header["terms"])
+            objects = decode(header["objects"], arrays, self._classes, self._outside.find)
+            if not isinstance(objects, dict):
+                raise ValueError("it holds no run")
+            self.n_iter = header["n_iter"]
+        return Found(objects, header)
+
+    def write(self, objects, n_iter, **more):
+        """Replaces the file; a failure is a warning, and the next time it is tried again."""
+        start = time.monotonic()
+        try:
+            entries, arrays = encode(objects, self._classes, self._outside.name)
+            header = {"terms": self._terms, "n_iter": n_iter, **more, "objects": entries}
+            write_archive(self.path, FORMAT, VERSION, header, arrays)
+        except OSError as problem:
+            if self.n_iter is None:         # nothing is lost yet
+                raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
+                    from problem
+            warnings.warn(f"pybundle: checkpoint {self.path} could not be written ({problem}); it holds iteration "
+                          f"{self.n_iter}, and the run goes on", RuntimeWarning, stacklevel=2)
+        else:
+            self.n_iter = n_iter
+        now = time.monotonic()
+        self._next = now + (max(EVERY, (now - start) / SHARE) if self._every is None else self._every)
+
+    def is_due(self):
+        """Whether it is time for the next write."""
+        return time.monotonic() >= self._next
+
+    def clean(self):
+        """Removes what processes that were killed while writing have left behind."""
+        folder, name = os.path.split(self.path)
+        for leftover in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name[:50])}.????????")):
+            with contextlib.suppress(OSError):
+                os.unlink(leftover)
+
+    def _compare(self, theirs):
+        mine = self._terms
+        names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+        if names:
+            what = "; ".join(f"{name} is {_short(theirs.get(name))} there and {_short(mine.get(name))} here"
+                             for name in names)
+            raise StateError(f"checkpoint {self.path} belongs to another problem: {what}; delete it, or choose another "
+                             "path")
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextlib.contextmanager
+def interrupts_wait():
+    """Ctrl-C inside the block is raised at its end; a second one at once.
+
+    Only in the main thread, and only where nobody else handles the signal.
+    """
+    asked = []
+    if threading.current_thread() is not threading.main_thread() \
+            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def note(number, frame):
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if asked:
+        raise KeyboardInterrupt

@@ -1,0 +1,254 @@
+"""Runs in checkpoints: which classes they are made of, what must be the same for one to go on, and how it goes on.
+
+A run goes on to the same last bit where nothing but limits and watchers have changed, and as it is with another
+tolerance. Where that, or the memory limit, calls for another kind of run, a new one starts from what the old one knew,
+as it does after an end inside an iteration; counters and history go on in any case.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from zlib import crc32
+
+import numpy as np
+
+from ..bundle import Bundle
+from ..bundle._blocks import Blocks
+from ..bundle._dense import DensePlanes
+from ..bundle._sparse import SparsePlanes
+from ..core.plane import Planes
+from ..core.protocols import planes_of
+from ..qp._simplex_qp import SimplexQP
+from ..risks.known_planes import KnownPlanes, PlaneMultipliers
+from ..risks.multipliers import Multipliers, Step
+from ..runtime.certificate import Certificate, LowerBound
+from ..runtime.checkpoint import Checkpoint, interrupts_wait
+from ..runtime.clock import Clock
+from ..runtime.history import History
+from ..runtime.result import Status
+from ..runtime.stopping import GapBelow
+from .alm import AugmentedLagrangian
+from .block_method import BlockMethod
+from .bundle_method import BundleMethod
+from .cached_blocks import CachedBlocks
+from .exact_blocks import ExactBlocks
+from .frank_wolfe import FrankWolfe
+from .lbfgs import Pairs, QuasiNewton
+from .master import Master, MasterSolution
+from .methods import FINE
+from .newton import NewtonDirection
+from .objective import L2, Ball
+from .plane_master import PlaneMaster
+from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .recent_planes import RecentPlanes
+from .relay import Relay
+from .run import Settings, State, Trace
+from .schedules import Accelerated, Exact, MultiPlane, Plain
+from .sgd import StochasticSubgradient
+from .wolfe import WolfeSearch
+
+CLASSES = {cls.__name__: cls for cls in (
+    Accelerated, AugmentedLagrangian, Ball, BestPoint, BlockMethod, Blocks, Bundle, BundleMethod, CachedBlocks,
+    Certificate, Clock, DensePlanes, Exact, ExactBlocks, FrankWolfe, GapBelow, History, KnownPlanes, L2, LastIterate,
+    LineSearch, LowerBound, Master, MasterSolution, MultiPlane, Multipliers, NewtonDirection, Pairs, Plain, PlaneMaster,
+    PlaneMultipliers, Planes, PublishedProximity, QuasiNewton, RecentPlanes, Relay, Settings, SimplexQP, SparsePlanes,
+    State, Status, Step, StochasticSubgradient, Trace, WolfeSearch)}
+ENDED = (Status.CONVERGED, Status.STALLED)
+"""A run that ended so has nothing more to do."""
+
+
+class Risks:
+    """The risk of the caller and the one in float64 that comes from it: they are never written."""
+
+    def __init__(self, risk):
+        self._risk, self._exact = risk, None
+
+    def name(self, x):
+        """A word for a risk, None for anything else."""
+        if x is self._risk:
+            return "risk"
+        return "float64" if hasattr(x, "evaluate") and hasattr(x, "n_parts") else None
+
+    def find(self, word):
+        if word == "risk":
+            return self._risk
+        if self._exact is None:
+            self._exact = self._risk.derive(precision="float64")
+        return self._exact
+
+
+class Unkept:
+    """No checkpoint.
+
+    Attributes
+    ----------
+    seconds, words : float, str, or None
+        How long a run that goes on has been at work, and what it says to users.
+    """
+
+    seconds = words = None
+
+    def begin(self, run, w0, state):
+        """Starts the run; gives the one to go on with, and its status where it has ended already."""
+        run.start(w0, state)
+        return run, None
+
+    @contextmanager
+    def iteration(self):
+        """Around one iteration."""
+        yield
+
+    def save(self, run):
+        """After an iteration."""
+
+    def finish(self, run, status):
+        """The result of a run that has ended."""
+        return run.finish(status)
+
+    def rescue(self, run):
+        """After an exception or Ctrl-C."""
+
+
+class Keeper(Unkept):
+    """Writes a run into its checkpoint now and then, and takes it up again from there.
+
+    Parameters
+    ----------
+    path, every
+        As in `Checkpoint`.
+    risk : Risk
+        As the run was given it.
+    terms : dict
+        See `terms_of`.
+    settings : Settings
+    """
+
+    def __init__(self, path, every, risk, terms, settings):
+        self._file = Checkpoint(path, every, terms, CLASSES, Risks(risk))
+        self._settings, self._is_inside, self._is_over = settings, False, False
+
+    def begin(self, run, w0, state):
+        self._file.clean()
+        found = self._file.read()
+        if found is None:
+            run.start(w0, state)
+            self._write(run)            # says at once where that cannot be
+            return run, None
+        run, status = self._take_up(run, found)
+        trace, self.seconds = run.trace, run.trace.clock.elapsed()
+        self.words = (f"{self._file.path}: " + ("ended" if status is not None else "goes on")
+                      + f" after {trace.n_iter} iterations, {trace.n_passes:.4g} passes, {self.seconds:.4g} s")
+        return run, status
+
+    @contextmanager
+    def iteration(self):
+        """Lets Ctrl-C wait for the end of the iteration, where the run can be written."""
+        self._is_inside = True
+        with interrupts_wait():
+            yield
+            self._is_inside = False
+
+    def save(self, run):
+        if self._file.is_due():
+            self._write(run)
+
+    def finish(self, run, status):
+        # the pass of a certificate is none of the way on: a run that a limit ends is written before it
+        if status not in ENDED and run.trace.n_iter != self._file.n_iter:
+            self._write(run)
+        result = run.finish(status)
+        if status in ENDED and not self._is_over:
+            self._write(run, status)
+        return result
+
+    def rescue(self, run):
+        """Inside an iteration, the best point, the bound and what is known are written where iterations would be lost.
+
+        What interrupts the first iteration after a write loses nothing: the file stays.
+        """
+        trace, written = run.trace, self._file.n_iter
+        if written is None:             # it had not begun
+            return
+        if not self._is_inside:
+            if trace.n_iter != written:
+                self._write(run)
+        elif trace.n_iter > written + 1:
+            state = run.state() or State(run.w, run.risk_value, run.fingerprint(), bound=run.bound)
+            self._file.write({"state": state, "trace": trace}, trace.n_iter, status=None, settings=self._words())
+
+    # ------------------------------------------------------------------ inside
+    def _write(self, run, status=None):
+        self._file.write({"run": run}, run.trace.n_iter, status=None if status is None else int(status),
+                         settings=self._words())
+
+    def _words(self):
+        # what may change from call to call, but not without a new start
+        gap = self._settings.gap
+        return [gap.tol, gap.atol, self._settings.memory_limit]
+
+    def _take_up(self, fresh, found):
+        old, status = found.objects.get("run"), found.header["status"]
+        if old is None:
+            return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
+        (tol, atol, memory), gap = found.header["settings"], self._settings.gap
+        if (tol, atol, memory) == tuple(self._words()):
+            self._is_over = status is not None
+            return old, Status(status) if self._is_over else None
+        current = getattr(old, "_current", old)
+        certificate = current._certificate
+        is_over = status is not None and certificate is not None and gap.holds(
+            certificate.fun + certificate.error, certificate.lower_bound)
+        # below FINE other methods follow in "auto", and scores are in float64
+        if not is_over and (memory != self._settings.memory_limit or (tol < FINE) != (gap.tol < FINE)):
+            state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
+            return self._start_from(fresh, state, old.trace), None
+        for run in [current, *(run for run, _ in getattr(old, "_others", ()))]:
+            run.settings = self._settings
+        return old, Status.CONVERGED if is_over else None
+
+    def _start_from(self, run, state, trace):
+        """A new run from what another knew, with its counters."""
+        getattr(run, "_current", run).trace = trace
+        run.start(state.w, state)
+        return run
+
+
+def terms_of(risk, given, objective, method, options, w0, **parameters):
+    """What must be the same for a run to go on, as JSON has it.
+
+    Parameters
+    ----------
+    risk, given : Risk
+        In the parts of the run, and as the caller gave it.
+    objective : L2 or Ball
+    options, w0, **parameters
+        Of `minimize`.
+    """
+    terms = {"risk": type(risk).__name__, "dim": int(risk.dim), "n_examples": int(risk.n_examples),
+             "n_parts": int(risk.n_parts), "precision": getattr(given, "precision", None)}
+    fingerprint = getattr(risk, "fingerprint", None)
+    terms["data"] = _probe(risk, objective.project(w0)) if fingerprint is None else _word(fingerprint)
+    terms |= {name: _word(value) for name, value in parameters.items()}
+    terms |= {"method": method, "w0": _word(w0 if w0.any() else None), "nonneg": _word(objective.nonneg)}
+    for name, value in sorted(options.items()):
+        state = getattr(value, "state", value)
+        terms[name] = _word(state.w if isinstance(state, State) else value)
+    return terms
+
+
+def _word(value):
+    """A value as JSON has it; arrays and all else by a check sum."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} of check sum {crc32(np.ascontiguousarray(value).tobytes())}"
+    return f"{type(value).__name__} of check sum {crc32(repr(value).encode())}"
+
+
+def _probe(risk, w):
+    """Instead of a fingerprint: value and size of the slope at w to nine digits, from one call that no pass counts."""
+    planes = planes_of(risk, w)
+    slope = np.asarray(planes.slopes.sum(axis=0)).ravel()
+    return f"value {np.sum(planes.values):.9g}, slope {np.linalg.norm(slope):.9g} at w0"

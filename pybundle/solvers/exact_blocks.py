@@ -59,8 +59,11 @@ class ExactBlocks:
         shape = self.n_examples, self.risk.n_scores
         if self._scores is not None and self._scores.shape != shape:
             raise ValueError(f"scores must have shape {shape}, got {self._scores.shape}")
-        self._blocks = self.risk.blocks()
-        self._blocks.set_state(state["_blocks"])
+        self._blocks, known = self.risk.blocks(), state["_blocks"]
+        if known["beta"].dtype == self._blocks.beta.dtype:
+            self._blocks.set_state(known)
+        else:               # the risk works in another precision now: multipliers are what a new run starts from
+            self._blocks.restore(known["beta"])
 
     @property
     def visits(self):

@@ -72,6 +72,8 @@ class Risks:
     def find(self, word):
         if word == "risk":
             return self._risk
+        if word != "float64":
+            raise ValueError(f"{word!r:.20} is unknown")
         if self._exact is None:
             self._exact = self._risk.derive(precision="float64")
         return self._exact

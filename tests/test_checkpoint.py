@@ -1,0 +1,433 @@
+"""Checkpoints: a run that goes on is the run that was never stopped, to the last bit; all else is refused by name."""
+
+import json
+import os
+import signal
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.core import object_graph
+from pybundle.runtime import checkpoint as files
+from pybundle.runtime.result import Status
+
+pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(80, 8)), rng.integers(0, 4, 80)
+X[np.arange(80), y] += 1.0
+SPARSE, LABELS = sp.random(100, 60, 0.1, format="csr", random_state=np.random.default_rng(1)), rng.integers(0, 3, 100)
+WORDS = [rng.normal(size=(rng.integers(2, 6), 4)) for _ in range(25)]
+TAGS = [(word[:, 0] > 0.0).astype(int) + (word[:, 1] > 0.5) for word in WORDS]
+A, B = rng.normal(size=(30, 6)), rng.normal(size=30)
+NONNEG = np.arange(32) % 3 == 0
+
+
+def distances(w):
+    r = A @ w - B
+    return np.abs(r).sum(), A.T @ np.sign(r)
+
+
+def dense(**options):
+    return pb.risks.MulticlassHinge(X.astype(np.float32), y, **options)
+
+
+def chain(loss="hinge"):
+    return pb.risks.Structured(pb.models.Chain(3, 4), WORDS, TAGS, loss=loss)
+
+
+RISKS = {
+    "dense": dense, "csr": lambda: pb.risks.MulticlassHinge(SPARSE, LABELS), "chain": chain,
+    "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
+    "crf": lambda: chain("logistic"), "callable": lambda: distances,
+}  # fmt: skip
+CASES = [(method, name, {}) for method in ("oca", "bmrm", "prox-bmrm", "frank-wolfe", "bcfw", "mp-bcfw", "prox-bcfw", "alm",
+                                           "auto") for name in ("dense", "csr", "chain")]
+CASES += [(method, "callable", {}) for method in ("oca", "bmrm", "prox-bmrm", "auto")]
+CASES += [(method, name, {"lam": 0.1}) for method in ("lbfgs", "auto", "oca") for name in ("logistic", "crf")]
+CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}), ("alm", "binary", {}),
+          ("cutting-plane", "dense", {"lam": None, "radius": 2.0}),
+          ("bcfw", "chain", {"average": True, "gap_sampling": True, "step": "pairwise"}),
+          ("mp-bcfw", "chain", {"average": True}), ("prox-bcfw", "chain", {"n_best": 3}),
+          ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", {"nonneg": NONNEG}),
+          ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
+
+
+def solve(method, name, options, **more):
+    start = {"w0": np.zeros(6)} if name == "callable" else {}
+    given = {"lam": 1.0, "tol": 1e-5, "random_state": 3, "max_iter": 10 if method == "sgd" else 30} | options | more
+    return pb.minimize(RISKS[name](), method=method, **start, **given)
+
+
+def bits(result):
+    history = [result.history[name].tobytes() for name in ("n_passes", "primal", "best_primal", "lower_bound", "gap")]
+    return (result.x.tobytes(), result.fun, result.lower_bound, result.gap, result.nit, result.n_passes,
+            result.n_cached_passes, result.n_planes, result.max_planes, result.status, result.message, *history)
+
+
+@pytest.mark.parametrize(("method", "name", "options"), CASES, ids=lambda part: str(part)[:20])
+def test_a_run_that_goes_on_is_the_one_that_never_stopped(method, name, options, tmp_path):
+    whole = solve(method, name, options)
+    assert whole.nit > 2
+    stop = int(np.random.default_rng(whole.nit).integers(1, whole.nit))
+    file = tmp_path / "run.npz"
+    first = solve(method, name, options, max_iter=stop, checkpoint=file)
+    assert first.nit == stop and file.exists()
+    assert bits(solve(method, name, options, checkpoint=file, n_jobs=2)) == bits(whole)
+    assert bits(solve(method, name, options, checkpoint=file)) == bits(whole)       # it has ended
+    assert os.listdir(tmp_path) == ["run.npz"]
+
+
+def test_every_iteration_is_a_place_to_go_on_from(tmp_path):
+    """In pieces of one iteration, also over the point where another method takes over."""
+    options = {"lam": 1.0, "tol": 1e-6, "max_iter": 100}
+    whole = pb.minimize(dense(), **options)
+    assert "alm" in whole.message
+    for k in range(1, whole.nit + 1):
+        last = pb.minimize(dense(), **(options | {"max_iter": k}), checkpoint=tmp_path / "run.npz")
+    assert bits(last) == bits(whole)
+
+
+def test_the_data_are_not_in_the_file(tmp_path):
+    big = np.random.default_rng(0).normal(size=(3000, 50))
+    pb.minimize(pb.risks.MulticlassHinge(big, np.arange(3000) % 3), lam=100.0, checkpoint=tmp_path / "run.npz")
+    assert os.path.getsize(tmp_path / "run.npz") < 0.5 * big.nbytes
+
+
+# ---------------------------------------------------------------------- another call
+def test_tolerances_and_limits_may_change(tmp_path, capsys):
+    file = tmp_path / "run.npz"
+    for method in ("oca", "prox-bcfw", "frank-wolfe", "auto"):
+        file.unlink(missing_ok=True)
+        coarse = pb.minimize(dense(), lam=1.0, tol=1e-2, method=method, checkpoint=file)
+        again = pb.minimize(dense(), lam=1.0, tol=2e-2, method=method, checkpoint=file)
+        assert again.success and again.n_passes == coarse.n_passes and np.array_equal(again.x, coarse.x)
+        fine = pb.minimize(dense(), lam=1.0, tol=1e-3, method=method, checkpoint=file, verbose=1)
+        assert f"{file}: goes on after {coarse.nit} iterations" in capsys.readouterr().out
+        assert fine.success and fine.gap <= 1e-3 and fine.nit > coarse.nit
+        assert len(fine.history["gap"]) > len(coarse.history["gap"])
+    finest = pb.minimize(dense(), lam=1.0, tol=1e-6, checkpoint=file)       # in float64, and with other methods
+    assert finest.success and finest.nit > fine.nit and finest.n_passes > fine.n_passes
+    pb.minimize(dense(), lam=1.0, tol=1e-6, checkpoint=file, verbose=1)
+    assert f"{file}: ended after {finest.nit} iterations" in capsys.readouterr().out
+
+
+def test_a_memory_limit_may_come_later(tmp_path):
+    file = tmp_path / "run.npz"
+    pb.minimize(dense(), lam=1.0, method="oca", tol=1e-3, max_iter=5, checkpoint=file)
+    result = pb.minimize(dense(n_parts=2), lam=1.0, method="oca", tol=1e-3, memory_limit=20000,
+                         checkpoint=tmp_path / "other.npz", max_iter=5)
+    assert result.n_planes <= 60
+    free = pb.minimize(dense(n_parts=2), lam=1.0, method="oca", tol=1e-3, checkpoint=tmp_path / "other.npz")
+    assert free.success and free.nit > 5
+
+
+def test_seconds_count_from_the_first_start(tmp_path):
+    file, options = tmp_path / "run.npz", {"lam": 0.01, "tol": 1e-9, "method": "bmrm"}
+    first = pb.minimize(dense(), **options, time_limit=0.3, checkpoint=file)
+    assert first.status is Status.TIME_LIMIT
+    second = pb.minimize(dense(), **options, time_limit=0.3, checkpoint=file)
+    assert second.status is Status.TIME_LIMIT and second.nit == first.nit
+    third = pb.minimize(dense(), **options, max_iter=first.nit + 3, checkpoint=file)
+    assert third.nit == first.nit + 3
+    assert third.history["time"][-1] > first.history["time"][-1] and np.all(np.diff(third.history["time"]) >= 0.0)
+
+
+CHANGES = [({"lam": 2.0}, "lam is 1.0 there and 2.0 here"), ({"method": "bmrm"}, "method is 'oca' there and 'bmrm' here"),
+           ({"random_state": 7}, "random_state is None there and 7 here"), ({"theta": 0.1}, "theta is None there and 0.1"),
+           ({"n_parts": 3}, "n_parts is"), ({"w0": np.ones(32)}, "w0 is None there and 'array"),
+           ({"nonneg": NONNEG}, "nonneg is None"), ({"scale": "mean"}, "scale is 'sum' there and 'mean' here")]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES, ids=lambda part: str(part)[:20])
+def test_a_file_of_other_parameters_is_refused(change, words, tmp_path):
+    options = {"lam": 1.0, "method": "oca", "checkpoint": tmp_path / "run.npz"}
+    pb.minimize(dense(), **options)
+    with pytest.raises(pb.StateError, match="belongs to another problem") as caught:
+        pb.minimize(dense(), **(options | change))
+    assert words in str(caught.value) and "run.npz" in str(caught.value)
+
+
+def test_a_file_of_other_data_is_refused(tmp_path):
+    file = tmp_path / "run.npz"
+    pb.minimize(dense(), lam=1.0, checkpoint=file)
+    for other in (pb.risks.MulticlassHinge((X + 1e-3 * (np.arange(8) == 0)).astype(np.float32), y),
+                  pb.risks.MulticlassHinge(X.astype(np.float32), (y + 1) % 4)):
+        with pytest.raises(pb.StateError, match="data is .* there and .* here"):
+            pb.minimize(other, lam=1.0, checkpoint=file)
+    with pytest.raises(pb.StateError, match="n_examples is 80 there and 79 here"):
+        pb.minimize(pb.risks.MulticlassHinge(X[:79].astype(np.float32), y[:79], n_classes=4), lam=1.0, checkpoint=file)
+    pb.minimize(distances, np.zeros(6), lam=1.0, checkpoint=tmp_path / "f.npz")
+    with pytest.raises(pb.StateError, match="data is 'value .* slope .* at w0'"):
+        pb.minimize(lambda w: (2.0 * distances(w)[0], 2.0 * distances(w)[1]), np.zeros(6), lam=1.0,
+                    checkpoint=tmp_path / "f.npz")
+
+
+# ---------------------------------------------------------------------- ends inside an iteration
+class Stopping:
+    """The distances, but for one call."""
+
+    def __init__(self, call, act):
+        self.call, self.act = call, act
+
+    def __call__(self, w):
+        self.call -= 1
+        if self.call == 0:
+            self.act()
+        return distances(w)
+
+
+def fail():
+    raise ValueError("no answer")
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+OPTIONS = {"lam": 1.0, "tol": 1e-7, "method": "oca"}
+
+
+@pytest.mark.parametrize("every", [0.0, None])
+def test_interrupts_wait_for_the_end_of_the_iteration(every, tmp_path):
+    whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
+    options = OPTIONS | {"checkpoint": tmp_path / "run.npz", "checkpoint_every": every}
+    stopped = pb.minimize(Stopping(12, interrupt), np.zeros(6), **options)
+    assert stopped.status is Status.INTERRUPTED and 2 < stopped.nit < whole.nit
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert bits(pb.minimize(distances, np.zeros(6), **options)) == bits(whole)
+
+
+def test_a_callback_that_raises_loses_nothing(tmp_path):
+    whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
+    for error in (KeyboardInterrupt, ZeroDivisionError):
+        options = OPTIONS | {"checkpoint": tmp_path / f"{error.__name__}.npz"}
+
+        def act(progress, error=error):
+            if progress.n_iter == 9:
+                raise error
+        try:
+            pb.minimize(distances, np.zeros(6), callback=act, **options)
+        except ZeroDivisionError:
+            pass
+        assert bits(pb.minimize(distances, np.zeros(6), **options)) == bits(whole)
+
+
+def test_what_is_known_when_an_oracle_fails_is_kept(tmp_path):
+    whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
+    for every in (0.0, 1e3):
+        options = OPTIONS | {"checkpoint": tmp_path / f"{every}.npz", "checkpoint_every": every}
+        with pytest.raises(ValueError, match="no answer") as caught:
+            pb.minimize(Stopping(12, fail), np.zeros(6), **options)
+        known = caught.value.result
+        result = pb.minimize(distances, np.zeros(6), **options)
+        assert result.success and result.lower_bound <= whole.fun and result.nit > known.nit
+        assert result.history["lower_bound"][known.nit] >= known.lower_bound
+        assert result.n_passes < whole.n_passes + 5         # it has not begun anew
+        if every == 0.0:                                    # the last whole iteration was written
+            assert bits(result) == bits(whole)
+
+
+def test_a_block_method_whose_oracle_fails_goes_on(tmp_path):
+    """In the middle of a pass multipliers are feasible, hence still a bound."""
+    class Failing(pb.models.Chain):
+        calls = 0
+
+        def oracle(self, X, Y):
+            oracle = super().oracle(X, Y)
+            solve = oracle.solve_batch
+
+            def solve_batch(rows, weights, *more):
+                Failing.calls += 1
+                if Failing.calls == 60:
+                    fail()
+                return solve(rows, weights, *more)
+            oracle.solve_batch = solve_batch
+            return oracle
+
+    def risk():
+        return pb.risks.Structured(Failing(3, 4), WORDS, TAGS)
+    options = {"lam": 0.5, "tol": 1e-4, "method": "prox-bcfw", "checkpoint": tmp_path / "run.npz"}
+    with pytest.raises(ValueError, match="no answer") as caught:
+        pb.minimize(risk(), **options)
+    result = pb.minimize(risk(), **options)
+    assert result.success and result.nit > caught.value.result.nit > 2
+    assert result.lower_bound >= caught.value.result.lower_bound
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the child is a fork")
+@pytest.mark.parametrize(("method", "name"), [("oca", "dense"), ("bcfw", "chain"), ("auto", "csr")])
+def test_killed_at_any_moment(method, name, tmp_path):
+    options = {"lam": 0.05, "max_iter": 60, "tol": 1e-7}
+    whole, moments = solve(method, name, options), np.random.default_rng(len(name))
+    file, kills = tmp_path / "run.npz", 0
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:
+            try:
+                solve(method, name, options, checkpoint=file, checkpoint_every=0.0)
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0.0, 0.2))
+        os.kill(child, signal.SIGKILL)
+        if not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            break
+        kills += 1
+        if kills == 8:
+            break
+    assert bits(solve(method, name, options, checkpoint=file)) == bits(whole)
+    assert os.listdir(tmp_path) == ["run.npz"]          # nor did those killed while writing leave anything
+
+
+# ---------------------------------------------------------------------- files
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    file = tmp_path_factory.mktemp("written") / "run.npz"
+    return file, solve("prox-bcfw", "chain", {}, checkpoint=file), file.read_bytes()
+
+
+def test_torn_and_mutated_files_are_refused(written, tmp_path):
+    _, result, raw = written
+    file, random, refused = tmp_path / "run.npz", np.random.default_rng(0), 0
+    for k in range(60):
+        damaged = bytearray(raw)
+        if k % 3 == 0:
+            del damaged[random.integers(len(raw)):]
+        elif k % 3 == 1:
+            damaged[random.integers(len(raw))] ^= 1 << random.integers(8)
+        else:
+            at = random.integers(len(raw), size=2)
+            damaged[at.min():at.max()] = random.bytes(at.max() - at.min())
+        file.write_bytes(bytes(damaged))
+        try:
+            again = solve("prox-bcfw", "chain", {}, checkpoint=file)
+        except pb.StateError as error:
+            assert "run.npz" in str(error)
+            refused += 1
+        else:                           # a bit that means nothing, a date
+            assert np.array_equal(again.x, result.x)
+    assert refused > 50
+
+
+def rewrite(raw, file, change):
+    """The file with another header, and check sums that fit."""
+    (file.parent / "old.npz").write_bytes(raw)
+    with np.load(file.parent / "old.npz") as old:
+        arrays = dict(old)
+    header = json.loads(str(arrays.pop("header")))
+    change(header, arrays)
+    np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def first(kind, at=1, value="os.system"):
+    def change(header, arrays):
+        next(entry for entry in header["objects"] if entry[0] == kind)[at] = value
+    return change
+
+
+@pytest.mark.parametrize("change", [
+    lambda header, arrays: header.update(pybundle="0.0.0"), lambda header, arrays: header.update(version=99),
+    lambda header, arrays: header.update(objects=[]), lambda header, arrays: header.update(objects=[["list", [[0]]]]),
+    lambda header, arrays: arrays.update({"0": arrays.pop(max(arrays))}),
+    first("object"), first("restored"), first("partial"),
+    first("object", at=0), first("object", at=0, value="__class__"), first("object", at=2, value=[10**9]),
+    first("restored", at=2, value=[]), first("scalar", value="O"), first("dict", value=3), first("generator", value=[0]),
+    first("outside", value="nonsense")], ids=range(16))
+def test_a_header_that_lies_is_refused(written, tmp_path, change):
+    _, _, raw = written
+    rewrite(raw, tmp_path / "run.npz", change)
+    with pytest.raises(pb.StateError, match="run.npz"):
+        solve("prox-bcfw", "chain", {}, checkpoint=tmp_path / "run.npz")
+
+
+def test_other_files_are_refused_and_stay(tmp_path):
+    svm = pb.MulticlassSVM().fit(X, y)
+    svm.save(tmp_path / "svm.npz")
+    (tmp_path / "text").write_text("lam = 1")
+    for name in ("svm.npz", "text"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(pb.StateError, match=name):
+            pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_no_pickle_is_in_a_file(written):
+    with zipfile.ZipFile(written[0]) as archive:
+        assert all(name.endswith(".npy") for name in archive.namelist())
+    with np.load(written[0], allow_pickle=False) as arrays:
+        assert all(arrays[name].dtype.kind in "biufU" for name in arrays.files)
+
+
+def test_a_path_that_cannot_be_written_is_said_at_once(tmp_path):
+    calls = []
+    with pytest.raises(pb.StateError, match="cannot be written"):
+        pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / "none" / "run.npz", callback=calls.append)
+    assert calls == []
+    with pytest.raises(pb.InputTypeError, match="checkpoint must be the path"):
+        pb.minimize(dense(), lam=1.0, checkpoint=True)
+    with pytest.raises(pb.ParameterError, match="checkpoint_every must be"):
+        pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / "run.npz", checkpoint_every=-1.0)
+
+
+def test_a_full_disk_does_not_end_a_run(tmp_path, monkeypatch):
+    whole, calls, write = solve("oca", "dense", {}), [], files.write_archive
+
+    def full(*arguments):
+        calls.append(1)
+        if 3 < len(calls) < 6:
+            raise OSError(28, "No space left on device")
+        write(*arguments)
+    monkeypatch.setattr(files, "write_archive", full)
+    with pytest.warns(RuntimeWarning, match="No space left on device.*iteration 2, and the run goes on"):
+        result = solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
+    assert bits(result) == bits(whole)
+    assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz")) == bits(whole)
+
+
+# ---------------------------------------------------------------------- the encoding
+class Node:
+    pass
+
+
+def through(root, classes=None, outside=None):
+    classes = {"Node": Node} if classes is None else classes
+    entries, arrays = object_graph.encode(root, classes, (lambda x: None) if outside is None else outside)
+    return object_graph.decode(json.loads(json.dumps(entries)), arrays, classes, lambda word: outside)
+
+
+def test_what_is_shared_stays_shared():
+    node, array = Node(), np.arange(3.0)
+    node.me, node.first, node.second, node.items = node, array, array, [array, node, {"a": array, 1: (array, None)}]
+    found = through(node)
+    assert found.me is found and found.first is found.second is found.items[0] is found.items[2][1][0]
+    assert found.items[1] is found and found.items[2]["a"] is found.first
+
+
+def test_values_come_back_as_they_were():
+    values = [np.float32(0.1), np.int64(3), np.bool_(True), 0.1, float("inf"), -0.0, 2**70, True, None, "x", np.float32,
+              np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.array(2.0), np.array(["a", "bc"])]
+    for value, found in zip(values, through(values), strict=True):
+        assert type(found) is type(value) and repr(found) == repr(value)
+        if isinstance(value, np.ndarray):
+            assert found.flags.f_contiguous == value.flags.f_contiguous and found.dtype == value.dtype
+    generator = np.random.default_rng(5)
+    generator.normal(size=3)
+    found = through(generator)
+    assert found.normal() == generator.normal() and found.permutation(9).tolist() == generator.permutation(9).tolist()
+    rows = sp.csr_array((2, 3))
+    rows.data, rows.indices, rows.indptr = np.array([1.0, 0.0]), np.array([0, 2], np.int32), np.array([0, 2, 2])
+    found = through(rows)
+    assert [getattr(found, name).dtype for name in ("data", "indices", "indptr")] == [np.float64, np.int32, np.int64]
+    assert found.nnz == 2 and (found != rows).nnz == 0
+
+
+def test_nothing_unknown_is_written():
+    for stranger in (Node(), object(), print, lambda: None, {1, 2}, np.array([None])):
+        with pytest.raises(pb.StateError, match="cannot be part of a checkpoint"):
+            through([stranger], classes={})
+    node = Node()
+    assert through([node], classes={}, outside=lambda x: "there" if x is node else None)[0] is not node

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bundle, datasets, mkl, models, oracles, prox, qp, risks
+from . import bundle, datasets, distributed, mkl, models, oracles, prox, qp, risks
 from .capi import get_include
 from .core.exceptions import (
     BundleError,
@@ -56,6 +56,7 @@ __all__ = [
     "callbacks",
     "check_oracle",
     "datasets",
+    "distributed",
     "get_include",
     "minimize",
     "mkl",

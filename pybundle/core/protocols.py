@@ -85,6 +85,11 @@ class Risk(Protocol):
         taken at its word.
     ``slope_errors, offset_errors : ndarray, shape (P,)``
         bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
+    ``slope_sizes : ndarray, shape (P,)``
+        bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32.
+    ``excerpt(numbers) -> callable``
+        the parts of those numbers with their data only: a picklable object that makes their risk (None where they have
+        no example) in another process; what executors with workers of their own need.
     ``value_errors(w, values) -> errors (P,)``
         bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
         keeps them needs no pass then.

@@ -66,6 +66,10 @@ class LinearRisk(Partitioned):
     def _shards_of(self, parts):
         return shards(parts)
 
+    def _arguments(self, rows):
+        return {"X": self.examples.X[rows], "y": self.labels[rows], "sample_weight": self.sample_weight[rows],
+                "scale": self.examples.scale, "bias": self.examples.bias, "precision": self.search_precision}
+
     @property
     def _stratify(self):
         return self._engine.y_array
@@ -85,10 +89,14 @@ class LinearRisk(Partitioned):
         A slope is a sum of at most two rows an example, `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with
         `gamma = terms 2^-53`: the rows of a shard one after another, then the shards.
         """
-        weighted = self.examples.norms * np.abs(self.sample_weight)
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
-        sums = [weighted[rows].sum() for rows in self._parts]
-        return np.sqrt(2.0) * 2.0**-53 * np.array(terms) * np.array(sums)
+        return 2.0**-53 * np.array(terms) * self.slope_sizes
+
+    @property
+    def slope_sizes(self):
+        """Bound on the Euclidean norm of any slope of each part, shape (P,): `sqrt(2) sum_i c_i |x_i|`."""
+        weighted = self.examples.norms * np.abs(self.sample_weight)
+        return np.sqrt(2.0) * np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
     def offset_errors(self):

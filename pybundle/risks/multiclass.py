@@ -74,6 +74,9 @@ class MulticlassHinge(LinearRisk):
         self._build(X, encode, n_parts, sample_weight, scale, bias, partition, random_state, precision,
                     example_weights)
 
+    def _arguments(self, rows):
+        return {**super()._arguments(rows), "loss": self.loss, "n_classes": self.n_classes}
+
     def multipliers(self):
         """Access to multipliers of labels, for dual methods."""
         return Multipliers(self)

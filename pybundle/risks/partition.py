@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
+from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 
 SHARD_ROWS = 8192
@@ -58,19 +62,63 @@ def shards(parts):
             for p, rows in enumerate(parts) for start in range(0, len(rows), SHARD_ROWS)]
 
 
+def take(sequence, rows):
+    """Those items of a sequence of examples: an array, a CSR matrix, a Ragged, a named tuple of these, or a list."""
+    if isinstance(sequence, Ragged):
+        return sequence.take(rows)
+    if isinstance(sequence, np.ndarray) or sp.issparse(sequence):
+        return sequence[rows]
+    if isinstance(sequence, tuple) and hasattr(sequence, "_fields"):
+        return type(sequence)(*(take(field, rows) for field in sequence))
+    return [sequence[int(i)] for i in rows]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Some parts of a risk with only their data: what travels to a worker, which makes the risk from it.
+
+    Attributes
+    ----------
+    kind : type
+        Of the risk.
+    arguments : dict
+        For `kind`, of the examples of these parts only.
+    rows : list of ndarray
+        For every part the numbers of its examples in the whole risk, in the order in which they stand here.
+    """
+
+    kind: type
+    arguments: dict[str, Any]
+    rows: list
+
+    def __call__(self):
+        """The risk of these parts, or None where they hold no example; the same bits as in the whole risk."""
+        if not sum(map(len, self.rows)):
+            return None
+        risk = self.kind(**self.arguments)
+        ends = np.cumsum([len(rows) for rows in self.rows])
+        risk._assign([np.arange(end - len(rows), end, dtype=np.intp)
+                      for rows, end in zip(self.rows, ends, strict=True)])
+        risk.n_parts_given = True
+        return risk
+
+
 class Partitioned:
     """What all risks of examples share: parts, shards, an executor for the work on them.
 
-    A subclass has `partition` (kind), `random_state` and `n_examples`, and says in `_shards_of` how parts are cut.
+    A subclass has `partition` (kind), `random_state` and `n_examples`, says in `_shards_of` how parts are cut, and in
+    `_arguments(rows)` what makes the same risk of some examples only.
     """
 
     _map = staticmethod(map)
     _stratify = None            # labels that the kind "stratified" deals out
 
     def _regroup(self, n_parts):
-        self._parts = partition(self.n_examples, n_parts, self.partition, self.random_state, self._stratify)
-        self._shards = self._shards_of(self._parts)
-        self.n_parts = len(self._parts)
+        self._assign(partition(self.n_examples, n_parts, self.partition, self.random_state, self._stratify))
+
+    def _assign(self, parts):
+        self._parts, self.n_parts = parts, len(parts)
+        self._shards = self._shards_of(parts)
         self.lower_bounds = np.zeros(self.n_parts)
 
     @property
@@ -98,6 +146,11 @@ class Partitioned:
         if executor is not None:
             other._map = executor.map
         return other
+
+    def excerpt(self, numbers):
+        """The parts of those numbers as an `Excerpt`, from which another process makes their risk."""
+        rows = [self._parts[p] for p in numbers]
+        return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)
 
     def _set_precision(self, precision):
         check_choice("precision", precision, ("float32", "float64"))

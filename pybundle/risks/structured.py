@@ -13,7 +13,7 @@ from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
 from ..models.base import as_model
 from .oracle import check_size
-from .partition import Partitioned
+from .partition import Partitioned, take
 from .reduction import reduce_planes
 
 SHARD_WORK = 1 << 15
@@ -81,6 +81,7 @@ class Structured(Partitioned):
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
         self.smooth = loss == "logistic"
         self._oracle = oracle = self.model.oracle(X, Y)
+        self._examples = X, Y
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
                                  "use loss='hinge'")
@@ -100,6 +101,11 @@ class Structured(Partitioned):
     def _shards_of(self, parts):
         return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
 
+    def _arguments(self, rows):
+        X, Y = self._examples
+        return {"model": self.model, "X": take(X, rows), "Y": take(Y, rows), "loss": self.loss,
+                "sample_weight": self.sample_weight[rows]}
+
     @property
     def fingerprint(self):
         """A number of model, data, weights, loss and partition."""
@@ -111,10 +117,17 @@ class Structured(Partitioned):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
         if self._oracle.norms is None:
             return np.zeros(self.n_parts)
-        weighted = self._oracle.norms * self.sample_weight
         # every piece of an example is added once for the labelling and once for the truth
         terms = [2 * self._oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
-        return UNIT * np.array(terms) * np.array([weighted[rows].sum() for rows in self._parts])
+        return UNIT * np.array(terms) * self.slope_sizes
+
+    @property
+    def slope_sizes(self):
+        """Bound on the Euclidean norm of any slope of each part, shape (P,); None where the oracle knows no norms."""
+        if self._oracle.norms is None:
+            return None
+        weighted = self._oracle.norms * self.sample_weight
+        return np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
     def offset_errors(self):

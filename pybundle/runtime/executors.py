@@ -1,7 +1,19 @@
-"""Where work units run: `map` in order, serially or in threads, and BLAS held to one thread meanwhile."""
+"""Where work units run, and BLAS held to one thread meanwhile.
+
+An executor has one of two methods:
+
+``map(function, items)``
+    results in the order of the items: `Serial`, `Threads`, a pool of concurrent.futures.
+``place(risk) -> Risk``
+    for workers that share no memory with us: they keep the parts of the risk, and what comes back asks them. See
+    `pybundle.distributed`.
+
+`close()` releases its threads or processes.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -48,15 +60,25 @@ class Threads:
 
 
 def make_executor(n_jobs):
-    """Executor for `n_jobs` threads; None is 1, -1 one per processor."""
-    import os
-
-    if n_jobs is None or n_jobs == 1:
-        return Serial()
-    n_jobs = check_integer("n_jobs", n_jobs)
+    """Executor for `n_jobs` threads; -1 is one per processor, None what joblib's `parallel_config` says, else 1."""
+    n_jobs = _of_joblib() if n_jobs is None else check_integer("n_jobs", n_jobs)
     if n_jobs == -1:
-        n_jobs = os.cpu_count() or 1
-    return Threads(check_integer("n_jobs", n_jobs, low=1))
+        n_jobs = cpu_count()
+    n_jobs = check_integer("n_jobs", n_jobs, low=1)
+    return Serial() if n_jobs == 1 else Threads(n_jobs)
+
+
+def cpu_count():
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _of_joblib():
+    """Jobs that an enclosing `joblib.parallel_config` asks for; 1 inside a worker of joblib, and without joblib."""
+    joblib = sys.modules.get("joblib")
+    return 1 if joblib is None else int(joblib.effective_n_jobs(None))
 
 
 class _BlasLimit:

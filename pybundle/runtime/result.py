@@ -63,6 +63,9 @@ class Result(OptimizeResult):
         "oracle", "qp", "rest" and "total".
     history : dict of ndarray
         Equal-length arrays `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`.
+    rounds : dict of ndarray
+        Only of runs whose executor has workers of its own: bytes, waiting and work of every round, see
+        `pb.distributed.RemoteRisk`.
     state : State or None
         Bundle and point, to start another run from (``warm_start=``).
     """

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.exceptions import BundleError, ConvergenceWarning, InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..distributed.placing import placed, placing
 from ..risks import Function
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
@@ -60,7 +61,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     n_jobs : int, optional
         Threads for passes over the data; any number gives the same bits. -1: one per processor.
     executor : object, optional
-        Instead of `n_jobs`: anything with `map(function, items)` that keeps the order.
+        Instead of `n_jobs`: a dask.distributed Client or another executor of `pb.distributed`, whose workers keep the
+        parts of the risk (`n_parts`, by default 16 where the method leaves it open); or anything with
+        `map(function, items)` that keeps the order.
     checkpoint : str or path, optional
         A file that the run is written to now and then and at its end. The same call with the file there goes on from
         it, to the same last bit, or returns what had ended; see "Long runs" in the documentation. Limits, tolerances,
@@ -122,7 +125,6 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     OracleError
         Where the risk breaks its contract. Like any other exception out of the risk it has `error.result`, the best
         point and bound so far; `certified` is False there, since the risk is not asked again.
-
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
         at the start. Later on that is a RuntimeWarning.
@@ -147,11 +149,11 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     check_options(method, options)
     pool = make_executor(n_jobs) if executor is None else executor
-    if not hasattr(pool, "map"):
-        raise InputTypeError(f"executor must have a method map(function, items), got {type(pool).__name__}")
+    places = placing(pool)
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    parts = METHODS["lbfgs" if method == "auto" and getattr(risk, "smooth", False) else method].n_parts
-    risk = _grouped(risk, n_parts, parts, pool, settings.gap)
+    is_whole = method == "auto" and getattr(risk, "smooth", False) and places is None
+    parts = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and places else method].n_parts
+    risk = _grouped(risk, n_parts, parts, pool if places is None else None, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     watching = [Callback(function, factor) for function in callbacks]
     rules = _rules(max_iter, time_limit, method) + watching
@@ -163,11 +165,11 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
-    run = METHODS[method].make(Problem(risk, objective, settings, options, random_state, deterministic))
     try:
-        with single_threaded_blas():
+        with placed(risk, places) as working, single_threaded_blas():
+            run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
             keeper = Unkept() if checkpoint is None else Keeper(
-                _path(checkpoint), _seconds(checkpoint_every), risk,
+                _path(checkpoint), _seconds(checkpoint_every), working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
             result = drive(run, w0, state, rules, report, factor, keeper)

@@ -244,7 +244,12 @@ class Run:
             message=sentence(status, gap, self.settings.gap.tol, self.choice), nit=trace.n_iter,
             n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-            history=trace.history.arrays(), state=self.state())
+            history=trace.history.arrays(), state=self.state(), **self._rounds())
+
+    def _rounds(self):
+        """What the rounds of a distributed risk cost, where it says."""
+        rounds = getattr(self.risk, "rounds", None)
+        return {} if rounds is None else {"rounds": rounds}
 
     def _certify(self):
         with self.trace.clock.phase("oracle"):

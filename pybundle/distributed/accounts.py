@@ -1,0 +1,51 @@
+"""What every round cost: bytes, waiting, work."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+FIELDS = ("started", "bytes_out", "bytes_in", "waiting", "oracle", "longest", "driver")
+
+
+class Accounts:
+    """One row a round, a round being a w that went out.
+
+    Columns: `started` (seconds since the first round), `bytes_out`, `bytes_in`, `waiting` (the driver had nothing to
+    do), `oracle` (seconds of all workers), `longest` (of the slowest group), `driver` (seconds between the last answer
+    before and this round: master problem, bundle).
+    """
+
+    def __init__(self, n_workers):
+        self.n_workers, self._rows = n_workers, []
+        self._began, self._last = time.perf_counter(), None
+
+    def open(self):
+        """A new round; gives its number."""
+        now = time.perf_counter()
+        self._rows.append([now - self._began, 0, 0, 0.0, 0.0, 0.0, 0.0 if self._last is None else now - self._last])
+        return len(self._rows) - 1
+
+    def sent(self, number, nbytes):
+        self._rows[number][1] += nbytes
+
+    def received(self, number, answer):
+        row, self._last = self._rows[number], time.perf_counter()
+        row[2] += answer.nbytes
+        row[4] += answer.seconds
+        row[5] = max(row[5], answer.seconds)
+
+    def waited(self, seconds):
+        self._rows[-1][3] += seconds
+
+    def arrays(self):
+        """Equal-length arrays by name; and `idle`, the share of their time that workers had no work from the second
+        round on: the first one waits until they have their data.
+        """
+        table = np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS))
+        found = dict(zip(FIELDS, table.T.copy(), strict=True))
+        if len(table) < 2 or self._last is None:
+            return {**found, "idle": float("nan")}
+        span = self._last - self._began - found["started"][1]
+        return {**found, "idle": 1.0 - found["oracle"][1:].sum() / (self.n_workers * span) if span > 0.0 else 0.0}

@@ -1,0 +1,233 @@
+"""Parts of a risk with the workers of a dask.distributed cluster."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+import uuid
+
+from ..core.exceptions import BundleError, InputTypeError
+from ..core.validation import check_choice, check_integer, check_number
+from .parts import Description, Parts
+from .risk import RemoteRisk
+from .workplace import Workplace, excerpts, grouped
+
+TICK = 0.25
+"""Seconds between two looks at the cluster while nothing comes."""
+GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+"""Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
+
+
+class Dask:
+    """Executor over a dask.distributed cluster: every worker keeps some parts of the risk, planes come back.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of any cluster: a LocalCluster, the address of a scheduler, with TLS where its `security` says so.
+    n_groups : int, optional
+        Parts are sent and asked in so many groups, default one for each thread of a worker. More of them balance
+        workers of different speed and let workers that come later take some over; each costs some milliseconds a round.
+    compress : {"exact", "float32"}
+        Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
+        slopes against the lower bound.
+    patience : float
+        Seconds without any worker, or without the scheduler, after which a run ends with BundleError.
+    max_tries : int
+        Times that a part is made, or asked at one w, after its worker was lost.
+
+    Raises
+    ------
+    ImportError
+        Without dask.distributed.
+
+    Notes
+    -----
+    The parts are tasks that hold their data, so that Dask makes a lost one again on another worker; the scheduler keeps
+    these data for that. Data that should not pass it stay where they are with `risk_of`. Every round is one task a
+    group, with w in it. A worker that comes back, or a new one, gets parts when others are lost or have a queue.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> from distributed import Client                                              # doctest: +SKIP
+    >>> with Client(processes=False) as client:                                     # doctest: +SKIP
+    ...     remote = pb.distributed.Dask(client, compress="float32").place(risk)
+    ...     results = pb.path(remote, [100.0, 10.0, 1.0])
+    """
+
+    def __init__(self, client, *, n_groups=None, compress="exact", patience=30.0, max_tries=5):
+        require_dask()
+        if not is_client(client):
+            raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
+                                 "distributed.Client(address)")
+        self.client = client
+        self.n_groups = None if n_groups is None else check_integer("n_groups", n_groups, low=1)
+        self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
+        self.patience = check_number("patience", patience, low=0.0, strict=True)
+        self.max_tries = check_integer("max_tries", max_tries, low=1)
+
+    def place(self, risk):
+        """The risk with its parts at the workers, a `RemoteRisk`; a placed risk stays as it is."""
+        if isinstance(risk, RemoteRisk):
+            return risk
+        groups = grouped(risk.n_parts, self.n_groups or len(self._slots()))
+        return RemoteRisk(self._workplace(groups, excerpts(risk, groups)), Description.of(risk), self.single)
+
+    def risk_of(self, delayed, n_parts=1):
+        """A risk whose data were never here: each of these makes the risk of its own examples at a worker.
+
+        Parameters
+        ----------
+        delayed : list of dask.delayed.Delayed or distributed.Future
+            Of a risk each, all of the same `dim`; one of them is asked for at a time by a worker.
+        n_parts : int
+            Parts of each of these risks (their own `n_parts`).
+
+        Returns
+        -------
+        RemoteRisk
+            With `len(delayed) * n_parts` parts.
+
+        Examples
+        --------
+        >>> parts = [dask.delayed(load)(path) for path in paths]                    # doctest: +SKIP
+        >>> risk = pb.distributed.Dask(client).risk_of(parts)                       # doctest: +SKIP
+        """
+        if not isinstance(delayed, (list, tuple)) or not delayed:
+            raise InputTypeError(f"delayed must be a non-empty list of delayed risks, got {delayed!r}")
+        n_parts = check_integer("n_parts", n_parts, low=1)
+        sources = [item if hasattr(item, "status") else self.client.compute(item) for item in delayed]
+        groups = grouped(n_parts * len(sources), len(sources))
+        return RemoteRisk.described_by_workers(self._workplace(groups, sources), self.single)
+
+    def _workplace(self, groups, sources):
+        return DaskWorkplace(self.client, groups, sources, self._slots(), self.patience, self.max_tries)
+
+    def _slots(self):
+        """Addresses of workers, each as often as it has threads."""
+        self.client.wait_for_workers(1, timeout=self.patience)
+        return [address for address, n in sorted(self.client.nthreads().items()) for _ in range(n)]
+
+
+class DaskWorkplace(Workplace):
+    """Futures of parts, pinned to workers as long as these live, and one task for every question."""
+
+    def __init__(self, client, groups, sources, slots, patience, max_tries):
+        super().__init__(groups, min(len(groups), len(slots)))
+        import dask
+
+        self._client, self._patience, self._max_tries = client, patience, max_tries
+        self._name = f"pybundle-{uuid.uuid4().hex[:12]}"
+        self._done, self._pending = queue.SimpleQueue(), {}
+        self._seen = time.monotonic()           # when a worker was last known
+        with dask.config.set(GRAPH_SIZE):
+            self._held = [client.submit(Parts, source, len(group), pure=False, key=f"{self._name}-parts-{g}",
+                                        workers=[slots[g % len(slots)]], allow_other_workers=True)
+                          for g, (group, source) in enumerate(zip(groups, sources, strict=True))]
+        self._count = 0
+
+    def ask(self, group, question, w):
+        self._submit(group, question, w, 1)
+
+    def _submit(self, group, question, w, tries):
+        self._count += 1
+        try:
+            future = self._client.submit(ask_parts, self._held[group], question, w, pure=False,
+                                         key=f"{self._name}-{question.kind}-{self._count}")
+        except Exception as problem:        # the client is closed, or its scheduler has gone
+            raise self._lost() from problem
+        self._pending[future.key] = future, group, question, w, tries
+        future.add_done_callback(self._done.put)
+
+    def answers(self):
+        found = []
+        while not found:
+            for future in self._finished():
+                future, group, question, w, tries = self._pending.pop(future.key, (None,) * 5)
+                if future is None:          # told twice
+                    continue
+                answer = self._fetch(future, group)
+                if answer is not None:
+                    found.append((group, question, answer))
+                elif tries >= self._max_tries:
+                    raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries} times; "
+                                      "look at the workers' logs, for instance for want of memory")
+                else:
+                    self._submit(group, question, w, tries + 1)
+        return found
+
+    def _finished(self):
+        """Futures that ended since the last call; looks after the cluster while it waits for one."""
+        try:
+            ended = [self._done.get(timeout=TICK)]
+        except queue.Empty:
+            self._check_cluster()
+            return []
+        while not self._done.empty():
+            ended.append(self._done.get())
+        return ended
+
+    def _fetch(self, future, group):
+        """The answer of an ended future, or None where it must be asked again."""
+        from distributed import CancelledError, KilledWorker
+
+        if future.status in ("finished", "error"):
+            try:
+                return future.result(timeout=self._patience)
+            except KilledWorker as problem:
+                raise BundleError(f"workers died again and again while they had parts {self.groups[group].tolist()}; "
+                                  "look at their logs, for instance for want of memory") from problem
+            except (CancelledError, TimeoutError, OSError):
+                pass
+            except Exception as problem:        # making the parts failed: answers carry what oracles raise
+                raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
+                                  f"{type(problem).__name__}: {problem}") from problem
+        self._check_cluster()
+        if self._client.status != "running":
+            raise self._lost()
+        return None
+
+    def _check_cluster(self):
+        """Raises where there has been no worker, or no scheduler, for too long."""
+        now = time.monotonic()
+        if self._client.status == "running":
+            if self._client.scheduler_info(n_workers=-1)["workers"]:
+                self._seen = now
+            elif now - self._seen > self._patience:
+                raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
+                                  "warm_start=error.result")
+        elif self._client.status == "closed" or now - self._seen > self._patience:
+            raise self._lost()
+
+    def _lost(self):
+        return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "
+                           "warm_start=error.result")
+
+    def close(self):
+        futures = [entry[0] for entry in self._pending.values()]
+        self._pending.clear()
+        if self._client.status == "running":
+            self._client.cancel(futures, force=True)
+        self._held = []
+
+
+def ask_parts(parts, question, w):
+    """The task of a worker."""
+    return parts.answer(question, w)
+
+
+def is_client(executor):
+    """Whether this is a dask.distributed Client; asked without importing anything."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(executor, distributed.Client)
+
+
+def require_dask():
+    """Raises ImportError that names the extra."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as problem:
+        raise ImportError("executor over Dask needs dask.distributed, which is not installed; "
+                          "run: pip install 'pybundle-ml[dask]'") from problem

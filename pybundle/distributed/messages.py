@@ -1,0 +1,95 @@
+"""What goes out to a worker and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.plane import Planes
+
+FLOAT32 = 2.0**-24
+"""Largest relative rounding error of an entry in float32, in the normal range."""
+SMALLEST = 2.0**-149
+"""And its absolute error below that range."""
+
+
+class Question(NamedTuple):
+    """What is asked of a group of parts.
+
+    Attributes
+    ----------
+    round : int
+        Comes back with the answer.
+    kind : {"planes", "values", "describe"}
+    precision : {None, "float32", "float64"}
+        Working precision; None is that of the risk.
+    single : bool
+        Slopes may come back in float32.
+    """
+
+    round: int
+    kind: str
+    precision: str | None = None
+    single: bool = False
+
+
+class Failure(NamedTuple):
+    """What an oracle raised: exception (None where it cannot travel), a sentence, and the traceback of the worker."""
+
+    error: Any
+    sentence: str
+    trace: str
+
+
+class Answer(NamedTuple):
+    """Arrays of a group of parts, and how they came about.
+
+    Attributes
+    ----------
+    arrays : list of ndarray
+        "planes": values, offsets and slopes, dense or as data, indices, indptr; "values": values and errors.
+    seconds : float
+        Spent on the worker.
+    record : object
+        Answer to "describe".
+    failure : Failure or None
+    """
+
+    arrays: list
+    seconds: float
+    record: Any = None
+    failure: Failure | None = None
+
+    @property
+    def nbytes(self):
+        return sum(array.nbytes for array in self.arrays)
+
+
+def pack(planes, single=False):
+    """Arrays of planes in the smaller of dense and CSR form, slopes in float32 where `single` says so."""
+    slopes = planes.slopes
+    n_parts, dim = slopes.shape
+    width = 4 if single else 8
+    count = slopes.nnz if sp.issparse(slopes) else np.count_nonzero(slopes)
+    if (width + 4) * count + 4 * (n_parts + 1) < width * n_parts * dim <= width * np.iinfo(np.int32).max:
+        rows = sp.csr_array(slopes)
+        arrays = [rows.data, rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int32, copy=False)]
+    else:
+        arrays = [slopes.toarray() if sp.issparse(slopes) else np.ascontiguousarray(slopes)]
+    if single:
+        arrays[0] = arrays[0].astype(np.float32)
+    return [planes.values, planes.offsets, *arrays]
+
+
+def unpack(arrays, dim):
+    """The planes that `pack` got, up to the rounding of float32."""
+    values, offsets, data, *indices = arrays
+    data = data.astype(np.float64, copy=False)
+    return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
+
+
+def single_errors(sizes, dim):
+    """Bound on the error, in the Euclidean norm, of slopes of at most these norms in float32."""
+    return FLOAT32 * np.asarray(sizes) + np.sqrt(dim) * SMALLEST

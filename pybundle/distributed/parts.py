@@ -1,0 +1,120 @@
+"""What a worker keeps: the risk of some parts, made once, and its answers."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.protocols import planes_of
+from ..runtime.executors import single_threaded_blas
+from .messages import Answer, Failure, pack
+
+
+class Description(NamedTuple):
+    """What a driver knows of parts without their data; fields as in `Risk`, arrays of shape (P,)."""
+
+    dim: int
+    n_examples: int
+    lower_bounds: np.ndarray
+    slope_errors: np.ndarray
+    offset_errors: np.ndarray
+    slope_sizes: np.ndarray | None
+    smooth: bool
+    nonneg: np.ndarray | None
+    fingerprint: Any
+
+    @classmethod
+    def of(cls, risk):
+        """Of any risk; without bounds on rounding errors they are 0, and `slope_sizes` is None where nothing is known.
+        """
+        none = np.zeros(risk.n_parts)
+        bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
+        return cls(risk.dim, risk.n_examples, bounds, *(np.asarray(getattr(risk, name, none)) for name in
+                   ("slope_errors", "offset_errors")), getattr(risk, "slope_sizes", None),
+                   bool(getattr(risk, "smooth", False)), getattr(risk, "nonneg", None),
+                   getattr(risk, "fingerprint", None))
+
+
+class Parts:
+    """The risk of some parts, made from its source.
+
+    Parameters
+    ----------
+    source : callable or Risk
+        `source()` gives the risk, or None where its parts are empty.
+    n_parts : int
+        Of this group.
+    """
+
+    def __init__(self, source, n_parts):
+        self._risks = {None: source if hasattr(source, "evaluate") else source()}
+        self._rows = getattr(source, "rows", None)
+        risk, self.n_parts = self._risks[None], n_parts
+        if risk is not None and risk.n_parts != n_parts:
+            raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
+
+    def answer(self, question, w):
+        """The answer to a question at w; what an oracle raises travels in it."""
+        began = time.perf_counter()
+        try:
+            with single_threaded_blas():
+                arrays, record = self._ask(question, w)
+        except Exception as error:
+            return Answer([], time.perf_counter() - began, failure=self._explain(error, w))
+        return Answer(arrays, time.perf_counter() - began, record)
+
+    def _ask(self, question, w):
+        risk = self._risk(question.precision)
+        if question.kind == "describe":
+            return [], None if risk is None else Description.of(risk)
+        if risk is None:
+            zeros = np.zeros(self.n_parts)
+            empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
+            return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
+        if question.kind == "planes":
+            return pack(planes_of(risk, w), question.single), None
+        if callable(getattr(risk, "values", None)):
+            values, errors = risk.values(w)
+        else:
+            values, errors = risk.evaluate(w)[0], np.zeros(self.n_parts)
+        return [np.asarray(values, dtype=float), np.asarray(errors, dtype=float)], None
+
+    def _risk(self, precision):
+        if precision not in self._risks:
+            risk = self._risks[None]
+            self._risks[precision] = risk.derive(precision=precision) if hasattr(risk, "derive") else risk
+        return self._risks[precision]
+
+    def _explain(self, error, w):
+        """The failure in words, with the number of the example where decoding it alone raises, too."""
+        trace, where = traceback.format_exc(), ""
+        for p, rows in enumerate(self._rows or []):
+            first = sum(len(other) for other in self._rows[:p])
+            for k, i in enumerate(rows):
+                if not self._can_solve(first + k, w):
+                    where = f" for example {int(i)}"
+                    break
+            if where:
+                break
+        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {error}", trace)
+
+    def _can_solve(self, i, w):
+        try:
+            self._risks[None].oracle().solve(i, w)
+        except Exception:
+            return False
+        return True
+
+
+def _portable(error):
+    """The exception where it survives a pickle, else None."""
+    import pickle
+
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:
+        return None

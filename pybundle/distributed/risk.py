@@ -1,0 +1,205 @@
+"""A risk whose parts live elsewhere: the protocol of `Risk` over a workplace."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import OracleError, ParameterError
+from ..core.plane import Planes
+from ..core.validation import check_choice, check_vector
+from .accounts import Accounts
+from .messages import Question, single_errors, unpack
+from .parts import Description
+
+DENSE_FROM = 0.1
+"""Share of non-zeros from which slopes of all parts together are dense; the bundle has the same rule."""
+
+
+class Arrival(NamedTuple):
+    """Planes of some parts at the w of a round."""
+
+    round: int
+    parts: np.ndarray
+    planes: Planes
+
+
+class RemoteRisk:
+    """`R(w) = sum_p R_p(w)` with parts that live with the workers of an executor; made by its `place`.
+
+    Attributes
+    ----------
+    dim, n_examples, n_parts, lower_bounds, slope_errors, offset_errors, smooth, nonneg, fingerprint
+        As in `Risk`, those of the risk that was placed.
+    rounds : dict
+        What every round cost so far; also in `result.rounds`. See `Accounts`.
+
+    Notes
+    -----
+    Planes of a part are computed by one worker over the same shards in the same order as without workers, and stand in
+    the order of the parts: a run that waits for all of them has the same bits, whatever the workers. There is no access
+    to single examples and no line search: block methods and `method="oca"` with `line_search=True` need the data.
+    """
+
+    n_parts_given = True
+
+    def __init__(self, workplace, description, single=False):
+        self._workplace, self._single, self._precision = workplace, single, None
+        self._accounts = Accounts(workplace.n_workers)
+        self._describe(description)
+
+    def _describe(self, known):
+        self.dim, self.n_examples, self.n_parts = known.dim, known.n_examples, len(known.lower_bounds)
+        self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
+        self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
+        self.slope_errors = known.slope_errors
+        if self._single:
+            if known.slope_sizes is None:
+                raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes (slope_sizes), "
+                                     "since rounding is counted against the bound; use compress='exact'")
+            self.slope_errors = self.slope_errors + single_errors(known.slope_sizes, self.dim)
+
+    @classmethod
+    def described_by_workers(cls, workplace, single=False):
+        """The same where only the workers know the data: they are asked for sizes and bounds."""
+        answers = [None] * len(workplace.groups)
+        for g in range(len(answers)):
+            workplace.ask(g, Question(0, "describe"), np.empty(0))
+        while any(answer is None for answer in answers):
+            for g, _, answer in workplace.answers():
+                answers[g] = checked(answer)
+        return cls(workplace, _joined([answer.record for answer in answers], workplace.groups), single)
+
+    @property
+    def rounds(self):
+        return self._accounts.arrays()
+
+    # ------------------------------------------------------------------ Risk
+    def evaluate(self, w):
+        """Values (P,) and subgradients (P, dim) at w."""
+        planes = self.planes(w)
+        return planes.values, planes.slopes
+
+    def planes(self, w):
+        """One plane for each part, tight at w: w goes out once, and the last part is waited for."""
+        number = self.submit(w)
+        pieces = [None] * self.n_parts
+        while any(piece is None for piece in pieces):
+            for arrival in self.collect():
+                if arrival.round == number:
+                    for row, p in enumerate(arrival.parts):
+                        pieces[p] = arrival.planes, row
+        return _assembled(pieces, self.dim)
+
+    def values(self, w):
+        """Values (P,) in float64 and bounds (P,) on their rounding errors."""
+        number = self._send(check_vector("w", w, self.dim), "values", range(len(self._workplace.groups)))
+        values, errors = np.full(self.n_parts, np.nan), np.zeros(self.n_parts)
+        missing = len(self._workplace.groups)
+        while missing:
+            for g, question, answer in self._receive():
+                if question.round == number:
+                    parts = self._workplace.groups[g]
+                    values[parts], errors[parts] = answer.arrays
+                    missing -= 1
+        return values, errors
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same parts, in another working precision; their number is that with which they were placed."""
+        if n_parts not in (None, self.n_parts):
+            raise ParameterError(f"n_parts must be {self.n_parts}, the parts that were placed, got {n_parts}; place the "
+                                 "risk anew")
+        other = copy.copy(self)
+        if precision is not None:
+            other._precision = check_choice("precision", precision, ("float32", "float64"))
+        return other
+
+    def close(self):
+        """Lets the workers forget the parts."""
+        self._workplace.close()
+
+    # ------------------------------------------------------------------ planes as they come
+    @property
+    def groups(self):
+        """Numbers of the parts that are answered for together, a list of arrays."""
+        return self._workplace.groups
+
+    def submit(self, w, groups=None):
+        """Sends w to all groups, or to some; gives the number of the round."""
+        return self._send(check_vector("w", w, self.dim), "planes",
+                          range(len(self._workplace.groups)) if groups is None else groups)
+
+    def collect(self):
+        """Arrivals since the last call, of any round; waits for one where there is none."""
+        return [Arrival(question.round, self._workplace.groups[g], unpack(answer.arrays, self.dim))
+                for g, question, answer in self._receive() if question.kind == "planes"]
+
+    # ------------------------------------------------------------------ inside
+    def _send(self, w, kind, groups):
+        w, number = np.array(w), self._accounts.open()
+        question = Question(number, kind, self._precision, self._single and self._precision is None)
+        for g in groups:
+            self._workplace.ask(g, question, w)
+            self._accounts.sent(number, w.nbytes)
+        return number
+
+    def _receive(self):
+        began = time.perf_counter()
+        found = self._workplace.answers()
+        self._accounts.waited(time.perf_counter() - began)
+        for _, question, answer in found:
+            self._accounts.received(question.round, checked(answer))
+        return found
+
+
+def checked(answer):
+    """The answer itself; raises what the worker met, with its traceback as a note."""
+    failure = answer.failure
+    if failure is None:
+        return answer
+    error = OracleError(failure.sentence)
+    error.add_note("traceback of the worker:\n" + failure.trace)
+    raise error from failure.error
+
+
+def _assembled(pieces, dim):
+    """Planes in the order of the parts from (planes, row) of each."""
+    values = np.array([planes.values[row] for planes, row in pieces])
+    offsets = np.array([planes.offsets[row] for planes, row in pieces])
+    count = sum(planes.slopes.indptr[row + 1] - planes.slopes.indptr[row] if sp.issparse(planes.slopes) else dim
+                for planes, row in pieces)
+    if count < DENSE_FROM * dim * len(pieces):
+        return Planes(values, offsets, sp.vstack([planes.slopes[[row]] for planes, row in pieces], format="csr"))
+    slopes = np.zeros((len(pieces), dim))
+    for p, (planes, row) in enumerate(pieces):
+        if sp.issparse(planes.slopes):
+            inside = slice(*planes.slopes.indptr[row:row + 2])
+            slopes[p, planes.slopes.indices[inside]] = planes.slopes.data[inside]
+        else:
+            slopes[p] = planes.slopes[row]
+    return Planes(values, offsets, slopes)
+
+
+def _joined(records, groups):
+    """The description of all parts from those of the groups; None stands for groups without examples."""
+    known = [record for record in records if record is not None]
+    if not known:
+        raise ParameterError("the parts must hold at least one example, got none")
+    dims = {record.dim for record in known}
+    if len(dims) > 1:
+        raise ParameterError(f"the risks of all parts must have the same dim, got {sorted(dims)}")
+
+    def column(name, missing=0.0):
+        rows = [np.full(len(group), missing) if record is None else getattr(record, name)
+                for record, group in zip(records, groups, strict=True)]
+        return None if any(row is None for row in rows) else np.concatenate(rows)
+
+    first = known[0]
+    return Description(first.dim, sum(record.n_examples for record in known),
+                       *(column(name) for name in ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")),
+                       all(record.smooth for record in known), first.nonneg,
+                       tuple(None if record is None else record.fingerprint for record in records))

@@ -1,0 +1,57 @@
+"""Where groups of parts live, as the driver sees it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+
+
+class Workplace(ABC):
+    """Takes questions to groups of parts and brings answers as they come; lost workers are its own business.
+
+    Attributes
+    ----------
+    groups : list of ndarray
+        Numbers of the parts of every group.
+    n_workers : int
+        Groups that can be worked on at once.
+    """
+
+    def __init__(self, groups, n_workers):
+        self.groups, self.n_workers = groups, n_workers
+
+    @abstractmethod
+    def ask(self, group, question, w):
+        """Sends a question; w must not change until the answer is there."""
+
+    @abstractmethod
+    def answers(self):
+        """List of (group, question, answer): waits for one at least, for ever only while somebody is at work.
+
+        Raises BundleError where no answer can come any more.
+        """
+
+    @abstractmethod
+    def close(self):
+        """Forgets the parts; the workers, where they are not its own, stay."""
+
+
+def excerpts(risk, groups):
+    """For every group of parts what a worker makes their risk from."""
+    if not callable(getattr(risk, "excerpt", None)):
+        raise ParameterError(f"executor needs a risk whose parts can live elsewhere (a method `excerpt`), and "
+                             f"{type(risk).__name__} has none; use n_jobs for threads, or give every worker its own risk "
+                             "with pb.distributed.Dask(client).risk_of(delayed)")
+    return [risk.excerpt(group) for group in groups]
+
+
+def grouped(n_parts, n_groups):
+    """Numbers of parts of every group, neighbours together and of nearly the same number.
+
+    >>> [group.tolist() for group in grouped(5, 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    return np.array_split(np.arange(n_parts), max(1, min(n_groups, n_parts)))

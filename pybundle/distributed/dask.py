@@ -11,10 +11,12 @@ from ..core.exceptions import BundleError, InputTypeError
 from ..core.validation import check_choice, check_integer, check_number
 from .parts import Description, Parts
 from .risk import RemoteRisk
-from .workplace import Workplace, excerpts, grouped
+from .workplace import Workplace, excerpt, grouped
 
 TICK = 0.25
 """Seconds between two looks at the cluster while nothing comes."""
+GRACE = 2.0
+"""Seconds that Dask itself has to make parts of a lost worker elsewhere, which it does while another worker is there."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
 
@@ -73,7 +75,11 @@ class Dask:
         if isinstance(risk, RemoteRisk):
             return risk
         groups = grouped(risk.n_parts, self.n_groups or len(self._slots()))
-        return RemoteRisk(self._workplace(groups, excerpts(risk, groups)), Description.of(risk), self.single)
+
+        def source(g):
+            return excerpt(risk, groups[g])
+
+        return RemoteRisk(self._workplace(groups, source), Description.of(risk), self.single)
 
     def risk_of(self, delayed, n_parts=1):
         """A risk whose data were never here: each of these makes the risk of its own examples at a worker.
@@ -100,10 +106,10 @@ class Dask:
         n_parts = check_integer("n_parts", n_parts, low=1)
         sources = [item if hasattr(item, "status") else self.client.compute(item) for item in delayed]
         groups = grouped(n_parts * len(sources), len(sources))
-        return RemoteRisk.described_by_workers(self._workplace(groups, sources), self.single)
+        return RemoteRisk.described_by_workers(self._workplace(groups, sources.__getitem__), self.single)
 
-    def _workplace(self, groups, sources):
-        return DaskWorkplace(self.client, groups, sources, self._slots(), self.patience, self.max_tries)
+    def _workplace(self, groups, source):
+        return DaskWorkplace(self.client, groups, source, self._slots(), self.patience, self.max_tries)
 
     def _slots(self):
         """Addresses of workers, each as often as it has threads."""
@@ -114,24 +120,33 @@ class Dask:
 class DaskWorkplace(Workplace):
     """Futures of parts, pinned to workers as long as these live, and one task for every question."""
 
-    def __init__(self, client, groups, sources, slots, patience, max_tries):
+    def __init__(self, client, groups, source, slots, patience, max_tries):
         super().__init__(groups, min(len(groups), len(slots)))
-        import dask
-
-        self._client, self._patience, self._max_tries = client, patience, max_tries
-        self._name = f"pybundle-{uuid.uuid4().hex[:12]}"
+        self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
+        self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
         self._seen = time.monotonic()           # when a worker was last known
+        self._homes = [slots[g % len(slots)] for g in range(len(groups))]
+        self._homeless = [None] * len(groups)   # since when
+        self._held = [self._make(g) for g in range(len(groups))]
+
+    def _make(self, g):
+        """Future of the parts of a group at its home."""
+        import dask
+
+        self._count += 1
         with dask.config.set(GRAPH_SIZE):
-            self._held = [client.submit(Parts, source, len(group), pure=False, key=f"{self._name}-parts-{g}",
-                                        workers=[slots[g % len(slots)]], allow_other_workers=True)
-                          for g, (group, source) in enumerate(zip(groups, sources, strict=True))]
-        self._count = 0
+            return self._client.submit(Parts, self._source(g), len(self.groups[g]), pure=False,
+                                       key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
+                                       allow_other_workers=True)
 
     def ask(self, group, question, w):
         self._submit(group, question, w, 1)
 
     def _submit(self, group, question, w, tries):
+        if tries > self._max_tries:
+            raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries - 1} times; look "
+                              "at the workers' logs, for instance for want of memory")
         self._count += 1
         try:
             future = self._client.submit(ask_parts, self._held[group], question, w, pure=False,
@@ -151,9 +166,6 @@ class DaskWorkplace(Workplace):
                 answer = self._fetch(future, group)
                 if answer is not None:
                     found.append((group, question, answer))
-                elif tries >= self._max_tries:
-                    raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries} times; "
-                                      "look at the workers' logs, for instance for want of memory")
                 else:
                     self._submit(group, question, w, tries + 1)
         return found
@@ -184,22 +196,52 @@ class DaskWorkplace(Workplace):
             except Exception as problem:        # making the parts failed: answers carry what oracles raise
                 raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
                                   f"{type(problem).__name__}: {problem}") from problem
-        self._check_cluster()
         if self._client.status != "running":
             raise self._lost()
+        if self._held[group].status in ("cancelled", "lost"):
+            self._held[group] = self._make(group)
         return None
 
     def _check_cluster(self):
-        """Raises where there has been no worker, or no scheduler, for too long."""
+        """Raises where there has been no worker, or no scheduler, for too long; finds new homes for parts."""
         now = time.monotonic()
-        if self._client.status == "running":
-            if self._client.scheduler_info(n_workers=-1)["workers"]:
-                self._seen = now
-            elif now - self._seen > self._patience:
-                raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
-                                  "warm_start=error.result")
+        workers = self._workers()
+        if workers:
+            self._seen = now
+            self._rehouse(workers, now)
         elif self._client.status == "closed" or now - self._seen > self._patience:
-            raise self._lost()
+            if self._client.status != "running":
+                raise self._lost()
+            raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
+                              "warm_start=error.result")
+
+    def _workers(self):
+        """Addresses of workers; none where the scheduler does not answer."""
+        try:
+            return sorted(self._client.nthreads()) if self._client.status == "running" else []
+        except (OSError, TimeoutError):
+            return []
+
+    def _rehouse(self, workers, now):
+        """Parts wait for ever for a home that is gone where no other worker was left at that moment."""
+        for g, held in enumerate(self._held):
+            if held.status == "finished" or self._homes[g] in workers:
+                self._homeless[g] = None
+            elif self._homeless[g] is None:
+                self._homeless[g] = now
+            elif now - self._homeless[g] > GRACE:
+                self._move(g, workers[g % len(workers)])
+
+    def _move(self, g, home):
+        """Makes the parts of a group anew, and asks again what was asked of them."""
+        open_questions = [entry for entry in self._pending.values() if entry[1] == g]
+        for future, *_ in open_questions:
+            del self._pending[future.key]
+        self._client.cancel([self._held[g], *(entry[0] for entry in open_questions)], force=True)
+        self._homes[g], self._homeless[g] = home, None
+        self._held[g] = self._make(g)
+        for _, _, question, w, tries in open_questions:
+            self._submit(g, question, w, tries + 1)
 
     def _lost(self):
         return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "

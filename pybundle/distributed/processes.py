@@ -15,7 +15,7 @@ from ..runtime.executors import cpu_count
 from .parts import Description, Parts
 from .risk import RemoteRisk
 from .shared import Block, Window, read, size_of, write
-from .workplace import Workplace, excerpts, grouped
+from .workplace import Workplace, excerpt, grouped
 
 LOST = (EOFError, BrokenPipeError, ConnectionResetError, OSError)
 
@@ -59,9 +59,8 @@ class Processes:
         if isinstance(risk, RemoteRisk):
             return risk
         groups = grouped(risk.n_parts, self.n_jobs)
-        sources = excerpts(risk, groups[:1])        # refuses what cannot be placed before a process starts
-        workplace = ProcessWorkplace(self, risk, groups, sources[0])
-        return RemoteRisk(workplace, Description.of(risk), self.single)
+        first = excerpt(risk, groups[0])        # refuses what cannot be placed before a process starts
+        return RemoteRisk(ProcessWorkplace(self, risk, groups, first), Description.of(risk), self.single)
 
     def take(self):
         """A process that nobody uses."""
@@ -127,7 +126,7 @@ class ProcessWorkplace(Workplace):
             self._send_parts(g, first if g == 0 else None)
 
     def _send_parts(self, g, source=None):
-        source = excerpts(self._risk, [self.groups[g]])[0] if source is None else source
+        source = excerpt(self._risk, self.groups[g]) if source is None else source
         try:
             self._processes[g].pipe.send_bytes(dumps(("parts", source, len(self.groups[g]))))
         except LOST:

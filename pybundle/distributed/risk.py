@@ -59,8 +59,8 @@ class RemoteRisk:
         self.slope_errors = known.slope_errors
         if self._single:
             if known.slope_sizes is None:
-                raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes (slope_sizes), "
-                                     "since rounding is counted against the bound; use compress='exact'")
+                raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
+                                     "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
             self.slope_errors = self.slope_errors + single_errors(known.slope_sizes, self.dim)
 
     @classmethod
@@ -111,8 +111,8 @@ class RemoteRisk:
     def derive(self, n_parts=None, precision=None, executor=None):
         """The same parts, in another working precision; their number is that with which they were placed."""
         if n_parts not in (None, self.n_parts):
-            raise ParameterError(f"n_parts must be {self.n_parts}, the parts that were placed, got {n_parts}; place the "
-                                 "risk anew")
+            raise ParameterError(f"n_parts must be {self.n_parts}, the parts that were placed, got {n_parts}; place "
+                                 "the risk anew")
         other = copy.copy(self)
         if precision is not None:
             other._precision = check_choice("precision", precision, ("float32", "float64"))

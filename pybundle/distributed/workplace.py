@@ -39,13 +39,13 @@ class Workplace(ABC):
         """Forgets the parts; the workers, where they are not its own, stay."""
 
 
-def excerpts(risk, groups):
-    """For every group of parts what a worker makes their risk from."""
+def excerpt(risk, group):
+    """What a worker makes the risk of a group of parts from."""
     if not callable(getattr(risk, "excerpt", None)):
-        raise ParameterError(f"executor needs a risk whose parts can live elsewhere (a method `excerpt`), and "
-                             f"{type(risk).__name__} has none; use n_jobs for threads, or give every worker its own risk "
-                             "with pb.distributed.Dask(client).risk_of(delayed)")
-    return [risk.excerpt(group) for group in groups]
+        raise ParameterError("executor needs a risk whose parts can live elsewhere (a method `excerpt`), and "
+                             f"{type(risk).__name__} has none; use n_jobs for threads, or give every worker a risk of "
+                             "its own with pb.distributed.Dask(client).risk_of(delayed)")
+    return risk.excerpt(group)
 
 
 def grouped(n_parts, n_groups):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -42,3 +42,11 @@ class Planes(NamedTuple):
         rows, dim = self.slopes.shape
         count = self.slopes.nnz if issparse(self.slopes) else np.count_nonzero(self.slopes)
         return count / max(1, rows * dim)
+
+
+class PartialPlanes(NamedTuple):
+    """Planes of some parts only: row j belongs to part `parts[j]`."""
+
+    parts: np.ndarray
+    planes: Planes
+    round: Any = None

@@ -156,10 +156,10 @@ class DaskWorkplace(Workplace):
         self._pending[future.key] = future, group, question, w, tries
         future.add_done_callback(self._done.put)
 
-    def answers(self):
-        found = []
-        while not found:
-            for future in self._finished():
+    def answers(self, timeout=None):
+        found, end = [], None if timeout is None else time.monotonic() + timeout
+        while not found and (end is None or time.monotonic() < end):
+            for future in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
                 future, group, question, w, tries = self._pending.pop(future.key, (None,) * 5)
                 if future is None:          # told twice
                     continue
@@ -170,10 +170,10 @@ class DaskWorkplace(Workplace):
                     self._submit(group, question, w, tries + 1)
         return found
 
-    def _finished(self):
+    def _finished(self, timeout):
         """Futures that ended since the last call; looks after the cluster while it waits for one."""
         try:
-            ended = [self._done.get(timeout=TICK)]
+            ended = [self._done.get(timeout=timeout)]
         except queue.Empty:
             self._check_cluster()
             return []

@@ -20,6 +20,7 @@ class Description(NamedTuple):
     dim: int
     n_examples: int
     lower_bounds: np.ndarray
+    part_sizes: np.ndarray
     slope_errors: np.ndarray
     offset_errors: np.ndarray
     slope_sizes: np.ndarray | None
@@ -33,7 +34,10 @@ class Description(NamedTuple):
         """
         none = np.zeros(risk.n_parts)
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
-        return cls(risk.dim, risk.n_examples, bounds, *(np.asarray(getattr(risk, name, none)) for name in
+        sizes = np.full(risk.n_parts, risk.n_examples / risk.n_parts)
+        if hasattr(risk, "parts"):
+            sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
+        return cls(risk.dim, risk.n_examples, bounds, sizes, *(np.asarray(getattr(risk, name, none)) for name in
                    ("slope_errors", "offset_errors")), getattr(risk, "slope_sizes", None),
                    bool(getattr(risk, "smooth", False)), getattr(risk, "nonneg", None),
                    getattr(risk, "fingerprint", None))

@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import signal
 import threading
+import time
 from collections import deque
 from multiprocessing.connection import wait
 
@@ -150,11 +151,11 @@ class ProcessWorkplace(Workplace):
         except LOST:
             pass                    # its pipe reads as ended
 
-    def answers(self):
-        found = []
-        while not found:
+    def answers(self, timeout=None):
+        found, end = [], None if timeout is None else time.monotonic() + timeout
+        while not found and (end is None or time.monotonic() < end):
             busy = {self._processes[g].pipe: g for g, waiting in enumerate(self._queues) if waiting}
-            for pipe in wait(list(busy)):
+            for pipe in wait(list(busy), None if end is None else max(end - time.monotonic(), 0.0)):
                 answer = self._receive(busy[pipe])
                 if answer is not None:
                     found.append((busy[pipe], *answer))

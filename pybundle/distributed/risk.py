@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import OracleError, ParameterError
-from ..core.plane import Planes
+from ..core.plane import PartialPlanes, Planes
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
 from .messages import Question, single_errors, unpack
@@ -20,14 +19,6 @@ DENSE_FROM = 0.1
 """Share of non-zeros from which slopes of all parts together are dense; the bundle has the same rule."""
 
 
-class Arrival(NamedTuple):
-    """Planes of some parts at the w of a round."""
-
-    round: int
-    parts: np.ndarray
-    planes: Planes
-
-
 class RemoteRisk:
     """`R(w) = sum_p R_p(w)` with parts that live with the workers of an executor; made by its `place`.
 
@@ -35,6 +26,8 @@ class RemoteRisk:
     ----------
     dim, n_examples, n_parts, lower_bounds, slope_errors, offset_errors, smooth, nonneg, fingerprint
         As in `Risk`, those of the risk that was placed.
+    part_sizes : ndarray, shape (P,)
+        Numbers of examples.
     rounds : dict
         What every round cost so far; also in `result.rounds`. See `Accounts`.
 
@@ -56,7 +49,7 @@ class RemoteRisk:
         self.dim, self.n_examples, self.n_parts = known.dim, known.n_examples, len(known.lower_bounds)
         self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
         self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
-        self.slope_errors = known.slope_errors
+        self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
         if self._single:
             if known.slope_sizes is None:
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
@@ -133,10 +126,13 @@ class RemoteRisk:
         return self._send(check_vector("w", w, self.dim), "planes",
                           range(len(self._workplace.groups)) if groups is None else groups)
 
-    def collect(self):
-        """Arrivals since the last call, of any round; waits for one where there is none."""
-        return [Arrival(question.round, self._workplace.groups[g], unpack(answer.arrays, self.dim))
-                for g, question, answer in self._receive() if question.kind == "planes"]
+    def collect(self, timeout=None):
+        """List of `PartialPlanes` that came since the last call, of any round.
+
+        Waits for one where there is none, but no longer than `timeout` seconds.
+        """
+        return [PartialPlanes(self._workplace.groups[g], unpack(answer.arrays, self.dim), question.round)
+                for g, question, answer in self._receive(timeout) if question.kind == "planes"]
 
     # ------------------------------------------------------------------ inside
     def _send(self, w, kind, groups):
@@ -147,9 +143,9 @@ class RemoteRisk:
             self._accounts.sent(number, w.nbytes)
         return number
 
-    def _receive(self):
+    def _receive(self, timeout=None):
         began = time.perf_counter()
-        found = self._workplace.answers()
+        found = self._workplace.answers(timeout)
         self._accounts.waited(time.perf_counter() - began)
         for _, question, answer in found:
             self._accounts.received(question.round, checked(answer))
@@ -200,6 +196,6 @@ def _joined(records, groups):
 
     first = known[0]
     return Description(first.dim, sum(record.n_examples for record in known),
-                       *(column(name) for name in ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")),
+                       *(column(name) for name in ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")),
                        all(record.smooth for record in known), first.nonneg,
                        tuple(None if record is None else record.fingerprint for record in records))

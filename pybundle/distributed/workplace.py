@@ -28,8 +28,10 @@ class Workplace(ABC):
         """Sends a question; w must not change until the answer is there."""
 
     @abstractmethod
-    def answers(self):
-        """List of (group, question, answer): waits for one at least, for ever only while somebody is at work.
+    def answers(self, timeout=None):
+        """List of (group, question, answer): waits for one at least, or so many seconds.
+
+        Without a limit it waits for ever only while somebody is at work.
 
         Raises BundleError where no answer can come any more.
         """

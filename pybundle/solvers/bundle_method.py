@@ -14,6 +14,7 @@ import numpy as np
 
 from ..bundle import Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, ParameterError
+from ..core.plane import PartialPlanes
 from ..runtime.certificate import LowerBound, aggregation_errors
 from ..runtime.result import Status
 from .contract import refuse_above
@@ -158,10 +159,14 @@ class BundleMethod(Run):
         return phi
 
     def append(self, planes, room=0):
-        """Stores planes, under the memory limit, and leaves it room for some more."""
+        """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
+        parts = planes.parts if isinstance(planes, PartialPlanes) else None
         if self.max_planes is not None:
             self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
-        self.bundle.append(planes, self.slack)
+        if parts is None:
+            self.bundle.append(planes, self.slack)
+        else:
+            self.bundle.append(planes.planes, self.slack[parts], parts)
         if not np.isfinite(self.bundle.H.diagonal()).all():
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)

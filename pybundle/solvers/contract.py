@@ -29,14 +29,15 @@ def as_arrays(planes: Planes):
     return Planes(values, offsets, slopes)
 
 
-def check_planes(planes: Planes, risk):
-    """Shapes and finiteness of what a risk returned."""
-    shapes = {"values": (risk.n_parts,), "offsets": (risk.n_parts,), "slopes": (risk.n_parts, risk.dim)}
+def check_planes(planes: Planes, risk, n_parts=None):
+    """Shapes and finiteness of what a risk returned, for all of its parts or for so many."""
+    n_parts = risk.n_parts if n_parts is None else n_parts
+    shapes = {"values": (n_parts,), "offsets": (n_parts,), "slopes": (n_parts, risk.dim)}
     for name, wanted in shapes.items():
         array = getattr(planes, name)
         if tuple(np.shape(array)) != wanted:
             raise OracleError(f"{name} of the risk must have shape {wanted}, got {np.shape(array)}; "
-                              f"return one row for each of the {risk.n_parts} parts")
+                              f"return one row for each of the {n_parts} parts")
         data = array.data if hasattr(array, "indptr") else array
         if not np.isfinite(data).all():
             raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
 from .alm import AugmentedLagrangian
+from .asynchronous import STALENESS, Asynchronous
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod
 from .cached_blocks import CAP, CachedBlocks
@@ -85,6 +86,8 @@ def oca(problem):
     if wants and not can_search:
         raise ParameterError(f"line_search=True needs a risk with affine scores; {type(problem.risk).__name__} has "
                              "none; leave the option out")
+    if not wants and not problem.deterministic and hasattr(problem.risk, "submit"):
+        return bundle(problem, Asynchronous(check_integer("staleness", problem.options.get("staleness", STALENESS), low=1)))
     return bundle(problem, LineSearch(mu) if wants else BestPoint())
 
 
@@ -247,7 +250,7 @@ METHODS = {
     "cutting-plane": Method(1, BUNDLE, last_iterate),
     "bmrm": Method(1, BUNDLE, last_iterate),
     "prox-bmrm": Method(1, (*BUNDLE, "K", "T"), prox_bmrm),
-    "oca": Method(16, (*BUNDLE, "mu", "line_search"), oca),
+    "oca": Method(16, (*BUNDLE, "mu", "line_search", "staleness"), oca),
     "sgd": Method(1, (*BUNDLE, "t0"), sgd),
     "bcfw": Method(1, FRANK_WOLFE, bcfw),
     "mp-bcfw": Method(1, FRANK_WOLFE, mp_bcfw),

@@ -71,7 +71,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     checkpoint_every : float, optional
         Seconds between two writes, checked after each iteration; default 60, and more where a write takes above 3.
     deterministic : bool
-        True forbids decisions by the clock: "mp-bcfw" then counts the work of cached passes instead of timing them.
+        True forbids decisions by the clock: "mp-bcfw" then counts the work of cached passes instead of timing them, and
+        "oca" waits for all workers of a distributed risk; False lets it go on with the planes that have come.
     random_state : int or None
         Order of examples in "sgd" and the block methods.
     verbose : {0, 1}
@@ -92,6 +93,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
+        staleness : "oca" only
+            With `deterministic=False` and workers that keep the parts: masters solved with the planes that have come
+            before the slowest part is waited for (8).
         kappa : "prox-bcfw" only
             Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes, and less where
             examples have little in common.

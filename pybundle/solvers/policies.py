@@ -130,14 +130,18 @@ class Centred(Policy):
         """Master at proximity weight alpha."""
         return loop.master.solve(loop.objective.lam, tol, alpha, loop.bundle.products)
 
-    def evaluate(self, loop, solution, phi):
-        """Risk at `w = (2 alpha c - phi) / (lam + 2 alpha)`: w, planes, F(w)."""
+    def point(self, loop, solution, phi):
+        """`w = (2 alpha c - phi) / (lam + 2 alpha)`, made feasible."""
         lam, alpha = loop.objective.lam, solution.alpha
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
         inside = loop.objective.project(w)
         # constraints that the master has not got yet: its own products are then those of another point
         self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
-        w = inside
+        return inside
+
+    def evaluate(self, loop, solution, phi):
+        """Risk at the candidate: w, planes, F(w)."""
+        w = self.point(loop, solution, phi)
         planes = loop.evaluate(w)
         loop.check_model(solution, w, planes.values, loop.bundle.products)
         return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
@@ -250,8 +254,16 @@ class BestPoint(Centred):
     def advance(self, loop, solution, phi):
         before, gap = loop.fun, loop.fun - loop.bound.value
         w, planes, fun = self.evaluate(loop, solution, phi)
-        predicted, gained = before - self._model, before - fun
-        if predicted <= max(solution.gap, 1e-13 * abs(before)):
+        predicted = before - self._model
+        self.adapt(before, predicted, before - fun, solution.gap, gap)
+        if before - fun > 0.0 and before - fun >= 0.1 * predicted:
+            self.move(loop, solution, w, fun)
+        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
+        return [planes], fun, loop.settings.gap.holds(fun, bound)
+
+    def adapt(self, before, predicted, gained, tol, gap):
+        """alpha after a step from the value `before`, with a master solved to `tol`."""
+        if predicted <= max(tol, 1e-13 * abs(before)):
             self.alpha *= 0.1
         elif gained > 0.5 * predicted:
             self.alpha *= 0.5
@@ -259,7 +271,3 @@ class BestPoint(Centred):
             self.alpha *= 2.0
         elif predicted < MODEST * gap:
             self.alpha *= 0.8
-        if gained > 0.0 and gained >= 0.1 * predicted:
-            self.move(loop, solution, w, fun)
-        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.settings.gap.holds(fun, bound)

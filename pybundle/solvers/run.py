@@ -139,17 +139,17 @@ class Run:
         with self.trace.clock.phase("oracle"):
             planes = as_arrays(planes_of(self.risk, w))
         self.trace.n_passes += 1
-        self.check(planes, w)
+        self.check(planes)
         return planes
 
-    def check(self, planes, w):
-        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
-        check_planes(planes, self.risk)
+    def check(self, planes, parts=None):
+        """Refuses planes of wrong shape, with NaN, or above the risk at the best point; of all parts or of `parts`."""
+        check_planes(planes, self.risk, None if parts is None else len(parts))
         if self.w is None or self.best_values is None:
             return
-        products = planes.dot(self.w)
-        above = planes.offsets + products - self.best_values
-        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(self.best_values) + np.abs(planes.values)
+        products, best = planes.dot(self.w), self.best_values if parts is None else self.best_values[parts]
+        above = planes.offsets + products - best
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared

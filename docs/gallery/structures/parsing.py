@@ -19,8 +19,8 @@ VERBS, OTHERS = ["precedes", "follows", "replaces"], ["law", "town", "winter", "
 def sentence(rng):
     """(word, tag) of every word and its head. Each noun asks for its preposition; those of the subject may move."""
     nouns = rng.choice(list(PREPOSITION), 2, replace=False)
-    words, heads = [("the", "D"), (str(nouns[0]), "N"), (str(rng.choice(VERBS)), "V"), ("a", "D"), (str(nouns[1]), "N")], \
-        [2, 3, 0, 5, 3]
+    words = [("the", "D"), (str(nouns[0]), "N"), (str(rng.choice(VERBS)), "V"), ("a", "D"), (str(nouns[1]), "N")]
+    heads = [2, 3, 0, 5, 3]
     for noun in rng.permutation([2, 5])[:rng.integers(1, 3)]:
         at = len(words) + 1                     # behind all, whichever noun it belongs to
         words += [(PREPOSITION[words[noun - 1][0]], "P"), ("the", "D"), (str(rng.choice(OTHERS)), "N")]

@@ -16,8 +16,8 @@ print(f"objective {svm.objective_:.3f}, no point has less than {svm.lower_bound_
 print(f"{100 * svm.score(X_test, y_test):.1f} % of {len(y_test)} held-out digits are right")
 
 # %%
-# The gap falls over the passes; the dotted line is ``tol``. Whatever happened on the way, the two numbers at the end are
-# computed anew, and rounding errors count against them.
+# The gap falls over the passes; the dotted line is ``tol``. Whatever happened on the way, the two numbers at the end
+# are computed anew, and rounding errors count against them.
 pb.plotting.ConvergenceDisplay.from_estimator(svm)
 
 # %%

@@ -65,8 +65,8 @@ def _estimator(kind, arguments):
     else:
         if kind not in ("svm", "chain"):
             raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
-        if arguments.C is not None or arguments.lam is not None or arguments.parts is not None:
-            raise ParameterError("--cv chooses C, so -C, --lam and --parts cannot be given with it")
+        if arguments.C is not None or arguments.lam is not None:
+            raise ParameterError("--cv chooses C, so -C and --lam cannot be given with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, **parameters)

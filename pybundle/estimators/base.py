@@ -189,6 +189,7 @@ class _WithEstimator:
 
     def __init__(self, function, estimator, fitted):
         self._function, self._estimator, self._fitted = function, estimator, fitted
+        self.ends_path = getattr(function, "ends_path", True)
 
     def __call__(self, progress):
         return self._function(replace(progress, estimator=self._estimator._at(self._fitted, progress.w)))

@@ -7,6 +7,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
+from ..core.validation import check_number, check_vector
 from ..models import BinaryLabeling
 from .base import documented
 from .structured import StructuredEstimator, encode_labels
@@ -71,18 +72,19 @@ class BinaryLabelingSVM(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y):
+    def _learn(self, X, y, weights):
         graphs = self._encode(X)
-        labels, weights = _split(y)
+        labels, of_nodes = _split(y)
         classes, codes, offsets = encode_labels(labels)
         if len(classes) != 2:
             raise ParameterError(f"y must hold two classes, got {len(classes)}: {classes.tolist()[:5]}")
         codes = Ragged(codes.astype(np.int64), offsets)
-        joined = np.ones(offsets[-1]) if weights is None else np.concatenate(weights)
+        joined = np.ones(offsets[-1]) if of_nodes is None else np.concatenate(of_nodes)
+        counted = joined * np.repeat(weights, np.diff(offsets))
         attributes = {"classes_": classes, "n_features_in_": int(graphs[0].nodes.shape[1]),
                       "n_edge_features_": int(np.shape(graphs[0].edge_features)[-1]),
-                      "class_weight_": self._class_weights(classes, codes.values, joined)}
-        truths = codes if weights is None else WeightedLabels(codes, Ragged(joined, offsets))
+                      "class_weight_": self._class_weights(classes, codes.values, counted)}
+        truths = codes if of_nodes is None else WeightedLabels(codes, Ragged(joined, offsets))
         return attributes, graphs, truths
 
     def _check_state(self):
@@ -94,13 +96,18 @@ class BinaryLabelingSVM(StructuredEstimator):
         if self.class_weight is None:
             return np.ones(2)
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            return weights.sum() / (2.0 * np.bincount(codes, weights, 2))
+            sums = np.bincount(codes, weights, 2)
+            if not sums.all():
+                raise ParameterError(f"class_weight='balanced' needs nodes of weight > 0 in both classes, got none of "
+                                     f"{classes.tolist()[int(sums.argmin())]!r}")
+            return sums.sum() / (2.0 * sums)
         if not isinstance(self.class_weight, dict):
             raise InputTypeError(f"class_weight must be a dictionary, 'balanced' or None, got {self.class_weight!r}")
         unknown = sorted(set(self.class_weight) - set(classes.tolist()), key=str)
         if unknown:
             raise ParameterError(f"class_weight must name classes of y, {classes.tolist()}, got {unknown[0]!r}")
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
+        return np.array([check_number(f"class_weight[{label!r}]", self.class_weight.get(label, 1.0), low=0.0)
+                         for label in classes.tolist()])
 
     def _make_model(self, fitted):
         return BinaryLabeling(fitted.n_features_in_, fitted.n_edge_features_, loss=self.loss,
@@ -128,7 +135,11 @@ class BinaryLabelingSVM(StructuredEstimator):
             if truth.shape != guess.shape:
                 raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
                                      f"shape {truth.shape}")
-            right[i] = np.average(guess == truth, weights=None if weights is None else weights[i])
+            counts = np.ones(len(guess)) if weights is None else weights[i]
+            if counts.shape != guess.shape or not counts.sum() > 0.0:
+                raise ParameterError(f"y[{i}] must weight each of its {len(guess)} nodes, one of them above 0, got "
+                                     f"weights of shape {counts.shape} and sum {counts.sum():g}")
+            right[i] = np.average(guess == truth, weights=counts)
         return right, np.ones(len(found))
 
 
@@ -137,5 +148,5 @@ def _split(y):
     labels = [item.labels if isinstance(item, WeightedLabels) else item for item in y]
     if not any(isinstance(item, WeightedLabels) for item in y):
         return labels, None
-    return labels, [np.asarray(item.weights if isinstance(item, WeightedLabels) else np.ones(len(item)), dtype=float)
-                    for item in y]
+    return labels, [check_vector(f"y[{i}].weights", item.weights) if isinstance(item, WeightedLabels) else
+                    np.ones(len(item)) for i, item in enumerate(y)]

@@ -7,12 +7,13 @@ import numpy as np
 from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged
 from ..models import Chain
+from ..models.base import check_lengths
 from ..models.chain_oracle import scores as token_scores
 from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
 from .base import documented
-from .structured import StructuredEstimator, check_list, encode_labels
-from .tokens import check_bits, encode, encode_hashed, holds_texts, learn_vocabulary
+from .structured import StructuredEstimator, as_fitted, check_list, encode_labels, label_array
+from .tokens import as_lists, check_bits, encode, encode_hashed, holds_texts, learn_vocabulary
 
 EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
     is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
@@ -40,11 +41,11 @@ class ChainEstimator(StructuredEstimator):
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
 
-    def _learn(self, X, y):
+    def _learn(self, X, y, weights):
         classes, codes, offsets = encode_labels(y)
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        vocabulary, hashed = None, False
+        X, vocabulary, hashed = as_lists(X), None, False
         if holds_texts(X):
             hashed = self.hash_bits is not None
             vocabulary = None if hashed else learn_vocabulary(X, self.min_count)
@@ -63,7 +64,7 @@ class ChainEstimator(StructuredEstimator):
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
     def _encode(self, X):
-        return _encode(X, self.vocabulary_, self.hash_bits)
+        return _encode(as_lists(X), self.vocabulary_, self.hash_bits)
 
     def _predict(self, model, x):
         return [self.classes_[labels] for labels in self._labels(model, x)]
@@ -92,6 +93,7 @@ class ChainEstimator(StructuredEstimator):
             right[i], total[i] = np.count_nonzero(labels == truth), len(labels)
         return right, total
 
+    @as_fitted
     def _each(self, X):
         """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
         model = self.model_
@@ -274,11 +276,14 @@ class ChainCRF(ChainEstimator):
 
     def log_likelihood(self, X, y):
         """log p(y | x) of every example, shape (n,)."""
-        found = []
+        X, y = check_list("X", X), check_list("y", y)
+        check_lengths(X, y)
+        found, codes_of = [], {label: code for code, label in enumerate(self.classes_.tolist())}
         for i, (problem, labels) in enumerate(zip(self._each(X), y, strict=True)):
-            codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-            if len(codes) != len(problem[0]) or (self.classes_[codes] != np.asarray(labels)).any():
+            codes = [codes_of.get(label) for label in label_array(labels, f"y[{i}]").tolist()]
+            if len(codes) != len(problem[0]) or None in codes:
                 raise ParameterError(f"y[{i}] must hold {len(problem[0])} labels of classes_, got {labels!r:.60}")
+            codes = np.array(codes, dtype=np.int64)
             found.append(_score(codes, *problem) - forward_backward(*problem).log_partition)
         return np.array(found)
 

@@ -10,13 +10,15 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
 from ..core.validation import check_number
 from ..models.base import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.result import Status
+from ..runtime.stopping import one_clock
 from ..solvers import path
+from ..solvers.minimize import as_callbacks
 from .base import documented
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .compat import validate_data
@@ -52,7 +54,7 @@ GRID_ATTRIBUTES = """C_ : float
 class _PathCV:
     """What both classes add to the estimator whose grid they search; comes first among the bases."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Searches the grid, then fits with the best C on all examples; see the class for X and y.
 
         Parameters
@@ -61,20 +63,29 @@ class _PathCV:
             As the class says.
         sample_weight : array, shape (n,), optional
             Weights >= 0 of the examples, in fits and in scores.
+        groups : array, shape (n,), optional
+            For splitters like `GroupKFold`: examples of one group are never in two folds.
 
         Returns
         -------
         self
         """
         with unchanged_by_failure(self):
-            return self._fit(X, y, sample_weight)
+            return self._fit(X, y, sample_weight, groups)
 
-    def _fit(self, X, y, sample_weight):
+    def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
         data = self._checked(X, y)
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
-        folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data))
+        folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data, groups))
+        if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
+            raise InputTypeError("scoring must be the name of one score or a callable, since one number chooses C, got "
+                                 f"{self.scoring!r:.60}")
         scorer = check_scoring(self, self.scoring)
+        with one_clock(as_callbacks(self.callback)):
+            return self._search_and_fit(grid, data, weights, folds, scorer, X, y, sample_weight)
+
+    def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
         stop = StopSignal()
         try:
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -99,8 +110,9 @@ class _PathCV:
             if self.Cs < 1:
                 raise ParameterError(f"Cs must be at least 1, got {self.Cs}")
             return np.logspace(-4.0, 2.0, self.Cs)
-        if not isinstance(self.Cs, (list, tuple, np.ndarray)) or len(self.Cs) == 0:
-            raise ParameterError(f"Cs must be a number of values or a sequence of them, got {self.Cs!r}")
+        if not isinstance(self.Cs, (list, tuple, range, np.ndarray)) or np.ndim(self.Cs) != 1 or len(self.Cs) == 0:
+            raise ParameterError(f"Cs must be a number of values or a sequence of them, got {self.Cs!r:.60}; one value "
+                                 "is [value]")
         return np.unique([check_number("Cs", C, low=0.0, strict=True) for C in self.Cs])
 
     def _lam(self):
@@ -116,7 +128,9 @@ class _PathCV:
                       if name in names}
         if parameters["random_state"] is not None:      # a generator would be drawn from in several threads
             parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
-        return self._kind(**{**parameters, "n_jobs": None, "warm_start": False})
+        made = self._kind(**{**parameters, "n_jobs": None, "warm_start": False})
+        made._n_parts = self._n_parts
+        return made
 
 
 def _fold(estimator, grid, scorer, stop, X, y, weights, train, test):

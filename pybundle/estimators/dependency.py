@@ -16,7 +16,7 @@ from ..models import Dependency
 from ..models.arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
-from .structured import StructuredEstimator, check_list
+from .structured import StructuredEstimator, as_fitted, check_list
 
 FIELDS = {"word": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`."""
@@ -60,7 +60,8 @@ class DependencyParser(StructuredEstimator):
     Notes
     -----
     `predict` gives a list of heads, with or without the root as in the fit; `score` is the share of right heads (UAS);
-    `decision_function` gives the scores of all arcs, (n + 1, n + 1) each, row head, column word.
+    `decision_function` gives the scores of all arcs, (n + 1, n + 1) each, row head, column word. Parses
+    have no relations: for labelled scores (LAS) give every arc its relation with a classifier of your own.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class DependencyParser(StructuredEstimator):
     def _log_loss(self):
         return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
 
-    def _learn(self, X, y):
+    def _learn(self, X, y, weights):
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         kinds = None if is_sparse or not _is_text(X) else self._learn_kinds(X)
         n_features = (X[0].shape[1] if is_sparse else len(self.attributes))
@@ -140,11 +141,13 @@ class DependencyParser(StructuredEstimator):
             right[i], total[i] = np.count_nonzero(heads == gold), len(heads)
         return right, total
 
+    @as_fitted
     def decision_function(self, X):
         """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root."""
         model = self.model_
         return [model.arc_scores(self.coef_, x) for x in self._encode(check_list("X", X))]
 
+    @as_fitted
     def predict_proba(self, X):
         """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
         if not self._log_loss:
@@ -180,6 +183,8 @@ class DependencyParser(StructuredEstimator):
     def _words(self, X, attributes):
         """Sentences as the model takes them."""
         if attributes["is_sparse_"] or not _is_text(X):
+            if attributes["kinds_"] is not None:
+                raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
             return X if isinstance(X, Ragged) else list(X)
         if attributes["kinds_"] is None:
             raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
@@ -221,6 +226,8 @@ def _is_text(X):
     x = X[0]
     if hasattr(x, "forms"):
         return True
+    if isinstance(x, np.ndarray):
+        return x.ndim == 2 and x.dtype.kind in "UO" and len(x) > 0 and any(isinstance(a, str) for a in x[0])
     if not isinstance(x, (list, tuple)) or len(x) == 0:
         return False
     return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, str) for a in x[0]))

@@ -90,7 +90,7 @@ class LandmarkDetector(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y):
+    def _learn(self, X, y, weights):
         n_landmarks = len(np.asarray(y[0]))
         parents = self._parents(n_landmarks)
         images = None if self.descriptor is not None else _images(X)

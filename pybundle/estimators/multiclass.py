@@ -96,20 +96,24 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
     def _prepare(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, **FORMATS)
         check_classification_targets(y)
+        weights = example_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weights)
+        if len(kept) == 0:
+            raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
+        if len(kept) < len(y):      # a class that has none else is not there
+            X, y, weights = X[kept], y[kept], weights[kept]
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        weights = example_weights(sample_weight, len(codes))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(codes, weights, len(classes))      # weighted: a weight of 2 is an example twice
-            weights = weights * (weights.sum() / (max((counts > 0.0).sum(), 1)
-                                                  * np.where(counts > 0.0, counts, 1.0)))[codes]
+            weights = weights * (weights.sum() / (len(classes) * counts))[codes]
         elif self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
-        present = np.bincount(codes, weights, len(classes)) > 0.0
-        if present.sum() < 2:
-            raise ParameterError("sample_weight and class_weight must leave at least two classes, got weights of zero "
-                                 f"for all {'but one class' if present.any() else 'examples'}")
+            factors = self._class_factors(classes, y)
+            if np.count_nonzero(factors) < 2:
+                raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
+                                     f"{'but one' if factors.any() else 'of them'}")
+            weights = weights * factors[codes]
         options = {"sample_weight": weights, "bias": self._bias()}
         if len(classes) == 2:
             if self.loss is not None:
@@ -117,6 +121,16 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
                                      "same")
             return BinaryHinge(X, 2 * codes - 1, **options), {"classes_": classes}
         return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options), {"classes_": classes}
+
+    def _class_factors(self, classes, y):
+        try:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+        except (TypeError, ValueError) as problem:
+            raise ParameterError(f"class_weight must be a dictionary of weights by class, 'balanced' or None, got "
+                                 f"{self.class_weight!r:.60}: {problem}") from problem
+        for label, factor in zip(classes.tolist(), factors.tolist(), strict=True):
+            check_number(f"class_weight[{label!r}]", factor, low=0.0)
+        return factors
 
     def _bias(self):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):

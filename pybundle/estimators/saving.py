@@ -32,6 +32,7 @@ def save(estimator, path):
     if classes().get(name) is not type(estimator):
         raise StateError(f"{name} is no estimator of pybundle, whose files hold no code; pickle it instead")
     check_is_fitted(estimator)
+    estimator = estimator._as_fitted()
     arrays, values = estimator._get_state()
     parameters = {}
     for key, value in estimator.get_params(deep=False).items():

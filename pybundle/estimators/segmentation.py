@@ -11,7 +11,7 @@ from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
 from .base import documented
-from .structured import StructuredEstimator
+from .structured import StructuredEstimator, label_array
 
 
 @documented()
@@ -82,12 +82,13 @@ class SegmentationSVM(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y):
+    def _learn(self, X, y, weights):
         images = self._encode(X)
         pairs = [_pairs(i, segments, len(image)) for i, (segments, image) in enumerate(zip(y, images, strict=True))]
         labels = [label for segments in pairs for label, _, _ in segments]
         further = self._further_widths()
-        classes, codes = np.unique(np.array(labels + [label for label, _ in further]), return_inverse=True)
+        named = label_array(labels + [label for label, _ in further], "labels of y and widths")
+        classes, codes = np.unique(named, return_inverse=True)
         widths = [width for segments in pairs for _, _, width in segments] + [width for _, width in further]
         kinds, templates = np.unique(np.stack([codes, widths], axis=1), axis=0, return_inverse=True)
         ends = np.cumsum([0] + [len(segments) for segments in pairs])
@@ -108,8 +109,12 @@ class SegmentationSVM(StructuredEstimator):
             return []
         if not isinstance(self.widths, Mapping):
             raise InputTypeError(f"widths must be a dictionary of widths by label, got {type(self.widths).__name__}")
-        return [(label, check_integer(f"widths[{label!r}]", width, low=1))
-                for label, widths in self.widths.items() for width in widths]
+        found = []
+        for label, widths in self.widths.items():
+            if not isinstance(widths, (list, tuple, set, range, np.ndarray)):
+                raise InputTypeError(f"widths[{label!r}] must be a list of widths, got {widths!r:.60}")
+            found += [(label, check_integer(f"widths[{label!r}]", width, low=1)) for width in widths]
+        return found
 
     def _make_model(self, fitted):
         fillers = list(self.fillers)

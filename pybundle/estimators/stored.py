@@ -51,6 +51,10 @@ class StoredEstimator(BaseEstimator):
 
         save(self, path)
 
+    def _as_fitted(self):
+        """The estimator with the parameters that its model has."""
+        return self
+
     def _get_state(self):
         """The fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
 

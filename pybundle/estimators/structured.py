@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import numbers
+from functools import wraps
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,11 +17,24 @@ from ..models.base import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator
 
+OF_RUNS = {"C", "Cs", "cv", "scoring", "tol", "method", "max_iter", "time_limit", "n_jobs", "random_state",
+           "warm_start", "verbose", "callback"}
+"""Parameters that say how a model is found; all others say what it is."""
+
+
+def as_fitted(method):
+    """A method that sees the parameters of the fit, whatever `set_params` did since."""
+    @wraps(method)
+    def call(self, *args, **kwargs):
+        return method(self._as_fitted(), *args, **kwargs)
+    return call
+
 
 class StructuredEstimator(CertifiedEstimator):
     """Base of the estimators of structured labels.
 
-    Subclasses give `_learn(X, y) -> (attributes, x, truths)`, `_make_model(attributes)`, `_encode(X)` and `_predict`.
+    Subclasses give `_learn(X, y, weights) -> (attributes, x, truths)`, `_make_model(attributes)`, `_encode(X)` and
+    `_predict`.
     """
 
     _log_loss = False
@@ -31,11 +47,37 @@ class StructuredEstimator(CertifiedEstimator):
 
     def _prepare(self, X, y, sample_weight):
         X, y = check_list("X", X), check_list("y", y)
-        check_lengths(X, y)
-        attributes, x, truths = self._learn(X, y)
+        weights = example_weights(sample_weight, check_lengths(X, y))
+        X, y, weights = without_weightless(X, y, weights)
+        attributes, x, truths = self._learn(X, y, weights)
         model = self._make_model(SimpleNamespace(**attributes))
         loss = "logistic" if self._log_loss else "hinge"
-        return Structured(model, x, truths, loss=loss, sample_weight=sample_weight), attributes
+        return Structured(model, x, truths, loss=loss, sample_weight=weights), attributes
+
+    def _store(self, result, fitted):
+        super()._store(result, fitted)
+        self._of_fit = self._parameters()
+
+    def _at(self, fitted, w):
+        copied = super()._at(fitted, w)
+        copied._of_fit = self._parameters()
+        return copied
+
+    def _set_state(self, arrays, values):
+        self._of_fit = self._parameters()
+        return super()._set_state(arrays, values)
+
+    def _parameters(self):
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in OF_RUNS}
+
+    def _as_fitted(self):
+        mine = vars(self)
+        of_fit = mine.get("_of_fit", {})
+        if all(mine[name] is value for name, value in of_fit.items()):
+            return self
+        copied = copy.copy(self)
+        vars(copied).update(of_fit)
+        return copied
 
     def _check_state(self):
         super()._check_state()
@@ -43,16 +85,19 @@ class StructuredEstimator(CertifiedEstimator):
             raise StateError(f"coef_ must have the shape ({self.model_.dim},) of the model, got {self.coef_.shape}")
 
     @property
+    @as_fitted
     def model_(self):
         """The model of `pb.models` behind the estimator, made anew from parameters and fitted attributes."""
         check_is_fitted(self)
         return self._make_model(self)
 
+    @as_fitted
     def predict(self, X):
         """Best labellings of the examples X, as the class says."""
         model = self.model_
         return self._predict(model, self._encode(check_list("X", X)))
 
+    @as_fitted
     def decision_function(self, X):
         """Scores `<w, Psi(x, y)>` of the predictions, shape (n,)."""
         model, x = self.model_, self._encode(check_list("X", X))
@@ -60,6 +105,7 @@ class StructuredEstimator(CertifiedEstimator):
         return np.array([(model.joint_feature(one, label) @ self.coef_).item()
                          for one, label in zip(x, labels, strict=True)])
 
+    @as_fitted
     def score(self, X, y, sample_weight=None):
         """Mean over the examples of what the class says, weighted; larger is better."""
         X, y = check_list("X", X), check_list("y", y)
@@ -90,15 +136,41 @@ def check_list(name, value):
     return value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
 
 
+def without_weightless(X, y, weights):
+    """Examples of weight 0 are left out: they would bring classes, features and sizes of their own."""
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(weights):
+        return X, y, weights
+    if len(kept) == 0:
+        raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
+    return *([data.take(kept) if isinstance(data, Ragged) else data[kept] if isinstance(data, np.ndarray) else
+              [data[i] for i in kept] for data in (X, y)]), weights[kept]
+
+
+def label_array(labels, what):
+    """Labels as a vector of texts or numbers; NumPy alone makes texts of all where both are there."""
+    try:
+        array = np.asarray(labels)
+    except ValueError as problem:
+        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}") from problem
+    if array.ndim != 1:
+        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}")
+    if array.dtype.kind not in "UO" or (array.dtype.kind == "U" and isinstance(labels, np.ndarray)):
+        return array
+    are_texts = {isinstance(label, str) for label in labels}
+    if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
+                              not all(isinstance(label, numbers.Real) for label in labels)):
+        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
+    return array
+
+
 def encode_labels(y, name="y"):
     """Classes, codes and offsets of sequences of labels: `classes[codes[offsets[i]:offsets[i + 1]]]` is y[i]."""
-    arrays = [np.asarray(labels) for labels in y]
-    for i, labels in enumerate(arrays):
-        if labels.ndim != 1:
-            raise InputTypeError(f"{name}[{i}] must be a sequence of labels, got {y[i]!r:.60}")
-    kinds = {labels.dtype.kind for labels in arrays if len(labels)}
-    if "U" in kinds and len(kinds) > 1:
-        i = next(i for i, labels in enumerate(arrays) if labels.dtype.kind != arrays[0].dtype.kind)
-        raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, got {y[i]!r:.60}")
+    arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
+    are_texts = [isinstance(labels[0], str) if len(labels) else None for labels in arrays]
+    if {True, False} <= set(are_texts):
+        i = are_texts.index(not next(text for text in are_texts if text is not None))
+        raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
+                             f"{y[i]!r:.60}")
     classes, codes = np.unique(np.concatenate(arrays), return_inverse=True)
     return classes, codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in arrays])])

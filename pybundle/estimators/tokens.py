@@ -24,6 +24,13 @@ from ..core.validation import check_integer
 SEQUENCES = (list, tuple, set, frozenset)
 
 
+def as_lists(X):
+    """Arrays of texts or of objects, sequences and tokens, as lists; the rest as it is."""
+    if isinstance(X, Ragged):
+        return X
+    return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "UO" else x for x in X]
+
+
 def holds_texts(X):
     """Whether the tokens of X are features by name; False for arrays, sparse matrices and a `Ragged`."""
     if isinstance(X, Ragged):
@@ -32,7 +39,7 @@ def holds_texts(X):
         if not isinstance(x, SEQUENCES):
             return False
         for token in x:
-            if isinstance(token, (Mapping, str)):
+            if isinstance(token, (Mapping, str)) or (isinstance(token, np.ndarray) and token.dtype.kind == "U"):
                 return True
             if not isinstance(token, SEQUENCES):
                 return False
@@ -91,6 +98,8 @@ def entries(token, i, t):
         return _of_mapping(token, "", i, t)
     if isinstance(token, str):
         return [(token, 1.0)]
+    if isinstance(token, np.ndarray) and token.dtype.kind in "UO":
+        token = token.tolist()
     if isinstance(token, SEQUENCES) and all(isinstance(name, str) for name in token):
         return [(name, 1.0) for name in token]
     raise InputTypeError(f"X[{i}][{t}] must be a dictionary of features, a list of texts or a text, like the tokens "

@@ -7,7 +7,10 @@ what reason. Where it has a method `close`, that is called when the run has ende
 from __future__ import annotations
 
 import math
+import numbers
 import threading
+
+import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer, check_number
@@ -51,6 +54,10 @@ class ProgressBar:
     """
 
     def __init__(self, desc="gap", interval=0.1, **options):
+        taken = sorted({"total", "bar_format", "delay", "iterable", "initial"} & options.keys())
+        if taken:
+            raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "
+                                 "bar of your own is a callback: tqdm's update in a function of progress")
         try:
             import tqdm.auto
         except ImportError as problem:
@@ -110,6 +117,7 @@ class EarlyStopping:
     """Ends a run whose validation score no longer rises.
 
     The solution is the best point of the *objective* at that time, with its certificate, not the one of the best score.
+    On a path and in the search of an estimator's C it ends the run of one C, and the next goes on.
 
     Parameters
     ----------
@@ -139,6 +147,8 @@ class EarlyStopping:
     (True, True)
     """
 
+    ends_path = False       # but the run only
+
     def __init__(self, X=None, y=None, *, score=None, patience=5, min_delta=0.0, every=1.0):
         if (X is None) == (score is None) or (X is None) != (y is None):
             raise ParameterError("either X and y or score must be given")
@@ -159,6 +169,8 @@ class EarlyStopping:
             raise ParameterError("score must be given where no estimator is fitted: "
                                  "EarlyStopping(score=lambda progress: ...)")
         score = self.score(progress) if self.score else progress.estimator.score(self.X, self.y)
+        if isinstance(score, (bool, np.bool_)) or not isinstance(score, numbers.Real) or math.isnan(score):
+            raise ParameterError(f"score must be a number, got {score!r:.60}")
         self.scores.append((progress.n_passes, score))
         better = score > self._best + self.min_delta
         self._best, self._waited = (score, 0) if better else (self._best, self._waited + 1)

@@ -6,6 +6,7 @@ A rule sees a `Progress` record only, never a solver.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..core.validation import check_number
@@ -76,13 +77,54 @@ class MaxIterations:
 
 
 class TimeLimit:
-    """Stops when `seconds` have gone since the rule was made: for one run, or for all runs of one search."""
+    """Stops a run that takes more than `seconds`, and a path or the search of an estimator's C as a whole.
+
+    Every run has that long, so that one limit serves many fits. `start()` sets the clock going for all runs from now on
+    until `stop()`, as paths and searches do for theirs.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> limit = pb.callbacks.TimeLimit(60.0)
+    >>> [pb.minimize(risk, lam=lam, callback=limit).success for lam in (1.0, 0.1)]
+    [True, True]
+    """
 
     def __init__(self, seconds):
-        self.deadline = time.perf_counter() + check_number("seconds", seconds, low=0.0)
+        self.seconds = check_number("seconds", seconds, low=0.0)
+        self.deadline, self.is_running = None, False
+
+    def start(self):
+        """The clock runs from now on, through all runs. Returns itself."""
+        self.deadline, self.is_running = time.perf_counter() + self.seconds, True
+        return self
+
+    def stop(self):
+        """Each run has a time of its own again."""
+        self.deadline, self.is_running = None, False
 
     def __call__(self, progress):
+        if self.deadline is None:
+            gone = getattr(progress, "seconds", {}).get("total", 0.0)
+            self.deadline = time.perf_counter() - gone + self.seconds
         return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
+
+    def close(self):
+        """The run has ended."""
+        if not self.is_running:
+            self.deadline = None
+
+
+@contextmanager
+def one_clock(callbacks):
+    """The time limits among callbacks count for all runs of the block together."""
+    mine = [callback.start() for callback in callbacks if isinstance(callback, TimeLimit) and not callback.is_running]
+    try:
+        yield
+    finally:
+        for limit in mine:
+            limit.stop()
 
 
 class Callback:

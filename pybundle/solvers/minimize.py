@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 import numpy as np
 
-from ..core.exceptions import BundleError, ConvergenceWarning, InputTypeError, ParameterError
+from ..core.exceptions import BundleError, InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..risks import Function
 from ..runtime.executors import make_executor, single_threaded_blas
@@ -181,10 +181,20 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         if executor is None:
             pool.close()
         for rule in watching:
-            rule.close()
+            _close(rule)
     if result.status in UNFINISHED and method != "sgd":        # SGD is meant to end with its epochs
-        warnings.warn(f"pybundle.minimize: {result.message}", ConvergenceWarning, stacklevel=2)
+        warn_user(f"pybundle.minimize: {result.message}")
     return result
+
+
+def _close(rule):
+    """The run has ended; a callback that fails now takes neither its result nor the error of the run away."""
+    try:
+        rule.close()
+    except Exception as error:
+        name = getattr(rule.function, "__name__", type(rule.function).__name__)
+        warn_user(f"pybundle.minimize: the callback {name} failed at its close: {type(error).__name__}: {error}",
+                  RuntimeWarning)
 
 
 def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None):
@@ -357,5 +367,5 @@ def _rules(max_iter, time_limit, method):
     default = 10 if method == "sgd" else 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:
-        rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)))
+        rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)).start())
     return rules

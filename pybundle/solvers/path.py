@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from ..core.exceptions import ConvergenceWarning, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number
+from ..core.warn import warn_user
 from ..runtime.result import Status
+from ..runtime.stopping import one_clock
 from .interval import SHARE, reach
-from .minimize import minimize
+from .minimize import as_callbacks, minimize
 
 
 def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", **options):
@@ -53,11 +53,21 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
     lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     plan = Interval(risk, lams, options) if interval else Grid(lams)
+    callbacks = as_callbacks(options.pop("callback", None))
+    options["callback"] = watching = [_OfPath(function) for function in callbacks]
+    with one_clock(callbacks):
+        return _follow(plan, watching, risk, method, w0, reuse, options)
+
+
+def _follow(plan, watching, risk, method, w0, reuse, options):
+    """The runs of a plan, each warmed by the one before."""
     found, previous = [], None
     warm = {name: value for name, value in (("w0", w0), ("warm_start", options.pop("warm_start", None)))
             if value is not None}
     lam = plan.first
     while lam is not None:
+        for callback in watching:
+            callback.asked = False
         try:
             result = minimize(risk, lam=lam, method=method, **warm, **options)
         except Exception as error:
@@ -71,8 +81,31 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         following = plan.next(result)
         # a limit of seconds that is not one of every solve is a callback's, for all of them together
         is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
-        lam = None if is_over or result.status in (Status.INTERRUPTED, Status.CALLBACK) else following
+        is_over |= result.status is Status.INTERRUPTED
+        is_over |= result.status is Status.CALLBACK and any(callback.asked for callback in watching)
+        lam = None if is_over else following
     return plan.sort(found)
+
+
+class _OfPath:
+    """A callback whose word counts for the path, but where it says that it speaks of one run (`ends_path`)."""
+
+    def __init__(self, function):
+        self.function, self.asked = function, False
+
+    def __call__(self, progress):
+        try:
+            answer = self.function(progress)
+        except StopIteration:
+            answer = True
+        wants = isinstance(answer, Status) or bool(answer)
+        self.asked |= wants and getattr(self.function, "ends_path", True)
+        return answer
+
+    def close(self):
+        """A run has ended."""
+        if hasattr(self.function, "close"):
+            self.function.close()
 
 
 class Grid:
@@ -114,8 +147,7 @@ class Interval:
         low = reach(result, result.lam, self.least, self.tol, self.floor)
         result.lam_range = low, result.lam
         if low == result.lam > self.least:
-            warnings.warn(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol",
-                          ConvergenceWarning, stacklevel=3)
+            warn_user(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol")
         return low if self.least < low < result.lam else None
 
     def sort(self, found):

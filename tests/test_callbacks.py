@@ -129,3 +129,73 @@ def test_scikit_learns_callbacks():
     monitor = callback.ScoringMonitor(scoring="accuracy")
     pb.MulticlassSVM().set_callbacks(monitor).fit(X, y)
     assert len(monitor.get_logs().data) > 1
+
+
+def test_a_time_limit_serves_many_runs():
+    limit = pb.callbacks.TimeLimit(0.2)
+    time.sleep(0.25)
+    assert pb.minimize(risk(), lam=1.0, callback=limit).success         # the clock is that of the run
+    assert limit.deadline is None
+    limit.start()
+    time.sleep(0.25)
+    with pytest.warns(pb.ConvergenceWarning, match="time limit"):
+        assert pb.minimize(risk(), lam=1e-3, tol=1e-12, callback=limit).status is pb.Status.TIME_LIMIT
+    limit.stop()
+    assert pb.minimize(risk(), lam=1.0, callback=limit).success
+
+
+def test_a_time_limit_is_one_for_a_path():
+    seen = []
+
+    def slow(progress):
+        seen.append(progress.n_iter)
+        time.sleep(0.06)
+
+    limit = pb.callbacks.TimeLimit(0.1)
+    with pytest.warns(pb.ConvergenceWarning, match="time limit"):
+        found = pb.path(risk(), [1.0, 0.1, 0.01], tol=1e-12, callback=[slow, limit])
+    assert len(found) == 1 and len(seen) == 2 and not limit.is_running
+    limit.start()
+    pb.path(risk(), [1.0], tol=0.5, callback=limit)
+    assert limit.is_running                         # what the user has started the user stops
+
+
+def test_a_callback_that_fails_at_its_close_leaves_the_result():
+    class Careless:
+        def __call__(self, progress):
+            pass
+
+        def close(self):
+            raise OSError("no room left")
+
+    closed = []
+
+    class Tidy(Careless):
+        def close(self):
+            closed.append(True)
+
+    with pytest.warns(RuntimeWarning, match="callback Careless failed at its close: OSError: no room left"):
+        result = pb.minimize(risk(), lam=1.0, callback=[Careless(), Tidy()])
+    assert result.success and closed == [True]
+    with pytest.warns(RuntimeWarning, match="failed at its close"):
+        assert pb.MulticlassSVM(callback=Careless()).fit(*problem()).certified_
+
+
+@pytest.mark.parametrize("score", [float("nan"), "good", None, True])
+def test_a_score_that_is_no_number_is_refused(score):
+    with pytest.raises(pb.ParameterError, match="score must be a number") as caught:
+        pb.minimize(risk(), lam=1.0, callback=pb.callbacks.EarlyStopping(score=lambda progress: score))
+    assert caught.value.result.certified
+
+
+def test_what_the_bar_sets_itself_is_refused_at_once():
+    for name in ("total", "bar_format", "delay"):
+        with pytest.raises(pb.ParameterError, match=f"got {name}"):
+            pb.callbacks.ProgressBar(**{name: 3})
+
+
+def test_early_stopping_goes_on_with_the_next_lam():
+    stop = pb.callbacks.EarlyStopping(score=lambda progress: 0.0, patience=1, every=0.0)
+    found = pb.path(risk(), [1.0, 0.1], tol=1e-12, callback=stop)
+    assert [result.status for result in found] == [pb.Status.CALLBACK] * 2
+    assert len(pb.path(risk(), [1.0, 0.1], tol=1e-12, callback=lambda progress: True)) == 1

@@ -61,7 +61,8 @@ def run(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("file, options, kind", [
     ("a.svm", [], "MulticlassSVM"), ("a.csv", ["--no-intercept", "--lam", "2"], "MulticlassSVM"),
-    ("a.npz", ["--parts", "3", "--method", "oca"], "MulticlassSVM"), ("s.npz", [], "ChainSVM"),
+    ("a.npz", ["--parts", "3", "--method", "oca"], "MulticlassSVM"),
+    ("a.npz", ["--parts", "3", "--method", "oca", "--cv", "2"], "MulticlassSVMCV"), ("s.npz", [], "ChainSVM"),
     ("a.conll", ["--model", "crf", "-C", "2"], "ChainCRF"), ("a.conll", ["--hash-bits", "8"], "ChainSVM"),
     ("a.conllu", ["--hash-bits", "10", "--seed", "3", "--jobs", "2"], "DependencyParser"),
     ("a.svm", ["--cv", "2", "--grid", "0.1,1"], "MulticlassSVMCV"), ("a.conll", ["--cv", "2"], "ChainSVMCV"),

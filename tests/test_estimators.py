@@ -4,13 +4,14 @@ import copy
 import pickle
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -361,3 +362,77 @@ def test_margins_want_a_class_for_each_example():
     X, y = blobs()
     with pytest.raises(pb.ParameterError, match="y must have shape"):
         pb.MulticlassSVM().fit(X, y).margins(X, y[:1])
+
+
+def test_examples_without_weight_bring_no_class():
+    X, y = blobs()
+    weights = (y != 2).astype(float)
+    svm = pb.MulticlassSVM(tol=1e-9).fit(X, y, weights)
+    plain = pb.MulticlassSVM(tol=1e-9).fit(X[y != 2], y[y != 2])
+    assert svm.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(svm.coef_, plain.coef_)
+    with pytest.raises(pb.ParameterError, match="sample_weight must leave at least one example"):
+        svm.fit(X, y, np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("class_weight, match", [
+    ({0: -1.0}, r"class_weight\[0\] must be"), ("even", "class_weight must be"), ([1.0], "class_weight must be"),
+    ({0: 0.0, 1: 0.0}, "class_weight must leave at least two classes"), ({0: np.nan}, r"class_weight\[0\] must be"),
+])  # fmt: skip
+def test_wrong_class_weights_are_named(class_weight, match):
+    with pytest.raises(pb.ParameterError, match=match):
+        pb.MulticlassSVM(class_weight=class_weight).fit(*blobs())
+
+
+@pytest.mark.parametrize("parameters, error, match", [
+    ({"Cs": 0.1}, ValueError, r"Cs must be .* one value is \[value\]"),
+    ({"Cs": np.array(3.0)}, ValueError, "Cs must be"),
+    ({"Cs": [[1.0], [1.0, 2.0]]}, TypeError, "Cs must be"), ({"Cs": []}, ValueError, "Cs must be"),
+    ({"scoring": ["accuracy"]}, TypeError, "scoring must be the name of one score"),
+    ({"scoring": {"a": "accuracy"}}, TypeError, "scoring must be the name of one score"),
+])  # fmt: skip
+def test_wrong_parameters_of_a_search_are_named(parameters, error, match):
+    with pytest.raises(error, match=match) as caught:
+        pb.MulticlassSVMCV(**{"Cs": [0.1], "cv": 2, **parameters}).fit(*blobs())
+    assert isinstance(caught.value, pb.BundleError)
+
+
+def test_a_grid_may_be_a_range():
+    assert pb.MulticlassSVMCV(range(1, 3), cv=2).fit(*blobs()).Cs_.tolist() == [1.0, 2.0]
+
+
+def test_groups_stay_together():
+    X, y = blobs(90)
+    groups = np.arange(90) // 3 % 5
+    seen = []
+
+    def score(estimator, X_test, y_test):
+        seen.append(len(y_test))
+        return estimator.score(X_test, y_test)
+
+    svm = pb.MulticlassSVMCV([0.1], cv=GroupKFold(5), scoring=score).fit(X, y, groups=groups)
+    assert svm.scores_.shape == (5, 1) and seen == np.bincount(groups).tolist()
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    X, y = blobs(200)
+    risk = pb.risks.MulticlassHinge(X, y)
+    for call in (lambda: pb.MulticlassSVM(C=100.0, tol=1e-9, max_iter=1).fit(X, y),
+                 lambda: pb.minimize(risk, lam=0.01, tol=1e-9, max_iter=1),
+                 lambda: cross_val_score(pb.MulticlassSVM(C=100.0, tol=1e-9, max_iter=1), X, y, cv=2)):
+        with pytest.warns(pb.ConvergenceWarning) as caught:
+            call()
+        assert {Path(warning.filename).name for warning in caught} == {"test_estimators.py"}
+
+
+def test_early_stopping_ends_the_run_of_one_C():
+    X, y = blobs(90)
+    stop = pb.callbacks.EarlyStopping(X, y, patience=1, every=0.0)
+    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=2, tol=1e-10, callback=stop).fit(X, y)
+    assert np.isfinite(svm.scores_).all() and (svm.gaps_ > 1e-10).any()
+
+
+def test_a_search_is_run_in_the_parts_of_its_estimator():
+    svm = pb.MulticlassSVMCV([0.1], cv=2, method="bmrm")
+    svm._n_parts = 3
+    assert svm._single()._n_parts == 3 and svm.fit(*blobs()).certified_

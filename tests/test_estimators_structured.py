@@ -388,3 +388,109 @@ def test_landmarks_can_be_fitted_again_on_images_of_another_size():
     assert tuple(detector.fit(larger, images.Y).shape_) == larger.shape[1:]
     with pytest.raises(pb.ParameterError, match="images of shape"):
         detector.predict(images.X)
+
+
+@pytest.mark.parametrize("name, changes", [
+    ("svm", {"start": False, "end": False}), ("crf", {"start": False}), ("hashed", {"hash_bits": 9}),
+    ("parser", {"hash_bits": 11, "single_root": False, "templates": ["head.word"], "attributes": ("a",)}),
+    ("log-parser", {"loss": "hinge"}), ("segments", {"layout": "image", "fillers": [], "loss": "symbol"}),
+    ("graphs", {"loss": "mean", "class_weight": None}),
+    ("faces", {"parents": [-1, 0, 1, 2], "windows": [(1, 1)], "unit": 7.0}),
+])  # fmt: skip
+def test_predictions_use_the_parameters_of_the_fit(name, changes, tmp_path):
+    estimator, data = CASES[name]
+    X, y = data()
+    fitted = clone(estimator).fit(X, y)
+    found, score, scores = fitted.predict(X), fitted.score(X, y), fitted.decision_function(X)
+    seen = []
+    for other in (fitted.set_params(**changes), pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert same(other.predict(X), found) and other.score(X, y) == score
+        assert same(other.decision_function(X), scores)
+        assert other.get_params()[next(iter(changes))] == changes[next(iter(changes))]
+    fitted.save(tmp_path / "model")
+    again = pb.load(tmp_path / "model").set_params(**changes)
+    assert same(again.predict(X), found)
+    # a callback sees the parameters of the fit that runs
+    if name not in ("parser", "segments"):
+        fitted.set_params(callback=lambda progress: seen.append(progress.estimator.predict(X))).fit(X, y)
+        assert same(seen[-1], fitted.predict(X)) or len(seen) > 1
+
+
+@pytest.mark.parametrize("estimator, X, y", [
+    (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [["N", 1], ["N", "V"]]),
+    (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [["N", "V"], [1, 2]]),
+    (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [np.array(["N", 1], dtype=object), ["N", "V"]]),
+    (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [["N", ("V", 1)], ["N", "V"]]),
+    (pb.SegmentationSVM(), [np.ones((3, 1)), np.ones((3, 1))], [[("a", 0), (1, 2)], [("a", 0)]]),
+    (pb.SegmentationSVM(widths={1: [2]}), [np.ones((3, 1)), np.ones((3, 1))], [[("a", 0), ("b", 2)], [("a", 0)]]),
+])  # fmt: skip
+def test_texts_and_numbers_are_not_mixed_as_labels(estimator, X, y):
+    with pytest.raises(pb.InputTypeError, match=r"labels of one type|sequence of labels"):
+        clone(estimator).fit(X, y)
+
+
+def test_labels_of_numbers_stay_numbers():
+    X, y = chains()
+    y = [[{"A": 1, "B": 5, "C": 7}[label] for label in labels] for labels in y]
+    svm = pb.ChainSVM(tol=1e-2).fit(X, y)
+    assert svm.classes_.dtype.kind == "i" and set(np.concatenate(svm.predict(X)).tolist()) <= {1, 5, 7}
+
+
+def test_texts_of_numpy_are_texts():
+    X, y = [["the", "dog"], ["dogs", "bark"]], [["D", "N"], ["N", "V"]]
+    plain = pb.ChainSVM().fit(X, y)
+    for form in (lambda x: np.array(x), lambda x: np.array(x, dtype=object), lambda x: [np.str_(w) for w in x],
+                 lambda x: np.array([[w] for w in x]), lambda x: [np.array([w]) for w in x]):
+        other = pb.ChainSVM().fit([form(x) for x in X], [np.array(labels) for labels in y])
+        assert other.vocabulary_ == plain.vocabulary_
+        np.testing.assert_array_equal(other.coef_, plain.coef_)
+        assert same(other.predict([form(x) for x in X]), plain.predict(X))
+    words = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
+    heads = [[2, 0], [2, 3, 0]]
+    parser = pb.DependencyParser(hash_bits=10).fit(words, heads)
+    again = pb.DependencyParser(hash_bits=10).fit([np.array(x) for x in words], heads)
+    assert again.kinds_ == parser.kinds_
+    np.testing.assert_array_equal(again.coef_, parser.coef_)
+    with pytest.raises(pb.ParameterError, match="X must hold words as texts"):
+        parser.predict([np.ones((2, 2), dtype=int)])
+
+
+def test_examples_without_weight_bring_nothing():
+    X, y = chains()
+    extra_X, extra_y = [[{"word": "new"}]], [["D"]]
+    weights = np.append(np.ones(len(X)), 0.0)
+    svm = pb.ChainSVM(tol=1e-4).fit(X + extra_X, y + extra_y, weights)
+    plain = pb.ChainSVM(tol=1e-4).fit(X, y)
+    assert svm.classes_.tolist() == ["A", "B", "C"] and svm.vocabulary_ == plain.vocabulary_
+    np.testing.assert_array_equal(svm.coef_, plain.coef_)
+    with pytest.raises(pb.ParameterError, match="sample_weight must leave at least one example"):
+        svm.fit(X, y, np.zeros(len(X)))
+
+
+def test_balanced_nodes_count_the_weights_of_their_graphs():
+    X, y = graphs(4)
+    weighted = pb.BinaryLabelingSVM(class_weight="balanced", tol=1e-2).fit(X, y, [1, 2, 3, 1])
+    repeated = pb.BinaryLabelingSVM(class_weight="balanced", tol=1e-2).fit(
+        [X[i] for i in (0, 1, 1, 2, 2, 2, 3)], [y[i] for i in (0, 1, 1, 2, 2, 2, 3)])
+    np.testing.assert_allclose(weighted.class_weight_, repeated.class_weight_)
+
+
+def test_errors_of_structured_estimators_have_names():
+    X, y = chains()
+    crf = pb.ChainCRF(tol=0.1).fit(X, y)
+    for wrong, match in ((y[:3], "same number"), ([[7] * len(labels) for labels in y], "labels of classes_"),
+                         ([[*labels, "A"] for labels in y], "labels of classes_"), (3, "y must be a list")):
+        with pytest.raises(pb.BundleError, match=match):
+            crf.log_likelihood(X, wrong)
+    np.testing.assert_allclose(np.exp(crf.log_likelihood(X[:1], y[:1])), np.exp(crf.log_likelihood(X, y)[0]))
+    X, y = graphs(4)
+    svm = pb.BinaryLabelingSVM(tol=0.1).fit(X, y)
+    for weights in (np.ones(3), np.zeros(len(y[0]))):
+        wrong = [pb.models.WeightedLabels(labels, weights) for labels in y]
+        with pytest.raises(pb.ParameterError, match=r"y\[0\] must weight each of its"):
+            svm.score(X, wrong)
+    with pytest.raises(pb.ParameterError, match=r"class_weight\[1\] must be"):
+        pb.BinaryLabelingSVM(class_weight={1: -1.0}).fit(X, y)
+    X, y = segments()
+    with pytest.raises(pb.InputTypeError, match=r"widths\['b'\] must be a list of widths, got 3"):
+        pb.SegmentationSVM(widths={"b": 3}).fit(X, y)

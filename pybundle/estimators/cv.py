@@ -110,7 +110,8 @@ class _PathCV:
             if self.Cs < 1:
                 raise ParameterError(f"Cs must be at least 1, got {self.Cs}")
             return np.logspace(-4.0, 2.0, self.Cs)
-        if not isinstance(self.Cs, (list, tuple, range, np.ndarray)) or np.ndim(self.Cs) != 1 or len(self.Cs) == 0:
+        is_list = isinstance(self.Cs, (list, tuple, range)) or (isinstance(self.Cs, np.ndarray) and self.Cs.ndim == 1)
+        if not is_list or len(self.Cs) == 0:
             raise ParameterError(f"Cs must be a number of values or a sequence of them, got {self.Cs!r:.60}; one value "
                                  "is [value]")
         return np.unique([check_number("Cs", C, low=0.0, strict=True) for C in self.Cs])

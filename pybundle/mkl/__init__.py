@@ -1,6 +1,7 @@
 """Online proximal learning, and multiple kernel learning of structured and flat models."""
 
-from .kernels import B1Spline, Callable, Gaussian, Kernel, Linear, Mean, Polynomial, Precomputed
+from .kernel import Kernel
+from .kernels import B1Spline, Callable, Gaussian, Linear, Mean, Polynomial, Precomputed
 from .online import OnlineProximal
 from .online_mkl import OnlineMKL
 from .parts import Features

@@ -1,7 +1,5 @@
 # What one kernel, or one block of features, adds to the scores of tokens and labels; everything without the GIL.
 
-from libc.stdint cimport int32_t, int64_t
-
 from pybundle.mkl._lazy cimport LazyVectors
 
 
@@ -37,3 +35,11 @@ cdef class Group:
 
 cdef class LinkGroup(Group):
     pass
+
+
+cdef inline double dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t j
+    for j in range(n):
+        total += a[j] * b[j]
+    return total

@@ -35,7 +35,7 @@ cdef class LazyVectors:
     cdef int reset(self, Py_ssize_t k) except -1 nogil
     # theta_k *= factor; afterwards the scale may be folded into v
     cdef int rescale(self, Py_ssize_t k, double factor) except -1 nogil
-    # scale_k = 1, the same theta
+    # scale_k = 1, the same theta; with labels all scales
     cdef void refold(self, Py_ssize_t k) noexcept nogil
     # the point as it is now joins the average
     cdef void tick(self) noexcept nogil

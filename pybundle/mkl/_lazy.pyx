@@ -126,19 +126,27 @@ cdef class LazyVectors:
         return 0
 
     cdef void refold(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef double s = self.scale[k]
-        for i in range(self.n_rows):
-            if self.group(i) != k or self.stamp[i] < 0:
+        cdef Py_ssize_t i, j, g, first = 0, last = self.n_rows
+        cdef double s
+        # rows by label: all groups at once, as the scales of all of them shrink together
+        cdef bint is_whole = self.labels.shape[0] > 0
+        if not is_whole and self.n_groups > 1:
+            first, last = k << self.shift, min((k + 1) << self.shift, self.n_rows)
+        for i in range(first, last):
+            if self.stamp[i] < 0:
                 continue
             self.touch(i)
+            g = self.group(i)
+            s = self.scale[g]
             for j in range(self.width):
                 if self.averaging:
-                    self.total[i, j] += self.sums[k] * self.v[i, j] - self.u[i, j]
+                    self.total[i, j] += self.sums[g] * self.v[i, j] - self.u[i, j]
                     self.u[i, j] = 0.0
                 self.v[i, j] *= s
-        self.square[k] *= s * s
-        self.scale[k], self.sums[k] = 1.0, 0.0
+        for g in range(self.n_groups):
+            if is_whole or g == k:
+                self.square[g] *= self.scale[g] * self.scale[g]
+                self.scale[g], self.sums[g] = 1.0, 0.0
 
     cdef void tick(self) noexcept nogil:
         cdef Py_ssize_t k
@@ -209,13 +217,16 @@ cdef class LazyVectors:
         for i in range(self.n_groups):
             self.is_zero[i] = self.square[i] == 0.0
 
+    def saved(self):
+        """Arguments of `set` that bring theta and its average back: theta, sum of points or None, n_ticks; copies."""
+        theta = self.point()
+        return theta, np.array(self.total) if self.averaging else None, self.n_ticks
+
     def __reduce__(self):
         labels = np.asarray(self.labels) if self.labels.shape[0] else None
-        theta = self.point()
-        total = np.asarray(self.total) if self.averaging else None
         eager = self.following.shape[0] > 0
-        return _restore, ((self.n_rows, self.width, self.n_groups, labels, self.shift, self.averaging, eager), theta,
-                          total, self.n_ticks)
+        return _restore, ((self.n_rows, self.width, self.n_groups, labels, self.shift, self.averaging, eager),
+                          *self.saved())
 
     def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
              regulariser=None):

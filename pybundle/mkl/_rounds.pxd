@@ -9,6 +9,7 @@ from pybundle.oracles._chain cimport ChainTables
 cdef class TokenRounds:
     cdef readonly list groups
     cdef readonly object links                # LinkGroup or None, then also the last of the groups
+    cdef public object expected               # `certificate.ExpectedPlanes` of an epoch of the log-loss, or None
     cdef void** members                       # the groups, borrowed
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets

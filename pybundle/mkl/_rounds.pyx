@@ -265,7 +265,10 @@ cdef class TokenRounds:
         return total
 
     def _expect(self, rows):
-        """Gradient = mean of E phi - phi(y) over the examples `rows`; gives the mean log-loss."""
+        """Gradient = mean of E phi - phi(y) over the examples `rows`; gives the mean log-loss.
+
+        Marginals less the truth, pairs of labels alike, and entropies are told to `expected`, where there is one.
+        """
         cdef Py_ssize_t L = self.n_labels, i, t, r, T, first, c, k
         cdef double total = 0.0
         cdef double[:, ::1] p
@@ -280,8 +283,8 @@ cdef class TokenRounds:
             unary[:] = 0.0
             for k in range(self.n_groups):
                 (<Group>self.members[k]).add_scores(first, T, &self.S[0, 0])
-            pairs = np.zeros((1, L, L))
-            bad = tables.marginal_items(unary, np.array([0, T]), 0, 1, np.ones(1), marginals, value, None, pairs)
+            pairs, entropy = np.zeros((1, L, L)), None if self.expected is None else np.empty(1)
+            bad = tables.marginal_items(unary, np.array([0, T]), 0, 1, np.ones(1), marginals, value, entropy, pairs)
             if bad >= 0 or not isfinite(value[0]):
                 raise FloatingPointError
             y = np.asarray(self.gold[first:first + T])
@@ -293,6 +296,8 @@ cdef class TokenRounds:
                 np.subtract.at(pairs[0], (y[:T - 1], y[1:]), 1.0)
             total += value[0] - truth
             marginals[np.arange(T), y] -= 1.0
+            if self.expected is not None:
+                self.expected.add(i, first, marginals, pairs[0], entropy[0])
             marginals /= len(rows)
             p = marginals
             for t in range(T):

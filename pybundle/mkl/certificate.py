@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..qp import solve_simplex_qp
+from ..runtime.executors import Serial
 
 TURNS = 200
 """Turns between planes and kernel weights, at most; tens of planes make a turn a fraction of a millisecond."""
@@ -67,6 +68,15 @@ def best_bound(offsets, grams, lam, beta=None):
     return best, best_a, best_beta
 
 
+def group_products(slopes, labels, n_groups):
+    """Inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
+    grams = np.empty((n_groups, len(slopes), len(slopes)))
+    for e, phi in enumerate(slopes):
+        for f in range(e + 1):
+            grams[:, e, f] = grams[:, f, e] = np.bincount(labels, weights=phi * slopes[f], minlength=n_groups)
+    return grams
+
+
 def plane_of(found, gold, offsets, costs, factors, start, end, n_labels):
     """phi and B of one labelling of each example: coefficients CSR (n_tokens, n_labels), links, B."""
     n = len(offsets) - 1
@@ -89,16 +99,53 @@ def plane_of(found, gold, offsets, costs, factors, start, end, n_labels):
     return coefs, links, float(losses.sum()) / n
 
 
-def plane_grams(groups, planes):
-    """Inner products of planes (coefs, links, B), afresh, for every group: shape (n_groups, E, E)."""
-    stacked = sp.vstack([sp.csr_array(coefs.T.reshape(1, -1)) for coefs, _, _ in planes], format="csr")
-    grams = np.empty((len(groups), len(planes), len(planes)))
-    for k, group in enumerate(groups):
-        for e, (coefs, links, _) in enumerate(planes):
-            image = group.image(coefs, links)
-            if image.shape == links.shape:
-                grams[k, e] = [float(np.vdot(other, image)) for _, other, _ in planes]
-            else:
-                grams[k, e] = stacked @ image.ravel()
-        grams[k] = 0.5 * (grams[k] + grams[k].T)
-    return grams
+class ExpectedPlanes:
+    """The plane of an epoch of the log-loss: each example's term linearised where it was visited.
+
+    `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for every distribution p over labellings, with
+    H its entropy; examples that were not visited give 0, which is no more than a log-loss. For one visit of each.
+
+    Parameters
+    ----------
+    n_examples, n_tokens, n_labels : int
+    start, end : bool
+        Whether first and last label have weights.
+    """
+
+    def __init__(self, n_examples, n_tokens, n_labels, start, end):
+        self._n, self._ends, self._offset = n_examples, (start, end), 0.0
+        self._coefs, self._links = np.zeros((n_tokens, n_labels)), np.zeros((n_labels + 2, n_labels))
+
+    def add(self, i, first, marginals, pairs, entropy):
+        """Marginals of the tokens of example i less the truth, of pairs of labels alike."""
+        self._coefs[first:first + len(marginals)] = marginals / self._n
+        self._links[:-2] += pairs / self._n
+        for row, token, has_weights in zip((-2, -1), (0, -1), self._ends, strict=True):
+            if has_weights:
+                self._links[row] += marginals[token] / self._n
+        self._offset += entropy / self._n
+
+    def plane(self):
+        """phi as coefficients (n_tokens, n_labels) and links, and B."""
+        return self._coefs, self._links, self._offset
+
+
+def plane_grams(groups, planes, executor=None):
+    """Inner products of planes (coefs, links, B), afresh, for every group: shape (n_groups, E, E).
+
+    O(n nnz) for a kernel and a plane with nnz coefficients: the work of threads.
+    """
+    rows = [coefs.T.reshape(1, -1) for coefs, _, _ in planes]
+    is_sparse = sp.issparse(rows[0])
+    stacked = sp.vstack([sp.csr_array(row) for row in rows], format="csr") if is_sparse else np.concatenate(rows)
+
+    def products(task):
+        group, (coefs, links, _) = groups[task[0]], planes[task[1]]
+        image = group.image(coefs, links)
+        if image.shape == links.shape:
+            return [float(np.vdot(other, image)) for _, other, _ in planes]
+        return stacked @ image.ravel()
+
+    tasks = [(k, e) for k in range(len(groups)) for e in range(len(planes))]
+    grams = np.array((executor or Serial()).map(products, tasks)).reshape(len(groups), len(planes), len(planes))
+    return 0.5 * (grams + grams.transpose(0, 2, 1))

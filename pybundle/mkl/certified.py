@@ -33,12 +33,12 @@ SHARE = 0.1
 
 
 class Certified(NamedTuple):
-    """Value, bound and kernel weights after a run."""
+    """Value, bound and |theta_k| after a run."""
 
     objective: float
     lower_bound: float
-    beta: np.ndarray
-    n_passes: int
+    norms: np.ndarray
+    n_passes: float
     history: list
 
     @property
@@ -69,7 +69,7 @@ def climb(ascent, lam, tol, max_passes, random_state=None, time_limit=None):
     Returns
     -------
     Certified
-        Bound and value from running sums; `recomputed` makes them afresh.
+        Value, bound and norms from running sums; the caller makes them afresh.
     """
     run = _Climb(ascent, lam, np.random.default_rng(random_state))
     began = time.perf_counter()
@@ -84,7 +84,7 @@ def climb(ascent, lam, tol, max_passes, random_state=None, time_limit=None):
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
     finally:
         run.restore()
-    return Certified(run.best, run.bound, run.beta, run.n_passes, run.history)
+    return Certified(run.best, run.bound, run.norms, run.n_passes, run.history)
 
 
 class _Climb:
@@ -95,7 +95,7 @@ class _Climb:
         self.n = len(ascent.counts_array())
         self.beta, self.kappa = np.full(len(self.groups), 1.0 / len(self.groups)), 0.0
         self.best, self.bound, self.n_passes, self.history = np.inf, 0.0, 0, []
-        self.point, self.centre, self.before = None, None, None
+        self.point, self.centre, self.before, self.norms = None, None, None, np.zeros(len(self.groups))
         self.planes, self.offsets, self.grams = [], np.zeros(0), np.zeros((len(self.groups), 0, 0))
         self.began = time.perf_counter()
         self._scale()
@@ -154,7 +154,7 @@ class _Climb:
         bound = best_bound(self.offsets, self.grams, lam, self.beta)[0]
         self.bound = max(self.bound, bound)
         if value < self.best:
-            self.best = value
+            self.best, self.norms = value, np.array(norms)
             self.point = [[s * array for array in V] for s, V in zip(scales, states, strict=True)]
         self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.beta.copy()))
         return np.array(norms)

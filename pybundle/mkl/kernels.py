@@ -1,8 +1,4 @@
-"""Kernels between tokens: values, Gram matrices (dense, or sparse where the kernel has compact support), features.
-
-A kernel is normalised to a unit diagonal unless told otherwise, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of
-a multiple kernel learner start alike; rows of zero norm stay zero.
-"""
+"""Kernels between tokens: Gram matrices are dense, or sparse where the kernel has compact support."""
 
 from __future__ import annotations
 
@@ -11,132 +7,12 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer, check_number, real_array
+from ..runtime.executors import Serial
+from .gram import ROWS, check_gram
+from .kernel import Kernel
 
 SAMPLE = 2000
 """Tokens that an automatic width looks at."""
-ROWS = 512
-"""Rows of a Gram matrix made at a time: such a block of products stays small."""
-SYMMETRY = 1e-8
-"""Largest difference from symmetry, relative to the largest entry."""
-DEFINITE = 1e-8
-"""Smallest eigenvalue that passes for zero, as a share of the trace, negative."""
-LARGEST_CHECKED = 1000
-"""Rows of the principal minor whose eigenvalues are looked at."""
-
-
-class Kernel:
-    """Base: a subclass gives `_values(X, Z)` and `_diagonal(X)` for float64 arrays or CSR matrices.
-
-    Parameters
-    ----------
-    normalise : bool, default True
-        To a unit diagonal.
-    columns : slice or int array, optional
-        Columns of the tokens that the kernel looks at, default all.
-    low_rank : int, optional
-        Approximate by that many features (Nystroem): rounds then cost `low_rank` for a token whatever the number of
-        tokens.
-    """
-
-    def __init__(self, normalise=True, columns=None, low_rank=None):
-        if not isinstance(normalise, (bool, np.bool_)):
-            raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
-        self.normalise, self.columns = bool(normalise), columns
-        self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
-
-    is_sparse = False
-    is_trusted = True           # known to be symmetric
-
-    def fit(self, X):
-        """Chooses what the data decide; gives the kernel itself, or a copy with its choices."""
-        return self
-
-    def is_definite(self, X):
-        """Whether the kernel is positive semidefinite on such tokens, by theory or by the check of its Gram matrix."""
-        return True
-
-    def __call__(self, X, Z=None):
-        """Values of all pairs, shape (n, m); `Z=None` stands for X.
-
-        >>> from pybundle.mkl import Polynomial
-        >>> Polynomial(2, offset=0.0)([[1.0, 0.0], [1.0, 1.0]]).round(3)
-        array([[1. , 0.5],
-               [0.5, 1. ]])
-        """
-        X = self.take(X)
-        Z = X if Z is None else self.take(Z)
-        if X.shape[1] != Z.shape[1]:
-            raise ParameterError(f"Z must have {X.shape[1]} columns like X, got {Z.shape[1]}")
-        return self._block(X, Z, self._factors(X), self._factors(Z))
-
-    def gram(self, X, precision="float64", executor=None):
-        """The Gram matrix of tokens as (array,), or (data, indices, indptr) where it is sparse."""
-        X = self.take(X)
-        factors, n = self._factors(X), X.shape[0]
-        out = np.empty((n, n), dtype=precision)
-
-        def block(first):
-            last = min(first + ROWS, n)
-            if not self.is_trusted:
-                out[first:last] = self._block(X[first:last], X, factors[first:last], factors)
-                return
-            # the lower triangle, mirrored: symmetric to the last bit
-            out[first:last, :last] = self._block(X[first:last], X[:last], factors[first:last], factors[:last])
-            square = out[first:last, first:last]
-            square[:] = np.tril(square) + np.tril(square, -1).T
-            out[:first, first:last] = out[first:last, :first].T
-
-        _map(executor, block, range(0, n, ROWS))
-        check_gram(out, type(self).__name__, self.is_definite(X))
-        return (out,)
-
-    def take(self, X):
-        """The columns of X that the kernel looks at, float64."""
-        if sp.issparse(X):
-            X = X.tocsr().astype(np.float64, copy=False)
-        else:
-            try:
-                X = real_array(X)
-            except TypeError as problem:
-                raise InputTypeError(f"X must hold real numbers, got {type(X).__name__}: {problem}") from problem
-        if X.ndim != 2:
-            raise ParameterError(f"X must have shape (tokens, features), got shape {X.shape}")
-        if self.columns is not None:
-            try:
-                X = X[:, self.columns]
-            except IndexError as problem:
-                raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X: "
-                                     f"{problem}") from problem
-        return X
-
-    def _factors(self, X):
-        if not self.normalise:
-            return np.ones(X.shape[0])
-        diagonal = self._diagonal(X)
-        if not (np.isfinite(diagonal) & (diagonal >= 0.0)).all():
-            t = int(np.flatnonzero(~(np.isfinite(diagonal) & (diagonal >= 0.0)))[0])
-            raise ParameterError(f"{type(self).__name__} must have a finite diagonal >= 0, got {diagonal[t]} for token "
-                                 f"{t}; it is no positive semidefinite kernel on these data")
-        return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=diagonal > 0.0)
-
-    def _block(self, X, Z, left, right):
-        values = self._values(X, Z)
-        if values.shape != (X.shape[0], Z.shape[0]):
-            raise ParameterError(f"{type(self).__name__} must give shape {(X.shape[0], Z.shape[0])}, got "
-                                 f"{values.shape}")
-        if self.normalise:
-            values *= left[:, None]
-            values *= right
-        if not np.isfinite(values).all():
-            raise ParameterError(f"{type(self).__name__} must give finite values, got NaN or infinity; scale the "
-                                 "features, or choose smaller parameters")
-        return values
-
-    def _values(self, X, Z):
-        raise NotImplementedError
-
-    def _diagonal(self, X):
-        return np.ones(X.shape[0])
 
 
 class Linear(Kernel):
@@ -253,7 +129,7 @@ class B1Spline(Kernel):
         def block(first):
             return sp.csr_array(self._values(X[first:first + ROWS], X).astype(precision, copy=False))
 
-        blocks = _map(executor, block, range(0, X.shape[0], ROWS))
+        blocks = (executor or Serial()).map(block, range(0, X.shape[0], ROWS))
         indptr = np.cumsum(np.concatenate([[0], *(np.diff(part.indptr) for part in blocks)]), dtype=np.int64)
         data, indices = np.empty(indptr[-1], dtype=precision), np.empty(indptr[-1], np.int32)
         at = 0
@@ -374,63 +250,6 @@ class Precomputed(Kernel):
         return numbers
 
 
-class LowRank:
-    """Features whose inner products approximate a kernel (Nystroem, from tokens drawn at random)."""
-
-    def __init__(self, kernel, X, random_state=0):
-        X = kernel.take(X)
-        rank = min(kernel.low_rank, X.shape[0])
-        chosen = np.sort(np.random.default_rng(random_state).choice(X.shape[0], rank, replace=False))
-        self._kernel, self._landmarks = kernel, X[chosen]
-        self._factors = kernel._factors(self._landmarks)
-        values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
-        check_gram(values, type(kernel).__name__, kernel.is_definite(X))
-        squares, vectors = np.linalg.eigh(values)
-        # directions that rounding alone holds would come back magnified
-        kept = squares > 1e-10 * squares[-1]
-        self._map = vectors[:, kept] / np.sqrt(squares[kept])
-
-    def __call__(self, X):
-        X = self._kernel.take(X)
-        return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map
-
-
-def check_gram(matrix, name, is_definite=True):
-    """Refuses a matrix that is not finite, symmetric and positive semidefinite, the last by a principal minor."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
-    for first in range(0, len(matrix), ROWS):
-        rows = matrix[first:first + ROWS]
-        if not np.isfinite(rows).all():
-            raise ParameterError(f"{name} must hold finite kernel values, got NaN or infinity")
-        difference = np.abs(rows - matrix[:, first:first + ROWS].T)
-        if difference.max() > SYMMETRY * np.abs(rows).max():
-            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
-            raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) and "
-                                 f"{matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that is meant")
-    if not is_definite:
-        return
-    n = min(len(matrix), LARGEST_CHECKED)
-    chosen = np.sort(np.random.default_rng(0).choice(len(matrix), n, replace=False))
-    minor = np.asarray(matrix[np.ix_(chosen, chosen)], dtype=np.float64)
-    tolerance = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps)) * max(float(np.trace(minor)), 0.0)
-    if not _is_definite(minor, tolerance):
-        smallest = float(np.linalg.eigvalsh(minor)[0])
-        if smallest < -tolerance:
-            raise ParameterError(f"{name} must be positive semidefinite, but the smallest eigenvalue of {n} of its "
-                                 f"rows is {smallest:.3g}; it is no kernel on these data (add {-smallest:.2g} to its "
-                                 "diagonal if that is meant)")
-
-
-def _is_definite(matrix, shift):
-    """Whether a Cholesky factor of matrix + shift exists; a tenth of the time of eigenvalues."""
-    try:
-        np.linalg.cholesky(matrix + shift * np.eye(len(matrix)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
 def as_kernel(kernel, index):
     """A `Kernel`, made of a function where one is given."""
     if isinstance(kernel, Kernel):
@@ -468,7 +287,3 @@ def _power(values, degree):
         return values
     with np.errstate(over="ignore"):
         return np.multiply(values, values, out=values) if degree == 2 else values**degree
-
-
-def _map(executor, function, items):
-    return [function(item) for item in items] if executor is None else executor.map(function, items)

@@ -13,7 +13,7 @@ from ..models.base import as_model
 from ..prox import GroupwiseRegulariser, Regulariser, project_l2_ball
 from ..runtime.executors import single_threaded_blas
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, check_rate
-from .vectors import VectorLearner, VectorSession
+from .vectors import VectorLearner, VectorSession, check_finite
 
 
 class Settings(NamedTuple):
@@ -104,16 +104,30 @@ class OnlineProximal:
     def fit(self, X, Y):
         """Learns from scratch, `n_epochs` passes in random order."""
         settings, n_epochs = self._settings(), check_integer("n_epochs", self.n_epochs, low=1)
-        self._start(settings, X, Y, n_epochs)
+        before = dict(self.__dict__)
+        try:
+            self._start(settings, X, Y, n_epochs)
+        except Exception:
+            self.__dict__ = before
+            raise
         return self
 
     def partial_fit(self, X, Y):
-        """One pass over more examples."""
-        settings = self._settings()
-        if hasattr(self, "_learner"):
-            self._run(self._session(self._learner, X, Y, settings), 1)
-        else:
-            self._start(settings, X, Y, 1)
+        """One pass over more examples; where it raises the learner is what it was."""
+        settings, before = self._settings(), dict(self.__dict__)
+        is_new = not hasattr(self, "_learner")
+        saved = None if is_new else (self._learner.saved(), self._rng.bit_generator.state)
+        try:
+            if is_new:
+                self._start(settings, X, Y, 1)
+            else:
+                self._run(self._session(self._learner, X, Y, settings), 1)
+        except Exception:
+            self.__dict__ = before
+            if not is_new:
+                self._learner.restore(saved[0])
+                self._rng.bit_generator.state = saved[1]
+            raise
         return self
 
     def predict(self, X):
@@ -235,6 +249,14 @@ class DenseLearner:
         self.theta = np.zeros(model.dim)
         self.total = np.zeros(model.dim if average else 0)
 
+    def saved(self):
+        """For `restore`."""
+        return self.theta, self.total.copy(), self.n_ticks
+
+    def restore(self, saved):
+        """What it was when it was saved."""
+        self.theta, self.total, self.n_ticks = saved
+
     def weights(self):
         """The weights that predict, shape (dim,)."""
         return self.total / self.n_ticks if self.average and self.n_ticks else self.theta.copy()
@@ -250,6 +272,7 @@ class DenseSession(VectorSession):
         for r, eta in enumerate(etas):
             loss, indices, data = self._gradient(order[r * s.batch:(r + 1) * s.batch])
             total += loss + float(sum(R.value(learner.theta) for R in s.regularisers))
+            check_finite(total)
             theta = learner.theta.copy()
             theta[indices] -= eta * data
             for R in s.regularisers:

@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 
 from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_number
 from ..models.base import as_model
-from ..prox import GroupwiseRegulariser
 from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap
-from .schedules import RATES, TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, check_rate, optimal_radius
-from .tokens import FlatTokens, TokenLearner, as_structure
-from .vectors import VectorLearner, VectorSession
-
-
-class Settings(NamedTuple):
-    """The checked parameters of a learner."""
-
-    lam: float
-    loss: str
-    rate: str
-    eta0: object
-    sigma: float | None
-    n_epochs: int
-    batch: int
-    average: bool
-    radius: float
-    regulariser: object
-    precision: str
-    drop: float
-    solver: str
-    tol: float
-    max_iter: int
-    certify: bool
-    random_state: object
+from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, optimal_radius
+from .settings import check_settings
+from .structure import FlatTokens, as_structure
+from .tokens import TokenLearner
+from .vectors import VectorLearner, VectorSession, are_of_weights
 
 
 class OnlineMKL:
@@ -160,7 +137,7 @@ class OnlineMKL:
         X : array or CSR, shape (n, n_features); for chains a list of such arrays or a `Ragged`
         Y : classes (n,); for chains a list of label arrays or a `Ragged`
         """
-        settings, before = self._settings(), dict(self.__dict__)
+        settings, before = check_settings(self), dict(self.__dict__)
         try:
             self._start(settings, X, Y, None if self.model is not None else _classes(Y), settings.n_epochs)
         except Exception:
@@ -169,23 +146,40 @@ class OnlineMKL:
         return self
 
     def partial_fit(self, X, Y, classes=None):
-        """One pass over more examples, from where the learner stands; the first call may name all classes."""
-        settings = self._settings()
+        """One pass over more examples, from where the learner stands; the first call may name all classes.
+
+        All or nothing: where it raises, for bad data or scores that overflow, the learner is what it was. Ctrl-C keeps
+        the rounds that were made.
+        """
+        settings, before = check_settings(self), dict(self.__dict__)
         if settings.solver != "online":
             raise ParameterError("partial_fit needs solver='online', got 'certified'")
-        if not hasattr(self, "_learner"):
-            if self.model is None:
-                classes = _classes(Y if classes is None else classes)
-            self._start(settings, X, Y, classes, 1)
-        else:
-            with make_pool(self.n_jobs) as executor, single_threaded_blas():
-                if self._structure is None:
-                    session = VectorSession(self._learner, X, Y, settings._replace(certify=False))
-                else:
-                    data = self._structure.bind(X, self._encode(Y))
-                    session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
-                self._run(session, settings, 1)
+        is_new = not hasattr(self, "_learner")
+        saved = None if is_new else (self._learner.saved(), self._rng.bit_generator.state)
+        try:
+            if is_new:
+                if self.model is None:
+                    classes = _classes(Y if classes is None else classes)
+                self._start(settings, X, Y, classes, 1)
+            else:
+                self._go_on(settings._replace(certify=False), X, Y)
+        except Exception:
+            self.__dict__ = before
+            if not is_new:
+                self._learner.restore(saved[0])
+                self._rng.bit_generator.state = saved[1]
+            raise
         return self
+
+    def _go_on(self, settings, X, Y):
+        """Another epoch, over other examples."""
+        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+            if self._structure is None:
+                session = VectorSession(self._learner, X, Y, settings, executor)
+            else:
+                data = self._structure.bind(X, self._encode(Y))
+                session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
+            self._run(session, settings, 1)
 
     def decision_function(self, X):
         """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
@@ -194,18 +188,18 @@ class OnlineMKL:
             raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives "
                                  "labellings")
         data = self._structure.tokens(X)
-        with make_pool(self.n_jobs) as executor:
+        with make_pool(self.n_jobs) as executor, single_threaded_blas():
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
     def predict(self, X):
         """Classes (n,), or a list of labellings."""
         self._check_learnt()
-        if self._structure is None:
-            return self._learner.predict(X)
-        data = self._structure.tokens(X)
-        with make_pool(self.n_jobs) as executor:
+        data = X if self._structure is None else self._structure.tokens(X)
+        with make_pool(self.n_jobs) as executor, single_threaded_blas():
             labels = self._learner.predict(data, executor)
+        if self._structure is None:
+            return labels
         if not self._structure.is_flat:
             return list(Ragged(labels, data.offsets))
         return labels if self.classes_ is None else self.classes_[labels]
@@ -227,12 +221,15 @@ class OnlineMKL:
             structure = FlatTokens(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
         else:
             model = as_model(self.model, X, Y)
-            structure = as_structure(model)
+            structure = None if are_of_weights(self.groups) else as_structure(model)
             if structure is None:
                 self._start_vectors(settings, model, X, Y, n_epochs)
                 return
         if not _is_list(self.groups) or len(self.groups) == 0:
             raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
+        if settings.solver == "certified" and settings.loss != "hinge":
+            raise ParameterError("solver='certified' needs loss='hinge' where groups are kernels or Features; for the "
+                                 "log-loss pass a model and groups of its weights, as pb.prox.Groups takes them")
         data = structure.bind(X, Y if classes is None else _encode(Y, classes))
         settings = self._resolve(settings, data, structure)
         with make_pool(self.n_jobs) as executor, single_threaded_blas():
@@ -244,20 +241,22 @@ class OnlineMKL:
                 settings = settings._replace(certify=False)
             session = learner.session(data, settings, executor)
             if settings.solver == "certified":
-                self._climb(learner, structure, classes, session, settings)
+                found = session.climb(settings.tol, settings.max_iter, settings.random_state)
+                session.finish()
+                self._take(learner, structure, classes, found, settings)
                 return
             self._begin(learner, structure, classes, session, settings, n_epochs)
 
     def _start_vectors(self, settings, model, X, Y, n_epochs):
         """The same for a model whose weights are in groups."""
-        if settings.solver == "certified":
-            raise ParameterError("solver='certified' needs model=None, pb.models.Chain or pb.models.Multiclass, got "
-                                 f"{type(model).__name__}")
         if settings.radius == "auto":
             raise ParameterError(f"radius='auto' is not known for {type(model).__name__}; pass a number")
         learner = VectorLearner(model, self.groups, settings.average)
-        session = VectorSession(learner, X, Y, settings)
-        with single_threaded_blas():
+        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+            if settings.solver == "certified":
+                self._take(learner, None, None, learner.climb(X, Y, settings, executor), settings)
+                return
+            session = VectorSession(learner, X, Y, settings, executor)
             self._begin(learner, None, None, session, settings, n_epochs)
 
     def _begin(self, learner, structure, classes, session, settings, n_epochs):
@@ -273,19 +272,17 @@ class OnlineMKL:
         self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
         self._run(session, settings, n_epochs, certify=settings.certify)
 
-    def _climb(self, learner, structure, classes, session, settings):
-        """The certified optimum."""
-        found = session.climb(settings.tol, settings.max_iter, settings.random_state)
+    def _take(self, learner, structure, classes, found, settings):
+        """The certified optimum, which `learner` holds."""
         self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
-        self.norms_ = session.norms()
+        self.norms_ = found.norms
         self.weights_ = _shares(self.norms_)
         self.objective_, self.lower_bound_ = found.objective, found.lower_bound
         self.gap_ = relative_gap(found.objective, found.lower_bound)
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
         self.history_ = {name: np.array([row[j] for row in found.history]) for j, name in enumerate(names)}
-        session.finish()
         if self.gap_ > settings.tol:
-            warnings.warn(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes} passes; "
+            warnings.warn(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
                           "raise max_iter or tol", ConvergenceWarning, stacklevel=4)
 
     def _run(self, session, settings, n_epochs, certify=False):
@@ -312,9 +309,9 @@ class OnlineMKL:
             self.norms_ = session.norms()
             self.weights_ = _shares(self.norms_)
             session.finish()
-            for j, name in enumerate(("seconds", "online", "weights")):
-                if rows:
-                    self.history_[name] = np.concatenate([self.history_[name], np.array([row[j] for row in rows])])
+            if rows:
+                self.history_ = {name: np.concatenate([self.history_[name], np.array([row[j] for row in rows])])
+                                 for j, name in enumerate(("seconds", "online", "weights"))}
 
     def _tune(self, session, settings):
         """The eta0 of the published grid that decreases the objective most."""
@@ -327,43 +324,13 @@ class OnlineMKL:
             rate = Rate(settings.rate, eta0)
             for epoch in range(TRIAL_EPOCHS):
                 total = session.run(chosen, rate(1 + epoch * n_rounds, n_rounds))
-            if settings.loss == "logistic" or settings.regulariser is not None:
+            if settings.regulariser is not None:
                 return total
-            return 0.5 * settings.lam * session.norms().sum() ** 2 + session.hinge()
+            return 0.5 * settings.lam * session.norms().sum() ** 2 + session.risk()
 
         best = best_rate(trial)
         session.restart()
         return best
-
-    def _settings(self):
-        """The parameters, checked, before anything is touched."""
-        check_choice("rate", self.rate, RATES)
-        check_rate(self.rate, self.eta0, self.sigma)
-        check_choice("loss", self.loss, ("hinge", "logistic"))
-        check_choice("precision", self.precision, ("float64", "float32"))
-        if not isinstance(self.average, (bool, np.bool_)):
-            raise InputTypeError(f"average must be True or False, got {self.average!r}")
-        if self.regulariser is not None and not isinstance(self.regulariser, GroupwiseRegulariser):
-            raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
-                                 f"{type(self.regulariser).__name__}")
-        check_choice("solver", self.solver, ("online", "certified"))
-        plain = self.loss == "hinge" and self.regulariser is None
-        if self.solver == "certified" and not (plain and not self.average and self.batch == 1 and self.radius is None):
-            raise ParameterError("solver='certified' needs loss='hinge', average=False, batch=1 and neither radius nor "
-                                 "regulariser")
-        radius = self.radius
-        if isinstance(radius, str):
-            check_choice("radius", radius, ("auto",))
-        elif radius is not None:
-            radius = check_number("radius", radius, low=0.0, strict=True)
-        return Settings(check_number("lam", self.lam, low=0.0, strict=True), self.loss, self.rate, self.eta0,
-                        self.sigma, check_integer("n_epochs", self.n_epochs, low=1),
-                        check_integer("batch", self.batch, low=1), bool(self.average),
-                        np.inf if radius is None else radius, self.regulariser, self.precision,
-                        check_number("drop", self.drop, low=0.0, high=1.0), self.solver,
-                        check_number("tol", self.tol, low=0.0, strict=True),
-                        check_integer("max_iter", self.max_iter, low=1),
-                        bool(self.certify) and plain and not self.average, check_seed(self.random_state))
 
     def _resolve(self, settings, data, structure):
         """Settings whose radius is a number."""
@@ -391,11 +358,6 @@ class make_pool:
 
     def __exit__(self, *_):
         self._executor.close()
-
-
-def check_seed(random_state):
-    """None, or an integer >= 0."""
-    return None if random_state is None else check_integer("random_state", random_state, low=0)
 
 
 def _is_list(groups):

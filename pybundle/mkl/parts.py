@@ -10,9 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ._groups import FeatureGroup, KernelGroup, LinkGroup
+from ..runtime.executors import Serial
+from ._feature_group import FeatureGroup
+from ._groups import LinkGroup
+from ._kernel_group import KernelGroup
 from ._lazy import LazyVectors
-from .kernels import Kernel, LowRank, as_kernel, squares_of
+from .gram import LowRank
+from .kernel import Kernel
+from .kernels import as_kernel, squares_of
 
 BLOCK = 1024
 """Tokens that are scored at a time."""
@@ -45,6 +50,20 @@ class Features:
         self.columns, self.normalise = columns, bool(normalise)
 
 
+def block_scores(scorers, n, n_labels, executor=None):
+    """Sums (n, n_labels) of scorers, None for 0, block by block; the same bits for any number of threads."""
+    out = np.zeros((n, n_labels))
+
+    def block(first):
+        rows = slice(first, min(first + BLOCK, n))
+        for scorer in scorers:
+            if scorer is not None:
+                out[rows] += scorer(rows)
+
+    (executor or Serial()).map(block, range(0, n, BLOCK))
+    return out
+
+
 def make_part(group, index, X, n_labels, averaging):
     """The part of an entry of `groups`; X are the tokens that automatic choices look at."""
     if isinstance(group, Features):
@@ -72,7 +91,7 @@ class KernelPart:
         gram = self.kernel.gram(X, precision, executor)
         if not len(self.coefs):
             return KernelGroup(gram, self.n_labels, averaging=self.averaging)
-        scores = np.ascontiguousarray(self.scores(X, executor, last=True).T)
+        scores = np.ascontiguousarray(self.scores(X, executor).T)
         group = KernelGroup(gram, self.n_labels, self.coefs, scores, self._square, self.averaging)
         if self.averaging:
             group.continue_average(self._total, self._ticks)
@@ -99,23 +118,33 @@ class KernelPart:
         if self.averaging:
             self._total = total[kept]
 
-    def scores(self, X, executor=None, last=False):
-        """Scores (n, n_labels) of new tokens, block by block."""
+    def saved(self):
+        """For `restore`; arrays are replaced in `absorb`, never changed."""
+        return dict(self.__dict__)
+
+    def restore(self, saved):
+        """What it was."""
+        self.__dict__.update(saved)
+
+    def scores(self, X, executor=None):
+        """Scores (n, n_labels) of new tokens at the last point."""
+        return block_scores([self.scorer(X, last=True)], X.shape[0], self.n_labels, executor)
+
+    def scorer(self, X, last=False):
+        """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""
         coefs = self.coefs if last or not self.averaging else self._total / max(self._ticks, 1.0)
         X = self.kernel.take(X)
         if self.support is not None and X.shape[1] != self.support.shape[1]:
             raise ParameterError(f"X must have {self.support.shape[1]} columns for {type(self.kernel).__name__}, as in "
                                  f"the first call, got {X.shape[1]}")
         if not coefs.any():
-            return np.zeros((X.shape[0], self.n_labels))
+            return None
         right = self.kernel._factors(self.support)
 
-        def block(first):
-            rows = X[first:first + BLOCK]
-            return self.kernel._block(rows, self.support, self.kernel._factors(rows), right) @ coefs
+        def some(rows):
+            return self.kernel._block(X[rows], self.support, self.kernel._factors(X[rows]), right) @ coefs
 
-        starts = range(0, X.shape[0], BLOCK)
-        return np.concatenate([block(first) for first in starts] if executor is None else executor.map(block, starts))
+        return some
 
 
 class _Columns:
@@ -133,7 +162,23 @@ class _Columns:
         return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
 
 
-class FeaturePart:
+class Weights:
+    """What parts with weights of their own, `theta`, have in common."""
+
+    def absorb(self, group, X, drop):
+        """Scales are folded in."""
+        self.theta.settle()
+
+    def saved(self):
+        """For `restore`."""
+        return self.theta.saved()
+
+    def restore(self, saved):
+        """What it was."""
+        self.theta.set(*saved)
+
+
+class FeaturePart(Weights):
     """Features of tokens with weights (n_features, n_labels)."""
 
     def __init__(self, features, X, n_labels, averaging):
@@ -151,12 +196,11 @@ class FeaturePart:
         X.sum_duplicates()
         return FeatureGroup(self.theta, (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)))
 
-    def absorb(self, group, X, drop):
-        self.theta.settle()
-
-    def scores(self, X, executor=None):
-        weights = self.theta.average() if self.averaging else self.theta.settle()
-        return np.asarray(self._made(X) @ weights)
+    def scorer(self, X):
+        """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""
+        weights = self.theta.average() if self.averaging else self.theta.point()
+        self._made(X[:1])           # refuses a wrong number of columns
+        return lambda rows: np.asarray(self._made(X[rows]) @ weights)
 
     def _made(self, X):
         X = self._features(X)
@@ -166,7 +210,7 @@ class FeaturePart:
         return X
 
 
-class LinkPart:
+class LinkPart(Weights):
     """Weights of neighbouring labels (n_labels + 2, n_labels)."""
 
     def __init__(self, n_labels, averaging):
@@ -174,9 +218,6 @@ class LinkPart:
 
     def bind(self, X, precision, executor):
         return LinkGroup(self.theta)
-
-    def absorb(self, group, X, drop):
-        self.theta.settle()
 
     def weights(self):
         """Transitions (n_labels, n_labels), first label and last label (n_labels,)."""

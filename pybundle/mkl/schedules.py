@@ -74,7 +74,7 @@ def best_rate(trial, grid=GRID):
     for eta0 in grid:
         try:
             value = trial(eta0)
-        except FloatingPointError:
+        except ArithmeticError:
             value = np.inf
         found.append(value if np.isfinite(value) else np.inf)
     return grid[int(np.argmin(found))]

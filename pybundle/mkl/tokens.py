@@ -1,104 +1,21 @@
-"""Learners over tokens and labels, chains or single ones: data bound to groups, rounds, predictions."""
+"""Learners over tokens and labels, chains or single ones: rounds, certificates, predictions."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.validation import real_array
-from ..models import Chain, Multiclass
-from ..oracles import viterbi_batch
+from ..core.exceptions import NumericalError
+from ..oracles import forward_backward_batch, viterbi_batch
+from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certificate import best_bound, plane_grams, plane_of
+from .certificate import ExpectedPlanes, best_bound, plane_grams, plane_of
 from .certified import climb
-from .parts import LinkPart, make_part
+from .parts import LinkPart, block_scores, make_part
 
-KEPT = 20
-"""Epochs whose labellings are kept for the bound."""
-
-
-class Tokens(NamedTuple):
-    """Examples as tokens: those of example i are rows offsets[i]:offsets[i + 1] of X."""
-
-    X: object
-    offsets: np.ndarray
-    gold: np.ndarray | None
-
-    @property
-    def n_examples(self):
-        return len(self.offsets) - 1
-
-
-class FlatTokens:
-    """Single tokens with one of `n_labels` classes each."""
-
-    is_flat = True
-
-    def __init__(self, costs):
-        self.costs, self.n_labels = costs, len(costs)
-        self.start = self.end = False
-
-    def tokens(self, X):
-        X = check_tokens("X", X)
-        return Tokens(X, np.arange(X.shape[0] + 1), None)
-
-    def bind(self, X, Y):
-        found = self.tokens(X)
-        if len(Y) != found.n_examples:
-            raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
-        return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
-
-    def factors(self, offsets):
-        return np.ones(len(offsets) - 1)
-
-    def largest_loss(self, offsets):
-        return float(self.costs.max())
-
-    def log_labellings(self, offsets):
-        return float(np.log(self.n_labels))
-
-
-class ChainTokens:
-    """Chains of tokens, as the model `Chain` describes them."""
-
-    is_flat = False
-
-    def __init__(self, model):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        self._model, self.costs, self.n_labels = model, model.costs, model.n_labels
-        self.start, self.end = model.start, model.end
-
-    def tokens(self, X):
-        X = self._model.tokens(X)
-        return Tokens(check_tokens("X", X.values), X.offsets, None)
-
-    def bind(self, X, Y):
-        found = self.tokens(X)
-        return found._replace(gold=self._model.labels(Y, np.diff(found.offsets)).values)
-
-    def factors(self, offsets):
-        sizes = np.diff(offsets)
-        return 1.0 / sizes if self._model.normalised else np.ones(len(sizes))
-
-    def largest_loss(self, offsets):
-        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
-
-    def log_labellings(self, offsets):
-        return float(np.diff(offsets).max() * np.log(self.n_labels))
-
-
-def as_structure(model):
-    """The tokens of a model, or None where it has none."""
-    if isinstance(model, Multiclass):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        return FlatTokens(model.costs)
-    return ChainTokens(model) if isinstance(model, Chain) else None
+KEPT = {"hinge": 20, "logistic": 5}
+"""Epochs whose labellings, or marginals, which take more room, are kept for the bound."""
 
 
 class TokenLearner:
@@ -125,7 +42,19 @@ class TokenLearner:
 
     @property
     def n_groups(self):
-        return len(self.parts) + (self.links is not None)
+        return len(self._all_parts())
+
+    def saved(self):
+        """For `restore`; O(weights)."""
+        return [part.saved() for part in self._all_parts()]
+
+    def restore(self, saved):
+        """What it was when it was saved."""
+        for part, state in zip(self._all_parts(), saved, strict=True):
+            part.restore(state)
+
+    def _all_parts(self):
+        return self.parts if self.links is None else [*self.parts, self.links]
 
     def session(self, data, settings, executor=None):
         """The data of one call bound to the groups."""
@@ -133,10 +62,8 @@ class TokenLearner:
 
     def scores(self, data, executor=None):
         """Scores (n_tokens, n_labels)."""
-        total = np.zeros((data.X.shape[0], self.structure.n_labels))
-        for part in self.parts:
-            total += part.scores(data.X, executor)
-        return total
+        scorers = [part.scorer(data.X) for part in self.parts]
+        return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor)
 
     def predict(self, data, executor=None):
         """Labels (n_tokens,)."""
@@ -144,7 +71,7 @@ class TokenLearner:
         if self.structure.is_flat:
             return scores.argmax(axis=1)
         transition, start, end = self.links.weights()
-        return viterbi_batch(scores, data.offsets, transition, start, end)[0]
+        return viterbi_batch(scores, data.offsets, transition, start, end, executor=executor)[0]
 
 
 class TokenSession:
@@ -158,8 +85,9 @@ class TokenSession:
         self.groups = groups + ([] if links is None else [links])
         self.rounds = TokenRounds(groups, links, data.offsets, data.gold, structure.costs,
                                   structure.factors(data.offsets), structure.start, structure.end, settings.batch)
-        self.n_examples, self._links = data.n_examples, links
+        self.n_examples, self._links, self._executor = data.n_examples, links, executor or Serial()
         self.found, self._met = data.gold.copy(), []
+        self._expect_planes()
 
     def run(self, order, etas):
         """Rounds over the examples `order`; the sum of the online objectives."""
@@ -176,10 +104,22 @@ class TokenSession:
         for group in self.groups:
             group.restart()
         self._met = []
+        self._expect_planes()
+
+    def _expect_planes(self):
+        structure = self.learner.structure
+        if self.settings.certify and self.settings.loss == "logistic":
+            self.rounds.expected = ExpectedPlanes(self.n_examples, len(self.data.gold), structure.n_labels,
+                                                  structure.start, structure.end)
 
     def end_epoch(self):
-        """The labellings met since all examples were visited last make a plane."""
-        self._met = [*self._met[1 - KEPT:], self.found.copy()]
+        """What was met since all examples were visited last makes a plane."""
+        if self.rounds.expected is not None:
+            met = self.rounds.expected.plane()
+            self._expect_planes()
+        else:
+            met = self.found.copy()
+        self._met = [*self._met[1 - KEPT[self.settings.loss]:], met]
 
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
@@ -189,16 +129,55 @@ class TokenSession:
         """Mean structured hinge at the present point, one decoding of every example."""
         return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
 
+    def risk(self):
+        """Mean loss at the present point."""
+        return self.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
+
     def certificate(self):
-        """Value at the present point, and the best bound that the planes of the last epochs prove (hinge)."""
-        lam, structure, data = self.settings.lam, self.learner.structure, self.data
-        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
-        planes = [plane_of(found, data.gold, data.offsets, structure.costs, structure.factors(data.offsets),
-                           structure.start, structure.end, structure.n_labels) for found in self._met]
+        """Value at the present point, and the best bound that the planes of the last epochs prove."""
+        lam, penalty = self.settings.lam, 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
+        if self.settings.loss == "hinge":
+            loss, planes = self.hinge(), [self._plane(found) for found in self._met]
+        else:
+            loss, last = self._log_loss()
+            planes = [*self._met, last]
         if not planes:
-            return objective, 0.0
-        bound = best_bound(np.array([B for _, _, B in planes]), plane_grams(self.groups, planes), lam)[0]
-        return objective, bound
+            return penalty + loss, 0.0
+        grams = plane_grams(self.groups, planes, self._executor)
+        return penalty + loss, best_bound(np.array([B for _, _, B in planes]), grams, lam)[0]
+
+    def _plane(self, found):
+        """The plane of one labelling of each example."""
+        structure, data = self.learner.structure, self.data
+        return plane_of(found, data.gold, data.offsets, structure.costs, structure.factors(data.offsets),
+                        structure.start, structure.end, structure.n_labels)
+
+    def _log_loss(self):
+        """The mean log-loss at the present point, and its plane there."""
+        data, structure, n = self.data, self.learner.structure, self.n_examples
+        L, offsets, gold = structure.n_labels, data.offsets, data.gold
+        tokens = self.groups[:-1] if self._links is not None else self.groups
+        scores = sum(self._executor.map(lambda group: group.all_scores(len(gold)), tokens))
+        transition, start, end = np.zeros((L, L)), np.zeros(L), np.zeros(L)
+        if self._links is not None:
+            theta = self._links.all_weights()
+            transition, start, end = theta[:-2], theta[-2], theta[-1]
+        found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self._executor)
+        inner = np.ones(len(gold), dtype=bool)
+        inner[offsets[:-1]] = False
+        here = np.flatnonzero(inner)
+        truth = (scores[np.arange(len(gold)), gold].sum() + transition[gold[here - 1], gold[here]].sum()
+                 + start[gold[offsets[:-1]]].sum() + end[gold[offsets[1:] - 1]].sum())
+        coefs, links = found.unary.copy(), np.zeros((L + 2, L))
+        coefs[np.arange(len(gold)), gold] -= 1.0
+        links[:-2] = found.pairwise
+        np.subtract.at(links, (gold[here - 1], gold[here]), 1.0)
+        if structure.start:
+            links[-2] = coefs[offsets[:-1]].sum(axis=0)
+        if structure.end:
+            links[-1] = coefs[offsets[1:] - 1].sum(axis=0)
+        plane = coefs / n, links / n, float(found.entropies.sum()) / n
+        return (float(found.log_partitions.sum()) - float(truth)) / n, plane
 
     def climb(self, tol, max_iter, random_state):
         """The certified optimum of the hinge; what `certified.climb` gives, with value and bound made afresh."""
@@ -210,35 +189,14 @@ class TokenSession:
             found = climb(ascent, lam, tol, max_iter, random_state)
         except FloatingPointError:
             raise NumericalError("scores went beyond the range of float64; scale the features") from None
-        for group in self.groups:
-            group.renew()
+        self._executor.map(lambda group: group.renew(), self.groups)
         plane = ascent.planes()
         plane = (sp.csr_array(plane[0]), *plane[1:])
-        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane]), lam)[0]
+        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane], self._executor), lam)[0]
         objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
-        return found._replace(objective=objective, lower_bound=max(bound, found.lower_bound))
+        return found._replace(objective=objective, lower_bound=max(bound, found.lower_bound), norms=self.norms())
 
     def finish(self):
         """What was learnt goes home to the parts."""
-        for part, group in zip([*self.learner.parts, self.learner.links], self.groups, strict=False):
+        for part, group in zip(self.learner._all_parts(), self.groups, strict=True):
             part.absorb(group, self.data.X, self.settings.drop)
-
-
-def check_tokens(name, X):
-    """Rows of finite numbers: a float64 array, or CSR."""
-    if sp.issparse(X):
-        X = sp.csr_array(X)
-        if X.dtype.kind not in "biuf":
-            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
-        X = X.astype(np.float64, copy=False)
-        entries = X.data
-    else:
-        try:
-            X = entries = real_array(X)
-        except TypeError as problem:
-            raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
-    if X.ndim != 2 or min(X.shape) == 0:
-        raise ParameterError(f"{name} must have shape (n, n_features) with at least one of both, got shape {X.shape}")
-    if not np.isfinite(entries).all():
-        raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
-    return X

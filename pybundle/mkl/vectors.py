@@ -9,20 +9,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..prox import Groups
+from ..risks import Structured
+from ..runtime.executors import Serial
 from ._lazy import LazyVectors
-from .certificate import best_bound
-from .kernels import Kernel
+from .alternation import alternate
+from .certificate import best_bound, group_products
+from .kernel import Kernel
 from .parts import Features
 
 KEPT = 5
 """Planes of epochs kept for the bound: vectors of all weights."""
+CHUNK = 64
+"""Examples that a thread decodes at a time."""
 
 
 def has_blocks(model):
     """Whether the decoder of a model takes the factors of groups as they are."""
     return getattr(model, "blocks", False)
+
+
+def are_of_weights(groups):
+    """Whether groups are those of the weights of a model, and not kernels or features of tokens."""
+    if isinstance(groups, (Groups, np.ndarray)):
+        return True
+    return isinstance(groups, (list, tuple)) and len(groups) > 0 and all(
+        isinstance(group, (slice, np.ndarray)) for group in groups)
 
 
 def group_labels(groups, model):
@@ -38,6 +51,12 @@ def group_labels(groups, model):
     partition = Groups.of(groups, model.dim)
     labels = np.ravel(partition.spread(np.arange(partition.n_groups)))
     return np.ascontiguousarray(labels, dtype=np.int32)
+
+
+def check_finite(objective):
+    """NumericalError where an online objective overflowed."""
+    if not np.isfinite(objective):
+        raise NumericalError("scores went beyond the range of float64; choose a smaller eta0, or scale the features")
 
 
 class VectorLearner:
@@ -61,29 +80,59 @@ class VectorLearner:
         self.average = average
         self.theta = LazyVectors(model.dim, 1, self.n_groups, self.labels, shift, average, eager=self.blocks)
 
-    def group_of(self, indices):
-        """Groups of the weights of those numbers."""
-        return indices >> self.model.bits if self.labels is None else self.labels[indices]
+    def group_labels(self):
+        """Groups of all weights, shape (dim,)."""
+        if self.labels is not None:
+            return self.labels
+        return np.repeat(np.arange(self.n_groups, dtype=np.int32), 1 << self.model.bits)
 
     def weights(self):
         """The weights that predict, shape (dim,)."""
         return np.ravel(self.theta.average() if self.average else self.theta.point())
 
-    def predict(self, X):
+    def predict(self, X, executor=None):
         """Labellings of the examples."""
         w = self.weights()
         if self.blocks:
             # features of all sentences are bound at once; any tree will do for the truth, which is not looked at
             Y = [np.arange(-1, len(x), dtype=np.int32) for x in X]
-            return list(self.model.oracle(X, Y).solve_batch(np.arange(len(X)), w, loss=False).labellings)
-        return [self.model.decode(w, x) for x in X]
+            oracle = self.model.oracle(X, Y)
+
+            def some(rows):
+                return oracle.solve_batch(rows, w, loss=False).labellings
+        else:
+            def some(rows):
+                return [self.model.decode(w, X[i]) for i in rows]
+        return [found for part in chunks(some, len(X), executor) for found in part]
+
+    def saved(self):
+        """For `restore`; O(dim)."""
+        return self.theta.saved()
+
+    def restore(self, saved):
+        """What it was when it was saved."""
+        self.theta.set(*saved)
+
+    def climb(self, X, Y, settings, executor=None):
+        """The certified optimum, by `alternation.alternate`."""
+        risk = Structured(self.model, X, Y, loss=settings.loss)
+        found, theta = alternate(risk, self.group_labels(), self.n_groups, settings.lam, settings.tol,
+                                 settings.max_iter, settings.random_state, executor)
+        self.theta.set(theta[:, None])
+        return found
+
+
+def chunks(function, n, executor=None):
+    """`function(rows)` of the numbers 0..n - 1 in chunks, in order."""
+    rows = [np.arange(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
+    return (executor or Serial()).map(function, rows)
 
 
 class VectorSession:
     """One call: the model bound to its examples."""
 
-    def __init__(self, learner, X, Y, settings):
-        self.learner, self.settings = learner, settings
+    def __init__(self, learner, X, Y, settings, executor=None):
+        self.learner, self.settings, self._executor = learner, settings, executor
         self.oracle = learner.model.oracle(X, Y)
         self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
         self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
@@ -91,7 +140,7 @@ class VectorSession:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(learner.model).__name__} has not got")
         if getattr(learner.model, "nonneg", None) is not None:
             raise ParameterError(f"{type(learner.model).__name__} needs weights of one sign, which the groups do not "
-                                 "keep; such models need pb.minimize")
+                                 "keep; such models need solver='certified' or pb.minimize")
 
     def run(self, order, etas):
         """Rounds over the examples `order`; the sum of the online objectives."""
@@ -102,6 +151,7 @@ class VectorSession:
             penalty = 0.5 * s.lam * float(norms.sum()) ** 2 if s.regulariser is None else s.regulariser._value(norms)
             loss, indices, data = self._gradient(rows)
             total += loss + float(penalty)
+            check_finite(total)
             theta.step(indices, data, float(eta), s.lam, s.radius, s.regulariser)
             self._rounds += 1
             if self._rounds % 10000 == 0:
@@ -116,15 +166,18 @@ class VectorSession:
 
     def _expected(self, rows):
         slope = np.zeros(self.oracle.dim)
-        values, _ = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)), slope)
+        values, entropies = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)),
+                                                        slope)
         indices = np.flatnonzero(slope).astype(np.int32)
+        if self.settings.certify:
+            self._harvest(len(rows), entropies, indices, len(rows) * slope[indices])
         return float(values.mean()), indices, slope[indices]
 
     def _violated(self, rows):
         found = self._decode(rows)
         losses, slopes = self.oracle.planes(rows, found.labellings)
         if self.settings.certify:
-            self._harvest(losses, slopes)
+            self._harvest(len(rows), losses, slopes.indices, slopes.data)
         if len(rows) == 1:
             indices, data = slopes.indices, slopes.data
         else:
@@ -132,22 +185,24 @@ class VectorSession:
             data = np.bincount(place, weights=slopes.data, minlength=len(indices)) / len(rows)
         return float(np.maximum(found.uppers, 0.0).mean()), indices, data
 
-    def _decode(self, rows):
+    def _decode(self, rows, weights=None):
+        """Most violating labellings at the present point, whose `_prepared` may be at hand."""
         if self.learner.blocks:
             return self.oracle.solve_scaled(rows, np.ravel(self.learner.theta.values), self.learner.theta.scales)
-        return self.oracle.solve_batch(rows, self._prepared())
+        return self.oracle.solve_batch(rows, self._prepared() if weights is None else weights)
 
     def _prepared(self):
         w = np.empty(self.oracle.dim)
         self.learner.theta.expand(w)
         return self.oracle.prepare(w)
 
-    def _harvest(self, losses, slopes):
+    def _harvest(self, n_rows, offsets, indices, data):
+        """Planes of single examples, summed."""
         if self._sum is None:
             self._sum = np.zeros(self.oracle.dim)
-        np.add.at(self._sum, slopes.indices, slopes.data)
-        self._offset += float(losses.sum())
-        self._visits += slopes.shape[0]
+        np.add.at(self._sum, indices, data)
+        self._offset += float(offsets.sum())
+        self._visits += n_rows
 
     def end_epoch(self):
         """The labellings met since all examples were visited last make a plane."""
@@ -164,28 +219,26 @@ class VectorSession:
         """|theta_k|, shape (n_groups,)."""
         return self.learner.theta.norms()
 
-    def hinge(self):
-        """Mean structured hinge at the present point."""
-        total = 0.0
-        for first in range(0, self.n_examples, 256):
-            rows = np.arange(first, min(first + 256, self.n_examples))
-            total += float(np.maximum(self._decode(rows).uppers, 0.0).sum())
-        return total / self.n_examples
+    def risk(self):
+        """Mean loss at the present point."""
+        weights = None if self.learner.blocks and self.settings.loss == "hinge" else self._prepared()
+
+        def some(rows):
+            if self.settings.loss == "logistic":
+                return float(self.oracle.marginals_batch(rows, weights, np.zeros(len(rows)),
+                                                         np.zeros(self.oracle.dim))[0].sum())
+            return float(np.maximum(self._decode(rows, weights).uppers, 0.0).sum())
+
+        return sum(chunks(some, self.n_examples, self._executor)) / self.n_examples
 
     def certificate(self):
-        """Value at the present point, and the best bound that the planes of the last epochs prove (hinge)."""
+        """Value at the present point, and the best bound that the planes of the last epochs prove."""
         self.learner.theta.renew()
         lam, p = self.settings.lam, self.learner.n_groups
-        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
-        grams = np.zeros((p, len(self._planes), len(self._planes)))
-        for e, (phi, _) in enumerate(self._planes):
-            used = np.flatnonzero(phi)
-            groups = self.learner.group_of(used)
-            for f in range(e + 1):
-                products = np.bincount(groups, weights=phi[used] * self._planes[f][0][used], minlength=p)
-                grams[:, e, f] = grams[:, f, e] = products
+        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.risk()
         if not self._planes:
             return objective, 0.0
+        grams = group_products([phi for phi, _ in self._planes], self.learner.group_labels(), p)
         return objective, best_bound(np.array([B for _, B in self._planes]), grams, lam)[0]
 
     def finish(self):

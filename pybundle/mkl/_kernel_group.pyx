@@ -1,0 +1,216 @@
+"""A kernel as a group of an online learner: dual coefficients of tokens and labels.
+
+theta_k = sum over support pairs (token z, label c) of A[z, c] phi_k(z) x e_c; beside it stand the scores
+F[c, x] = sum_z A[z, c] K_k(x, z) of all tokens of the training set: a step adds a row of the Gram matrix for each pair
+of a wrong token, O(n), where computing the scores of one token afresh is O(n n_labels). No theta is formed.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+
+from pybundle.mkl._groups cimport Gradient, Group, dot
+from pybundle.mkl._lazy cimport SMALLEST, LazyVectors
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef void add_row(double* F, const real* row, Py_ssize_t n, double a) noexcept nogil:
+    cdef Py_ssize_t x
+    for x in range(n):
+        F[x] += a * row[x]
+
+
+cdef void add_sparse(double* F, const real* data, const int32_t* indices, Py_ssize_t n, double a) noexcept nogil:
+    cdef Py_ssize_t x
+    for x in range(n):
+        F[indices[x]] += a * data[x]
+
+
+cdef class KernelGroup(Group):
+    """A kernel on the tokens.
+
+    Parameters
+    ----------
+    gram : (array,) of shape (n, n), or (data, int32 indices, int64 indptr) of a CSR matrix, float32 or float64
+        Symmetric; indices of a row sorted.
+    n_labels : int
+    support : array, shape (n_old, n_labels), or None
+        Coefficients of support tokens of earlier data.
+    scores : array, shape (n_labels, n), or None
+        Scores of the n tokens by that support.
+    square : float
+        Its squared norm.
+    averaging : bool
+    """
+
+    cdef Py_ssize_t n, n_old
+    cdef bint is_sparse, is_single, is_stale
+    cdef const float[:, ::1] gram32
+    cdef const double[:, ::1] gram64
+    cdef const float[::1] data32
+    cdef const double[::1] data64
+    cdef const int32_t[::1] indices
+    cdef const int64_t[::1] indptr
+    cdef double[:, ::1] F
+
+    def __init__(self, gram, int n_labels, support=None, scores=None, double square=0.0, bint averaging=False):
+        self.is_sparse, self.n_labels = len(gram) == 3, n_labels
+        self.is_single = gram[0].dtype == np.float32
+        if self.is_sparse:
+            data, self.indices, self.indptr = gram
+            self.n = self.indptr.shape[0] - 1
+            self.data32 = data if self.is_single else np.zeros(1, np.float32)
+            self.data64 = np.zeros(1) if self.is_single else data
+        else:
+            self.n = gram[0].shape[0]
+            self.gram32 = gram[0] if self.is_single else np.zeros((1, 1), np.float32)
+            self.gram64 = np.zeros((1, 1)) if self.is_single else gram[0]
+        self.n_old = 0 if support is None else len(support)
+        self.theta = LazyVectors(self.n_old + self.n, n_labels, averaging=averaging)
+        self.F = np.zeros((n_labels, self.n)) if scores is None else scores
+        if self.n_old:
+            theta = np.zeros((self.n_old + self.n, n_labels))
+            theta[:self.n_old] = support
+            self.theta.set(theta)
+            self.theta.square[0], self.theta.is_zero[0] = square, square <= 0.0
+
+    cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+        cdef int64_t low, high, middle
+        if not self.is_sparse:
+            return self.gram32[a, b] if self.is_single else self.gram64[a, b]
+        low, high = self.indptr[a], self.indptr[a + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if self.indices[middle] < b:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self.indptr[a + 1] or self.indices[low] != b:
+            return 0.0
+        return self.data32[low] if self.is_single else self.data64[low]
+
+    cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil:
+        cdef Py_ssize_t t, c
+        cdef double s = self.theta.scale[0]
+        cdef const double* F
+        if self.theta.is_zero[0]:
+            return
+        for c in range(self.n_labels):
+            F = &self.F[c, first]
+            for t in range(count):
+                S[t * self.n_labels + c] += s * F[t]
+
+    cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
+        cdef Py_ssize_t r, q, c, L = self.n_labels
+        cdef const double* C
+        cdef double delta = 0.0, norm = 0.0, joint
+        for r in range(g.n_rows):
+            C = g.coefs + r * L
+            if not self.theta.is_zero[0]:
+                for c in range(L):
+                    if C[c] != 0.0:
+                        delta += C[c] * self.F[c, g.tokens[r]]
+            for q in range(r + 1):
+                joint = dot(C, g.coefs + q * L, L)
+                if joint != 0.0:
+                    norm += (1.0 if q == r else 2.0) * joint * self.kernel(g.tokens[r], g.tokens[q])
+        product[0], square[0] = delta, norm
+
+    cdef void step(self, const Gradient* g, double amount) noexcept nogil:
+        cdef Py_ssize_t r, c, z, L = self.n_labels
+        cdef int64_t first = 0, count = 0
+        cdef double a
+        if self.is_stale:
+            memset(&self.F[0, 0], 0, L * self.n * sizeof(double))
+            self.is_stale = False
+        for r in range(g.n_rows):
+            z = g.tokens[r]
+            self.theta.add(self.n_old + z, g.coefs + r * L, amount)
+            if self.is_sparse:
+                first, count = self.indptr[z], self.indptr[z + 1] - self.indptr[z]
+            for c in range(L):
+                a = amount * g.coefs[r * L + c]
+                if a == 0.0:
+                    continue
+                if self.is_sparse:
+                    if self.is_single:
+                        add_sparse(&self.F[c, 0], &self.data32[0] + first, &self.indices[0] + first, count, a)
+                    else:
+                        add_sparse(&self.F[c, 0], &self.data64[0] + first, &self.indices[0] + first, count, a)
+                elif self.is_single:
+                    add_row(&self.F[c, 0], &self.gram32[z, 0], self.n, a)
+                else:
+                    add_row(&self.F[c, 0], &self.gram64[z, 0], self.n, a)
+
+    cdef int reset(self) except -1 nogil:
+        self.is_stale = True
+        return self.theta.reset(0)
+
+    cdef int rescale(self, double factor) except -1 nogil:
+        cdef double s = self.theta.scale[0] * factor
+        cdef Py_ssize_t c, x
+        if s < SMALLEST:                # v takes the scale over, and so do its scores
+            for c in range(self.n_labels):
+                for x in range(self.n):
+                    self.F[c, x] *= s
+        return self.theta.rescale(0, factor)
+
+    cdef void refresh(self) noexcept nogil:
+        cdef Py_ssize_t z, c
+        cdef double total = 0.0
+        cdef const double* row
+        if self.n_old or self.is_stale:
+            return
+        for z in range(self.n):
+            row = self.theta.read(z)
+            if row != NULL:
+                for c in range(self.n_labels):
+                    if row[c] != 0.0:
+                        total += row[c] * self.F[c, z]
+        self.theta.square[0] = total
+
+    def restart(self):
+        self.theta.set(0.0)
+        self.is_stale = True
+
+    def renew(self):
+        np.asarray(self.F)[:] = self.image(sp.csr_array(np.asarray(self.settle())), None)
+        Group.renew(self)
+
+    def state(self):
+        if self.is_stale:
+            np.asarray(self.F)[:] = 0.0
+            self.is_stale = False
+        return self.theta.today_rows(), np.asarray(self.F)
+
+    def image(self, coefs, links):
+        if self.is_sparse:
+            data = np.asarray(self.data32) if self.is_single else np.asarray(self.data64)
+            gram = sp.csr_array((data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(self.n, self.n))
+            return (coefs.T @ gram).toarray()
+        gram = np.asarray(self.gram32) if self.is_single else np.asarray(self.gram64)
+        return np.asarray(coefs.T @ gram)
+
+    def continue_average(self, total, double n_ticks):
+        """Starts from a sum of earlier points, of the coefficients of the old support (n_old, n_labels)."""
+        theta, square, is_zero = self.theta.point(), self.theta.square[0], self.theta.is_zero[0]
+        sums = np.zeros_like(theta)
+        sums[:self.n_old] = total
+        self.theta.set(theta, sums, n_ticks)
+        self.theta.square[0], self.theta.is_zero[0] = square, is_zero
+
+    def settle(self):
+        """Coefficients (n_old + n, n_labels); scores follow the scale that is folded in."""
+        cdef double s = self.theta.scale[0]
+        if self.theta.is_zero[0] or self.is_stale:
+            np.asarray(self.F)[:] = 0.0
+            self.is_stale = False
+        elif s != 1.0:
+            F = np.asarray(self.F)
+            F *= s
+        return self.theta.settle()

@@ -1,0 +1,73 @@
+"""What a matrix of kernel values must be, and features that stand for one (Nystroem)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+
+ROWS = 512
+"""Rows of a Gram matrix made, or looked at, at a time: such a block of products stays small."""
+SYMMETRY = 1e-8
+"""Largest difference from symmetry, relative to the largest entry."""
+DEFINITE = 1e-8
+"""Smallest eigenvalue that passes for zero, as a share of the trace, negative."""
+LARGEST_CHECKED = 1000
+"""Rows of the principal minor whose eigenvalues are looked at."""
+
+
+class LowRank:
+    """Features whose inner products approximate a kernel (Nystroem, from tokens drawn at random)."""
+
+    def __init__(self, kernel, X, random_state=0):
+        X = kernel.take(X)
+        rank = min(kernel.low_rank, X.shape[0])
+        chosen = np.sort(np.random.default_rng(random_state).choice(X.shape[0], rank, replace=False))
+        self._kernel, self._landmarks = kernel, X[chosen]
+        self._factors = kernel._factors(self._landmarks)
+        values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
+        check_gram(values, type(kernel).__name__, kernel.is_definite(X))
+        squares, vectors = np.linalg.eigh(values)
+        # directions that rounding alone holds would come back magnified
+        kept = squares > 1e-10 * squares[-1]
+        self._map = vectors[:, kept] / np.sqrt(squares[kept])
+
+    def __call__(self, X):
+        X = self._kernel.take(X)
+        return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map
+
+
+def check_gram(matrix, name, is_definite=True):
+    """Refuses a matrix that is not finite, symmetric and positive semidefinite, the last by a principal minor."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
+    for first in range(0, len(matrix), ROWS):
+        rows = matrix[first:first + ROWS]
+        if not np.isfinite(rows).all():
+            raise ParameterError(f"{name} must hold finite kernel values, got NaN or infinity")
+        difference = np.abs(rows - matrix[:, first:first + ROWS].T)
+        if difference.max() > SYMMETRY * np.abs(rows).max():
+            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+            raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) and "
+                                 f"{matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that is meant")
+    if not is_definite:
+        return
+    n = min(len(matrix), LARGEST_CHECKED)
+    chosen = np.sort(np.random.default_rng(0).choice(len(matrix), n, replace=False))
+    minor = np.asarray(matrix[np.ix_(chosen, chosen)], dtype=np.float64)
+    tolerance = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps)) * max(float(np.trace(minor)), 0.0)
+    if not _is_definite(minor, tolerance):
+        smallest = float(np.linalg.eigvalsh(minor)[0])
+        if smallest < -tolerance:
+            raise ParameterError(f"{name} must be positive semidefinite, but the smallest eigenvalue of {n} of its "
+                                 f"rows is {smallest:.3g}; it is no kernel on these data (add {-smallest:.2g} to its "
+                                 "diagonal if that is meant)")
+
+
+def _is_definite(matrix, shift):
+    """Whether a Cholesky factor of matrix + shift exists; a tenth of the time of eigenvalues."""
+    try:
+        np.linalg.cholesky(matrix + shift * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

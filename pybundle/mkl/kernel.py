@@ -1,0 +1,130 @@
+"""What every kernel between tokens is: values, Gram matrices, columns, normalisation.
+
+A kernel is normalised to a unit diagonal unless told otherwise, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of
+a multiple kernel learner start alike; rows of zero norm stay zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_integer, real_array
+from ..runtime.executors import Serial
+from .gram import ROWS, check_gram
+
+
+class Kernel:
+    """Base: a subclass gives `_values(X, Z)` and `_diagonal(X)` for float64 arrays or CSR matrices.
+
+    Parameters
+    ----------
+    normalise : bool, default True
+        To a unit diagonal.
+    columns : slice or int array, optional
+        Columns of the tokens that the kernel looks at, default all.
+    low_rank : int, optional
+        Approximate by that many features (Nystroem): rounds then cost `low_rank` for a token whatever the number of
+        tokens.
+    """
+
+    def __init__(self, normalise=True, columns=None, low_rank=None):
+        if not isinstance(normalise, (bool, np.bool_)):
+            raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
+        self.normalise, self.columns = bool(normalise), columns
+        self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
+
+    is_sparse = False
+    is_trusted = True           # known to be symmetric
+
+    def fit(self, X):
+        """Chooses what the data decide; gives the kernel itself, or a copy with its choices."""
+        return self
+
+    def is_definite(self, X):
+        """Whether the kernel is positive semidefinite on such tokens, by theory or by the check of its Gram matrix."""
+        return True
+
+    def __call__(self, X, Z=None):
+        """Values of all pairs, shape (n, m); `Z=None` stands for X.
+
+        >>> from pybundle.mkl import Polynomial
+        >>> Polynomial(2, offset=0.0)([[1.0, 0.0], [1.0, 1.0]]).round(3)
+        array([[1. , 0.5],
+               [0.5, 1. ]])
+        """
+        X = self.take(X)
+        Z = X if Z is None else self.take(Z)
+        if X.shape[1] != Z.shape[1]:
+            raise ParameterError(f"Z must have {X.shape[1]} columns like X, got {Z.shape[1]}")
+        return self._block(X, Z, self._factors(X), self._factors(Z))
+
+    def gram(self, X, precision="float64", executor=None):
+        """The Gram matrix of tokens as (array,), or (data, indices, indptr) where it is sparse."""
+        X = self.take(X)
+        factors, n = self._factors(X), X.shape[0]
+        out = np.empty((n, n), dtype=precision)
+
+        def block(first):
+            last = min(first + ROWS, n)
+            if not self.is_trusted:
+                out[first:last] = self._block(X[first:last], X, factors[first:last], factors)
+                return
+            # the lower triangle, mirrored: symmetric to the last bit
+            out[first:last, :last] = self._block(X[first:last], X[:last], factors[first:last], factors[:last])
+            square = out[first:last, first:last]
+            square[:] = np.tril(square) + np.tril(square, -1).T
+            out[:first, first:last] = out[first:last, :first].T
+
+        (executor or Serial()).map(block, range(0, n, ROWS))
+        check_gram(out, type(self).__name__, self.is_definite(X))
+        return (out,)
+
+    def take(self, X):
+        """The columns of X that the kernel looks at, float64."""
+        if sp.issparse(X):
+            X = X.tocsr().astype(np.float64, copy=False)
+        else:
+            try:
+                X = real_array(X)
+            except TypeError as problem:
+                raise InputTypeError(f"X must hold real numbers, got {type(X).__name__}: {problem}") from problem
+        if X.ndim != 2:
+            raise ParameterError(f"X must have shape (tokens, features), got shape {X.shape}")
+        if self.columns is not None:
+            try:
+                X = X[:, self.columns]
+            except IndexError as problem:
+                raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X: "
+                                     f"{problem}") from problem
+        return X
+
+    def _factors(self, X):
+        if not self.normalise:
+            return np.ones(X.shape[0])
+        diagonal = self._diagonal(X)
+        if not (np.isfinite(diagonal) & (diagonal >= 0.0)).all():
+            t = int(np.flatnonzero(~(np.isfinite(diagonal) & (diagonal >= 0.0)))[0])
+            raise ParameterError(f"{type(self).__name__} must have a finite diagonal >= 0, got {diagonal[t]} for token "
+                                 f"{t}; it is no positive semidefinite kernel on these data")
+        return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=diagonal > 0.0)
+
+    def _block(self, X, Z, left, right):
+        values = self._values(X, Z)
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ParameterError(f"{type(self).__name__} must give shape {(X.shape[0], Z.shape[0])}, got "
+                                 f"{values.shape}")
+        if self.normalise:
+            values *= left[:, None]
+            values *= right
+        if not np.isfinite(values).all():
+            raise ParameterError(f"{type(self).__name__} must give finite values, got NaN or infinity; scale the "
+                                 "features, or choose smaller parameters")
+        return values
+
+    def _values(self, X, Z):
+        raise NotImplementedError
+
+    def _diagonal(self, X):
+        return np.ones(X.shape[0])

@@ -1,0 +1,112 @@
+"""What learners over tokens learn: single tokens with a class each, or chains of tokens with labels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import real_array
+from ..models import Chain, Multiclass
+
+
+class Tokens(NamedTuple):
+    """Examples as tokens: those of example i are rows offsets[i]:offsets[i + 1] of X."""
+
+    X: object
+    offsets: np.ndarray
+    gold: np.ndarray | None
+
+    @property
+    def n_examples(self):
+        return len(self.offsets) - 1
+
+
+class FlatTokens:
+    """Single tokens with one of `n_labels` classes each."""
+
+    is_flat = True
+
+    def __init__(self, costs):
+        self.costs, self.n_labels = costs, len(costs)
+        self.start = self.end = False
+
+    def tokens(self, X):
+        X = check_tokens("X", X)
+        return Tokens(X, np.arange(X.shape[0] + 1), None)
+
+    def bind(self, X, Y):
+        found = self.tokens(X)
+        if len(Y) != found.n_examples:
+            raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
+        return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
+
+    def factors(self, offsets):
+        return np.ones(len(offsets) - 1)
+
+    def largest_loss(self, offsets):
+        return float(self.costs.max())
+
+    def log_labellings(self, offsets):
+        return float(np.log(self.n_labels))
+
+
+class ChainTokens:
+    """Chains of tokens, as the model `Chain` describes them."""
+
+    is_flat = False
+
+    def __init__(self, model):
+        if model.rescaling != "margin":
+            raise ParameterError("model must have rescaling='margin', got 'slack'")
+        self._model, self.costs, self.n_labels = model, model.costs, model.n_labels
+        self.start, self.end = model.start, model.end
+
+    def tokens(self, X):
+        X = self._model.tokens(X)
+        return Tokens(check_tokens("X", X.values), X.offsets, None)
+
+    def bind(self, X, Y):
+        found = self.tokens(X)
+        return found._replace(gold=self._model.labels(Y, np.diff(found.offsets)).values)
+
+    def factors(self, offsets):
+        sizes = np.diff(offsets)
+        return 1.0 / sizes if self._model.normalised else np.ones(len(sizes))
+
+    def largest_loss(self, offsets):
+        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
+
+    def log_labellings(self, offsets):
+        return float(np.diff(offsets).max() * np.log(self.n_labels))
+
+
+def as_structure(model):
+    """The tokens of a model, or None where it has none."""
+    if isinstance(model, Multiclass):
+        if model.rescaling != "margin":
+            raise ParameterError("model must have rescaling='margin', got 'slack'")
+        return FlatTokens(model.costs)
+    return ChainTokens(model) if isinstance(model, Chain) else None
+
+
+def check_tokens(name, X):
+    """Rows of finite numbers: a float64 array, or CSR."""
+    if sp.issparse(X):
+        X = sp.csr_array(X)
+        if X.dtype.kind not in "biuf":
+            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
+        X = X.astype(np.float64, copy=False)
+        entries = X.data
+    else:
+        try:
+            X = entries = real_array(X)
+        except TypeError as problem:
+            raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
+    if X.ndim != 2 or min(X.shape) == 0:
+        raise ParameterError(f"{name} must have shape (n, n_features) with at least one of both, got shape {X.shape}")
+    if not np.isfinite(entries).all():
+        raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
+    return X

@@ -25,9 +25,11 @@ from .certified import FLOOR, KEPT, LONGER, Certified, relative_gap
 from .scaled import ScaledRisk, scaled_rows
 
 SHARE = 0.3
-"""Each run ends at this share of the gap, as far as it is known, and of the tolerance at least."""
-FIRST = 0.1
-"""Gap of the first run."""
+"""A run ends at this share of the gap so far, or of that of the run before where that one did not move."""
+FIRST, LEAST = 0.1, 1e-12
+"""Gaps of the first run, and of any."""
+MOVED = 0.02
+"""Share of the gap that the value falls by where a run moved."""
 
 
 def alternate(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
@@ -68,6 +70,7 @@ def alternate(risk, labels, n_groups, lam, tol, max_passes, random_state=None, e
         point = scaled.factors * result.x
         norms = np.sqrt(np.bincount(labels, point * point, n_groups))
         value = 0.5 * lam * float(norms.sum()) ** 2 + result.fun / n - 0.5 * lam * float(result.x @ result.x)
+        has_moved = value < best - MOVED * (best - bound)
         if value < best:
             best, theta, best_norms = value, point, norms
         evidence = result.state.bound
@@ -76,13 +79,15 @@ def alternate(risk, labels, n_groups, lam, tol, max_passes, random_state=None, e
         bound = max(bound, best_bound(np.array([B for _, B in planes]), grams, lam, beta)[0])
         history.append((time.perf_counter() - began, value, bound, n_passes, beta))
         gap = relative_gap(best, bound)
-        if gap <= tol or n_passes >= max_passes or not norms.sum() > 0.0:
+        if gap <= tol or n_passes >= max_passes:
             break
-        beta = beta * (norms / (norms.sum() * beta)) ** LONGER
-        beta = np.maximum(beta / beta.sum(), FLOOR)
-        beta /= beta.sum()
+        if norms.sum() > 0.0:
+            beta = beta * (norms / (norms.sum() * beta)) ** LONGER
+            beta = np.maximum(beta / beta.sum(), FLOOR)
+            beta /= beta.sum()
         state = _moved(result.state, point, scaled.factors, np.sqrt(beta)[labels])
-        inner = SHARE * max(tol, min(gap, FIRST))
+        # a run that starts as close as it has to be stays there, and the kernel weights would settle
+        inner = max(SHARE * (min(gap, FIRST) if has_moved else inner), LEAST)
     return Certified(best, bound, best_norms, n_passes, history), theta
 
 

@@ -167,6 +167,21 @@ def test_a_file_of_other_data_is_refused(tmp_path):
                     checkpoint=tmp_path / "f.npz")
 
 
+@pytest.mark.parametrize("reuse", ["planes", "solution"])
+def test_a_path_goes_on_too(reuse, tmp_path):
+    options = {"lams": [1.0, 10.0, 3.0], "reuse": reuse, "method": "oca", "tol": 1e-4}
+    whole, seen = pb.path(dense(), **options), []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == sum(result.nit for result in whole) - 2
+    some = pb.path(dense(), **options, callback=stop, checkpoint=tmp_path / "run.npz")
+    assert some[0].status is Status.CALLBACK
+    again = pb.path(dense(), **options, checkpoint=tmp_path / "run.npz")
+    assert [bits(result) for result in again] == [bits(result) for result in whole]
+    assert sorted(os.listdir(tmp_path)) == ["run-0.npz", "run-1.npz", "run-2.npz"]
+
+
 # ---------------------------------------------------------------------- ends inside an iteration
 class Stopping:
     """The distances, but for one call."""
@@ -367,7 +382,7 @@ def test_a_path_that_cannot_be_written_is_said_at_once(tmp_path):
     with pytest.raises(pb.StateError, match="cannot be written"):
         pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / "none" / "run.npz", callback=calls.append)
     assert calls == []
-    with pytest.raises(pb.InputTypeError, match="checkpoint must be the path"):
+    with pytest.raises(pb.InputTypeError, match="checkpoint must be the path of a file, got True"):
         pb.minimize(dense(), lam=1.0, checkpoint=True)
     with pytest.raises(pb.ParameterError, match="checkpoint_every must be"):
         pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / "run.npz", checkpoint_every=-1.0)

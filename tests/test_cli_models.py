@@ -177,6 +177,8 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "a.conll", "--no-intercept"], "--no-intercept belongs to --model svm"),
     (["train", "a.conll", "--model", "crf", "--cv", "2"], "--cv is for --model svm and chain"),
     (["train", "a.svm", "--cv", "2", "-C", "1"], "--cv chooses C"),
+    (["train", "a.svm", "--cv", "2", "--checkpoint", "run.npz"], "--cv chooses C"),
+    (["train", "a.svm", "--checkpoint", "none/run.npz"], "cannot be written"),
     (["train", "a.svm", "--grid", "1"], "--grid belongs to --cv"),
     (["train", "a.svm", "-C", "1", "--lam", "1"], "not allowed with argument"),
     (["train", "a.svm", "-C", "nan"], "must be a finite number > 0"),
@@ -231,6 +233,17 @@ def test_ctrl_c_saves_the_best_state(run, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+def test_train_goes_on_from_a_checkpoint(run, tmp_path):
+    whole = json.loads(run("train", "a.svm", "--tol", "1e-6", "--json")[1])
+    for k in (2, 5):
+        code, _, err = run("train", "a.svm", "--tol", "1e-6", "--checkpoint", "run.npz", "--max-iter", k)
+        assert code == 1 and "iteration limit" in err
+    again = json.loads(run("train", "a.svm", "--tol", "1e-6", "--json", "--checkpoint", "run.npz")[1])
+    assert again | {"seconds": 0} == whole | {"seconds": 0}
+    code, _, err = run("train", "a.svm", "--lam", "2", "--checkpoint", "run.npz")
+    assert code == 2 and err.count("\n") == 1 and "lam is 1.0 there and 2.0 here" in err
+
+
 def test_ctrl_c_from_outside():
     command = [sys.executable, "-P", "-m", "pybundle.cli", "train", "-", "--format", "svmlight"]
     # a shell's background jobs are born with SIGINT ignored, and so would be the command

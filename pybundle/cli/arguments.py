@@ -43,6 +43,10 @@ def make_parser():
 
     made = command(train, "train a model to a certified gap", _data, _model, _solver, _run)
     made.add_argument("--save", type=Path, metavar="FILE", help="where to write the model (pybundle.load reads it)")
+    made.add_argument("--checkpoint", type=Path, metavar="FILE",
+                      help="where to write the run now and then; the same command goes on from there")
+    made.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
+                      help="between two writes of it (default: 60, more where a write takes above 3)")
     made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain)")
     made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
 

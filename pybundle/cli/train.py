@@ -65,12 +65,14 @@ def _estimator(kind, arguments):
     else:
         if kind not in ("svm", "chain"):
             raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
-        if arguments.C is not None or arguments.lam is not None:
-            raise ParameterError("--cv chooses C, so -C and --lam cannot be given with it")
+        if any(value is not None for value in (arguments.C, arguments.lam, arguments.parts, arguments.checkpoint)):
+            raise ParameterError("--cv chooses C in many runs, so -C, --lam, --parts and --checkpoint cannot be given "
+                                 "with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, **parameters)
     estimator._n_parts = arguments.parts
+    estimator._checkpoint, estimator._checkpoint_every = arguments.checkpoint, arguments.checkpoint_every
     return estimator
 
 
@@ -78,7 +80,8 @@ def _kernel_learner(name, kind, arguments):
     """The certified solver of the kernels that suit the data; it has a method of its own."""
     for option, is_given in (("--method", arguments.method != "auto"), ("--parts", arguments.parts is not None),
                              ("--time-limit", arguments.time_limit is not None), ("--cv", arguments.cv is not None),
-                             ("--grid", arguments.grid is not None)):
+                             ("--grid", arguments.grid is not None),
+                             ("--checkpoint", arguments.checkpoint is not None)):
         if is_given:
             raise ParameterError(f"{option} is for other models than mkl; --max-iter bounds its passes")
     parameters = {"tol": arguments.tol, "n_jobs": arguments.jobs, "random_state": arguments.seed, "solver": "certified"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 
 import numpy as np
 
@@ -45,6 +46,13 @@ def check_choice(name, value, choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(f"{name} must be one of {listed}, got {value!r}")
     return value
+
+
+def check_path(name, value):
+    """A path, as str."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise InputTypeError(f"{name} must be the path of a file, got {value!r:.40} of type {type(value).__name__}")
+    return os.fspath(value)
 
 
 def check_vector(name, value, size=None, *, error=ParameterError):

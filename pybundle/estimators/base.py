@@ -62,7 +62,8 @@ def documented(**pieces):
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     """Base of the estimators that `minimize` fits."""
 
-    _n_parts = None     # parts of the risk; the choice of the method, but for the command line
+    # of `minimize`, for the command line alone: parts of the risk, else the choice of the method; a file to go on from
+    _n_parts = _checkpoint = _checkpoint_every = None
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -141,7 +142,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if seed is not None and not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
-                "time_limit": self.time_limit, "random_state": seed, "verbose": self.verbose}
+                "time_limit": self.time_limit, "random_state": seed, "verbose": self.verbose,
+                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every}
 
     def _store(self, result, fitted):
         vars(self).update(fitted | self._unpack(result.x) | {

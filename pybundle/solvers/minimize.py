@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from ..core.exceptions import BundleError, InputTypeError, ParameterError
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.validation import check_choice, check_integer, check_number, check_path, check_vector
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..risks import Function
@@ -173,7 +171,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         with placed(risk, places) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
             keeper = Unkept() if checkpoint is None else Keeper(
-                _path(checkpoint), _seconds(checkpoint_every), working,
+                check_path("checkpoint", checkpoint), _seconds(checkpoint_every), working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
             result = drive(run, w0, state, rules, report, factor, keeper)
@@ -351,12 +349,6 @@ def as_callbacks(callback):
         if not callable(function):
             raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
     return callbacks
-
-
-def _path(checkpoint):
-    if not isinstance(checkpoint, (str, os.PathLike)):
-        raise InputTypeError(f"checkpoint must be the path of a file, got {type(checkpoint).__name__}")
-    return checkpoint
 
 
 def _seconds(every):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
-from ..core.exceptions import ParameterError
-from ..core.validation import check_choice, check_number
+from ..core.exceptions import ConvergenceWarning, ParameterError
+from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
@@ -19,7 +21,7 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
     Parameters
     ----------
     risk, method, **options
-        As in `minimize`.
+        As in `minimize`; with `checkpoint="run.npz"` the solves have the files run-0.npz, run-1.npz, ...
     lams : sequence of float
         Solved from the largest to the smallest.
     reuse : {"planes", "solution"}
@@ -52,14 +54,15 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
     if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
         raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
     lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
+    checkpoint = options.pop("checkpoint", None)
     plan = Interval(risk, lams, options) if interval else Grid(lams)
     callbacks = as_callbacks(options.pop("callback", None))
     options["callback"] = watching = [_OfPath(function) for function in callbacks]
     with one_clock(callbacks):
-        return _follow(plan, watching, risk, method, w0, reuse, options)
+        return _follow(plan, watching, risk, method, w0, reuse, checkpoint, options)
 
 
-def _follow(plan, watching, risk, method, w0, reuse, options):
+def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
     """The runs of a plan, each warmed by the one before."""
     found, previous = [], None
     warm = {name: value for name, value in (("w0", w0), ("warm_start", options.pop("warm_start", None)))
@@ -69,7 +72,8 @@ def _follow(plan, watching, risk, method, w0, reuse, options):
         for callback in watching:
             callback.asked = False
         try:
-            result = minimize(risk, lam=lam, method=method, **warm, **options)
+            result = minimize(risk, lam=lam, method=method, checkpoint=_numbered(checkpoint, len(found)), **warm,
+                              **options)
         except Exception as error:
             error.finished = plan.sort(found)
             raise
@@ -106,6 +110,14 @@ class _OfPath:
         """A run has ended."""
         if hasattr(self.function, "close"):
             self.function.close()
+
+
+def _numbered(checkpoint, k):
+    """The file of the k-th solve."""
+    if checkpoint is None:
+        return None
+    stem, extension = os.path.splitext(check_path("checkpoint", checkpoint))
+    return f"{stem}-{k}{extension}"
 
 
 class Grid:

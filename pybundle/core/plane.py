@@ -28,8 +28,13 @@ class Planes(NamedTuple):
     slopes: object
 
     def dot(self, w):
-        """`<slopes[p], w>` for every part, shape (P,)."""
-        return np.asarray(self.slopes @ w).ravel()
+        """`<slopes[p], w>` for every part, shape (P,).
+
+        One part at a time: a product of all rows at once would let the bits of a part depend on the others.
+        """
+        if issparse(self.slopes):
+            return np.asarray(self.slopes @ w).ravel()
+        return np.array([slope @ w for slope in self.slopes])
 
     @classmethod
     def from_subgradients(cls, values, slopes, w):

@@ -76,7 +76,7 @@ class Dask:
             return risk
         groups = grouped(risk.n_parts, self.n_groups or len(self._slots()))
 
-        def source(g):
+        def source(g, home):
             return excerpt(risk, groups[g])
 
         return RemoteRisk(self._workplace(groups, source), Description.of(risk), self.single)
@@ -104,9 +104,16 @@ class Dask:
         if not isinstance(delayed, (list, tuple)) or not delayed:
             raise InputTypeError(f"delayed must be a non-empty list of delayed risks, got {delayed!r}")
         n_parts = check_integer("n_parts", n_parts, low=1)
-        sources = [item if hasattr(item, "status") else self.client.compute(item) for item in delayed]
-        groups = grouped(n_parts * len(sources), len(sources))
-        return RemoteRisk.described_by_workers(self._workplace(groups, sources.__getitem__), self.single)
+        groups = grouped(n_parts * len(delayed), len(delayed))
+
+        def source(g, home):
+            from distributed import Future
+
+            if isinstance(delayed[g], Future):
+                return delayed[g]
+            return self.client.compute(delayed[g], workers=[home], allow_other_workers=True)
+
+        return RemoteRisk.described_by_workers(self._workplace(groups, source), self.single)
 
     def _workplace(self, groups, source):
         return DaskWorkplace(self.client, groups, source, self._slots(), self.patience, self.max_tries)
@@ -136,7 +143,7 @@ class DaskWorkplace(Workplace):
 
         self._count += 1
         with dask.config.set(GRAPH_SIZE):
-            return self._client.submit(Parts, self._source(g), len(self.groups[g]), pure=False,
+            return self._client.submit(Parts, self._source(g, self._homes[g]), len(self.groups[g]), pure=False,
                                        key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
                                        allow_other_workers=True)
 

@@ -24,6 +24,13 @@ class _Binary(LinearRisk):
         self._build(X, lambda n: (sign_labels(y, n), 1, None, self._loss), n_parts, sample_weight, scale,
                     bias, partition, random_state, precision, example_weights)
 
+    @classmethod
+    def _of_some(cls, X, y, sample_weight, scale, bias, precision):
+        risk = cls.__new__(cls)         # labels are signs already, perhaps all the same
+        risk._build(X, lambda n: (y, 1, None, cls._loss), None, sample_weight, scale, bias, "strided", 0, precision,
+                    example_weights)
+        return risk
+
 
 class BinaryHinge(_Binary):
     """Binary hinge risk: R(w) = sum_i c_i max(0, 1 - y_i <w, x_i>).

@@ -95,7 +95,7 @@ class Excerpt:
         """The risk of these parts, or None where they hold no example; the same bits as in the whole risk."""
         if not sum(map(len, self.rows)):
             return None
-        risk = self.kind(**self.arguments)
+        risk = self.kind._of_some(**self.arguments)
         ends = np.cumsum([len(rows) for rows in self.rows])
         risk._assign([np.arange(end - len(rows), end, dtype=np.intp)
                       for rows, end in zip(self.rows, ends, strict=True)])
@@ -151,6 +151,11 @@ class Partitioned:
         """The parts of those numbers as an `Excerpt`, from which another process makes their risk."""
         rows = [self._parts[p] for p in numbers]
         return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)
+
+    @classmethod
+    def _of_some(cls, **arguments):
+        """The risk of an excerpt, which need not have what is asked of whole data."""
+        return cls(**arguments)
 
     def _set_precision(self, precision):
         check_choice("precision", precision, ("float32", "float64"))

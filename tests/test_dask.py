@@ -1,0 +1,158 @@
+"""Dask: the same bits, data that never were here, lost workers, a scheduler that goes."""
+
+import logging
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+
+distributed = pytest.importorskip("distributed", reason="needs dask.distributed, the extra `dask`")
+dask = pytest.importorskip("dask", reason="needs dask.distributed, the extra `dask`")
+
+
+def blobs(seed=0, n_parts=6):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(240, 12))
+    y = (X @ rng.normal(size=(12, 3)) + rng.normal(size=(240, 3))).argmax(axis=1)
+    return pb.risks.MulticlassHinge(X, y, n_parts)
+
+
+def fails_at(i):
+    """A risk whose oracle raises at example i, but for w = 0."""
+    class Signs(pb.models.StructuredModel):
+        dim = 3
+
+        def joint_feature(self, x, y):
+            return y * x
+
+        def loss(self, y, y_hat):
+            return float(y != y_hat)
+
+        def decode(self, w, x):
+            return 1 if w @ x >= 0.0 else -1
+
+        def loss_augmented_decode(self, w, x, y):
+            if x[0] == 7.0 and w.any():
+                raise ZeroDivisionError("no way to decode this")
+            return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
+
+    rng = np.random.default_rng(2)
+    X, Y = rng.normal(size=(30, 3)), rng.choice([-1, 1], size=30)
+    X[i, 0] = 7.0
+    return pb.risks.Structured(Signs(), X, list(Y), n_parts=4)
+
+
+class Broken:
+    def __call__(self):
+        raise RuntimeError("no data")
+
+
+def local_cluster(n_workers, processes):
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    return distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=processes,
+                                    dashboard_address=":0", silence_logs=logging.CRITICAL)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster(2, processes=False) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def test_a_client_is_an_executor(client):
+    risk = blobs()
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    b = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client)
+    assert (a.x == b.x).all() and a.fun == b.fun and a.lower_bound == b.lower_bound
+    assert 0.0 <= b.rounds["idle"] <= 1.0 and (b.rounds["bytes_out"] == 2 * 8 * risk.dim).all()
+    left = client.run_on_scheduler(lambda dask_scheduler: [key for key in dask_scheduler.tasks if "pybundle" in str(key)])
+    assert len(left) <= 4       # what is being released
+
+
+def test_planes_come_without_waiting_with_dask(client):
+    result = pb.minimize(blobs(), lam=1.0, tol=1e-2, method="oca", executor=client, deterministic=False)
+    assert result.success
+
+
+def test_risks_that_were_never_here(client):
+    remote = pb.distributed.Dask(client).risk_of([dask.delayed(blobs)(k, 2) for k in range(3)], n_parts=2)
+    wholes = [blobs(k, 2) for k in range(3)]
+    w = np.random.default_rng(0).normal(size=remote.dim)
+    assert remote.n_examples == 720 and remote.n_parts == 6
+    assert (remote.evaluate(w)[0] == np.concatenate([risk.evaluate(w)[0] for risk in wholes])).all()
+    result = pb.minimize(remote, lam=1.0, tol=1e-2)
+    assert result.success and result.certified
+    remote.close()
+
+
+def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
+    with pytest.raises(pb.OracleError, match="for example 17: no way"):
+        pb.minimize(fails_at(17), lam=1.0, executor=client)
+    risk = blobs()
+    risk.excerpt = lambda numbers: Broken()
+    with pytest.raises(pb.BundleError, match="could not be made at their worker: RuntimeError: no data"):
+        pb.minimize(risk, lam=1.0, executor=client)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victims", [1, 2])
+def test_killed_workers_change_nothing(victims):
+    risk = blobs()
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    with local_cluster(2, processes=True) as cluster, distributed.Client(cluster) as client:
+        def kill(progress):
+            if progress.n_iter == 3:
+                for pid in list(client.run(os.getpid).values())[:victims]:
+                    os.kill(pid, signal.SIGKILL)
+
+        b = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client, callback=kill)
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
+def test_workers_that_come_and_go_change_nothing():
+    risk = blobs()
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    with local_cluster(2, processes=False) as cluster, distributed.Client(cluster) as client:
+        def change(progress):
+            if progress.n_iter == 2:
+                cluster.scale(3)
+            if progress.n_iter == 4:
+                client.retire_workers(sorted(client.nthreads())[:1])
+
+        b = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client, callback=change)
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
+def test_a_scheduler_that_goes_is_named_and_the_state_kept():
+    risk = blobs()
+    cluster = local_cluster(1, processes=False)
+    client = distributed.Client(cluster)
+
+    def close(progress):
+        if progress.n_iter == 3:
+            cluster.close()
+
+    try:
+        with pytest.raises(pb.BundleError, match="scheduler is gone") as caught:
+            pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", executor=pb.distributed.Dask(client, patience=5.0),
+                        callback=close)
+    finally:
+        client.close()
+    state = caught.value.result
+    best = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", warm_start=state)
+    assert 0.0 < state.lower_bound <= best.fun <= state.fun and state.nit >= 3
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'pybundle-ml\[dask\]'"):
+        pb.distributed.Dask(None)
+
+
+def test_only_a_client_is_a_client():
+    with pytest.raises(pb.InputTypeError, match=r"distributed\.Client"):
+        pb.distributed.Dask(3)

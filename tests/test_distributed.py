@@ -1,0 +1,303 @@
+"""Risks whose parts live elsewhere: the same bits as here, lost workers, slow ones, errors with a name."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+from pybundle.core.plane import Planes
+from pybundle.core.ragged import Ragged
+from pybundle.distributed.messages import Answer, pack, single_errors, unpack
+from pybundle.distributed.risk import RemoteRisk
+from pybundle.distributed.workplace import Workplace, excerpt, grouped
+
+def blobs(n=240, d=12, K=3, seed=0, n_parts=6, kind=None, **options):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K))).argmax(axis=1)
+    return (kind or pb.risks.MulticlassHinge)(X, y, n_parts, **options)
+
+
+def chains(n_parts=5, loss="hinge", seed=1):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6, size=40)
+    X = [rng.normal(size=(k, 4)) for k in sizes]
+    Y = [rng.integers(0, 3, size=k) for k in sizes]
+    return pb.risks.Structured(pb.models.Chain(3, 4), X, Y, n_parts=n_parts, loss=loss)
+
+
+class Signs(pb.models.StructuredModel):
+    """A model in plain Python; it fails at an example whose first feature is 7."""
+
+    dim = 3
+
+    def joint_feature(self, x, y):
+        return y * x
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def decode(self, w, x):
+        return 1 if w @ x >= 0.0 else -1
+
+    def loss_augmented_decode(self, w, x, y):
+        if x[0] == 7.0 and w.any():
+            raise ZeroDivisionError("no way to decode this")
+        return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
+
+
+def signs(bad=None, n_parts=4):
+    rng = np.random.default_rng(2)
+    X, Y = rng.normal(size=(30, 3)), rng.choice([-1, 1], size=30)
+    if bad is not None:
+        X[bad, 0] = 7.0
+    return pb.risks.Structured(Signs(), X, list(Y), n_parts=n_parts)
+
+
+def landmarks():
+    rng = np.random.default_rng(3)
+    images, Y = rng.integers(0, 255, size=(12, 10, 10)), rng.integers(3, 7, size=(12, 2, 2)).astype(float)
+    from pybundle.features import CodeWindows, lbp_maps
+
+    maps = lbp_maps(images, 1, 3)
+    model = pb.models.Landmarks.from_examples((10, 10), [-1, 0], Y, CodeWindows([[2, 2]], 3), margin=0)
+    return pb.risks.Structured(model, maps, Y, n_parts=3)
+
+
+RISKS = {
+    "multiclass": lambda: blobs(scale=0.5, bias=1.0, n_classes=4),
+    "float32, weights, costs": lambda: blobs(sample_weight=np.linspace(0.0, 2.0, 240), loss=1.0 - np.eye(3)),
+    "binary": lambda: blobs(K=2, kind=pb.risks.BinaryHinge),
+    "logistic": lambda: blobs(K=2, kind=pb.risks.Logistic),
+    "chain": chains,
+    "chain, log-loss": lambda: chains(loss="logistic"),
+    "plain Python": signs,
+    "landmarks": landmarks,
+}
+
+
+class Here(Workplace):
+    """A workplace in this process whose groups answer in the order that a generator of random numbers says."""
+
+    def __init__(self, risk, n_groups, seed=0, slow=()):
+        from pybundle.distributed.parts import Parts
+
+        groups = grouped(risk.n_parts, n_groups)
+        super().__init__(groups, n_groups)
+        self._parts = [Parts(excerpt(risk, group), len(group)) for group in groups]
+        self._rng, self._open, self._slow, self._turn = np.random.default_rng(seed), [], slow, 0
+
+    def ask(self, group, question, w):
+        delay = self._turn + (9 if group in self._slow else 0) + self._rng.integers(1, 3)
+        self._open.append((delay, group, question, w))
+
+    def answers(self, timeout=None):
+        self._open.sort(key=lambda entry: entry[0])
+        if timeout is not None and self._open and self._open[0][0] > self._turn + 1:
+            self._turn += 1
+            return []
+        self._turn, group, question, w = self._open.pop(0)
+        return [(group, question, self._parts[group].answer(question, w))]
+
+    def close(self):
+        self._parts = []
+
+
+class InTurn:
+    """Executor over `Here`."""
+
+    def __init__(self, n_groups, single=False, **options):
+        self.n_groups, self.single, self.options = n_groups, single, options
+
+    def place(self, risk):
+        from pybundle.distributed.parts import Description
+
+        return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single)
+
+
+# ---------------------------------------------------------------------- parts and messages
+
+@pytest.mark.parametrize("name", RISKS)
+def test_parts_alone_have_the_bits_of_the_whole(name):
+    risk = RISKS[name]()
+    w = np.random.default_rng(5).normal(size=risk.dim)
+    whole, (values, errors) = risk.planes(w), risk.values(w)
+    for group in grouped(risk.n_parts, 2):
+        part = excerpt(risk, group)()
+        planes = part.planes(w)
+        assert (planes.values == whole.values[group]).all() and (planes.offsets == whole.offsets[group]).all()
+        assert (planes.dot(w) == Planes(*whole).dot(w)[group]).all()
+        for field in ("slopes",):
+            a, b = (np.asarray(x.toarray() if hasattr(x, "toarray") else x)
+                    for x in (getattr(planes, field), getattr(whole, field)[group]))
+            assert (a == b).all()
+        assert (part.values(w)[0] == values[group]).all()
+        assert (part.values(w)[1] == errors[group]).all()
+        for bound in ("slope_errors", "offset_errors", "lower_bounds"):
+            assert (getattr(part, bound) == getattr(risk, bound)[group]).all()
+
+
+def test_groups_hold_every_part_once():
+    for n_parts in (1, 2, 5, 16):
+        for n_groups in (1, 2, 7, 40):
+            groups = grouped(n_parts, n_groups)
+            assert np.concatenate(groups).tolist() == list(range(n_parts))
+            assert all(len(group) for group in groups)
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
+def test_packing_is_exact_and_takes_the_smaller_form(density):
+    rng = np.random.default_rng(0)
+    slopes = rng.normal(size=(3, 50)) * (rng.random((3, 50)) < density)
+    planes = Planes(rng.normal(size=3), rng.normal(size=3), slopes)
+    arrays = pack(planes)
+    again = unpack(arrays, 50)
+    back = again.slopes.toarray() if hasattr(again.slopes, "toarray") else again.slopes
+    assert (back == slopes).all() and (again.values == planes.values).all()
+    assert Answer(arrays, 0.0).nbytes <= slopes.nbytes + 48
+
+
+def test_float32_stays_within_its_bound():
+    rng = np.random.default_rng(1)
+    slopes = rng.normal(size=(4, 300)) * 10.0 ** rng.integers(-40, 5, size=(4, 300))
+    planes = Planes(np.zeros(4), np.zeros(4), slopes)
+    back = unpack(pack(planes, single=True), 300).slopes
+    errors = np.linalg.norm(back - slopes, axis=1)
+    assert (errors > 0.0).all() and (errors <= single_errors(np.linalg.norm(slopes, axis=1), 300)).all()
+
+
+def test_ragged_and_named_tuples_are_taken_apart():
+    from pybundle.risks.partition import take
+
+    words = Ragged.of([np.arange(3), np.arange(2), np.arange(4)])
+    assert [item.tolist() for item in take(words, np.array([2, 0]))] == [[0, 1, 2, 3], [0, 1, 2]]
+    assert take(["a", "b", "c"], np.array([1])) == ["b"]
+
+
+# ---------------------------------------------------------------------- runs
+
+@pytest.mark.parametrize("name", RISKS)
+def test_a_run_that_waits_has_the_trace_of_a_run_without_workers(name):
+    risk = RISKS[name]()
+    options = {"lam": 0.5, "tol": 1e-3, "max_iter": 25, "method": "lbfgs" if risk.smooth else "oca"}
+    if not risk.smooth:
+        options["line_search"] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        a, b = (pb.minimize(risk, n_parts=risk.n_parts, executor=executor, **options)
+                for executor in (None, InTurn(3)))
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and a.fun == pytest.approx(b.fun, rel=1e-14)
+    for field in ("primal", "lower_bound", "n_passes"):
+        assert (a.history[field] == b.history[field]).all()
+    assert b.certified and len(b.rounds["bytes_in"]) >= b.nit and (b.rounds["bytes_in"] > 0).all()
+
+
+@pytest.mark.parametrize("slow", [(), (1,), (0, 2)])
+def test_without_waiting_the_certificate_is_the_same(slow):
+    risk = blobs(n_parts=8)
+    serial = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca")
+    loose = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", deterministic=False, executor=InTurn(4, slow=slow))
+    assert loose.success and loose.certified
+    assert loose.lower_bound <= serial.fun and serial.lower_bound <= loose.fun
+    history = loose.history
+    assert (np.diff(history["lower_bound"]) >= 0.0).all() and (np.diff(history["best_primal"]) <= 0.0).all()
+    assert (np.diff(history["n_passes"]) >= 0.0).all()
+
+
+def test_the_slowest_part_is_waited_for_after_some_masters():
+    risk = blobs(n_parts=4)
+    result = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", deterministic=False, staleness=1,
+                         executor=InTurn(4, slow=(3,)))
+    assert result.success
+
+
+def test_float32_planes_keep_the_bound_below_the_optimum():
+    risk = blobs()
+    best = pb.minimize(risk, lam=1.0, tol=1e-8)
+    single = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", executor=InTurn(2, single=True))
+    assert single.success and single.lower_bound <= best.fun <= single.fun + 1e-9
+    exact = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", executor=InTurn(2))
+    assert single.rounds["bytes_in"][0] < 0.6 * exact.rounds["bytes_in"][0]
+    with pytest.raises(pb.ParameterError, match="slope_sizes"):
+        pb.minimize(signs(), lam=1.0, executor=InTurn(2, single=True))
+
+
+def test_parts_without_examples():
+    X, y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]]), [1, -1, 1]
+    risk = pb.risks.BinaryHinge(X, y, n_parts=7)
+    a = pb.minimize(risk, lam=0.1, tol=1e-6, method="oca", line_search=False)
+    b = pb.minimize(risk, lam=0.1, tol=1e-6, method="oca", executor=InTurn(7))
+    assert a.fun == b.fun and a.lower_bound == b.lower_bound and b.certified
+
+
+def test_a_path_over_a_placed_risk_keeps_planes_and_place():
+    risk = blobs()
+    remote = InTurn(2).place(risk)
+    results = pb.path(remote, [10.0, 1.0], method="oca", tol=1e-3)
+    direct = pb.path(risk, [10.0, 1.0], method="oca", tol=1e-3, line_search=False)
+    assert [r.fun for r in results] == [r.fun for r in direct]
+    assert remote.derive(precision="float64").planes(np.ones(remote.dim)).values.shape == (6,)
+    with pytest.raises(pb.ParameterError, match="n_parts must be 6"):
+        pb.minimize(remote, lam=1.0, n_parts=3)
+
+
+def test_what_cannot_live_elsewhere_is_refused():
+    function = pb.risks.Function(lambda w: (float(w @ w), 2.0 * w), dim=2)
+    with pytest.raises(pb.ParameterError, match="excerpt"):
+        pb.minimize(function, lam=1.0, executor=InTurn(1))
+
+
+def test_an_oracle_that_raises_is_named_with_its_traceback():
+    with pytest.raises(pb.OracleError, match="ZeroDivisionError for example 17: no way") as caught:
+        pb.minimize(signs(bad=17), lam=1.0, executor=InTurn(2))
+    assert "loss_augmented_decode" in "".join(caught.value.__notes__)
+    assert caught.value.result.fun == 30.0 and isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+# ---------------------------------------------------------------------- processes of our own
+
+@pytest.fixture(scope="module")
+def processes():
+    with pb.distributed.Processes(2) as executor:
+        yield executor
+
+
+def test_processes_give_the_same_bits(processes):
+    for risk in (signs(), chains()):
+        a, b, c = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
+                   for executor in (None, processes, processes))
+        assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and (b.x == c.x).all()
+
+
+def test_a_process_that_is_killed_is_replaced(processes):
+    import multiprocessing
+
+    def kill(progress):
+        if progress.n_iter == 3:
+            victim = next(p for p in multiprocessing.active_children() if p.name == "pybundle")
+            os.kill(victim.pid, signal.SIGKILL)
+
+    risk = blobs()
+    a = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", line_search=False)
+    b = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", executor=processes, callback=kill)
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
+def test_failing_parts_and_oracles_in_a_process(processes):
+    with pytest.raises(pb.OracleError, match="for example 5: no way"):
+        pb.minimize(signs(bad=5), lam=1.0, executor=processes)
+    risk = signs()
+    risk.excerpt = lambda numbers: Broken()
+    with pytest.raises(pb.BundleError, match="could not be made in their process: RuntimeError: no data"):
+        pb.minimize(risk, lam=1.0, executor=processes)
+    assert pb.minimize(signs(), lam=1.0, executor=processes).success
+
+
+class Broken:
+    rows = ()
+
+    def __call__(self):
+        raise RuntimeError("no data")

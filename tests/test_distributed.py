@@ -14,6 +14,7 @@ from pybundle.distributed.messages import Answer, pack, single_errors, unpack
 from pybundle.distributed.risk import RemoteRisk
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
+
 def blobs(n=240, d=12, K=3, seed=0, n_parts=6, kind=None, **options):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))

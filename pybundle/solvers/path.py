@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from ..core.exceptions import ConvergenceWarning, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
 from ..runtime.result import Status

@@ -20,8 +20,10 @@ print(f"with pairs:   {100 * cuts.score(X[25:], y[25:]):.1f} % right; weights ov
       f"{(cuts.coef_ / cuts.coef_[0]).round(2)}")
 
 # %%
-# Three held-out images. What is found is tinted, the black line runs around the true region.
-figure, axes = plt.subplots(1, 3, figsize=(9.0, 3.1), layout="constrained")
-for k, axis in enumerate(axes):
-    image = X[25 + k].nodes[:, 0].reshape(24, 24)
-    pb.plotting.SegmentationDisplay.from_estimator(cuts, X[25 + k], image=image, truth=y[25 + k], ax=axis)
+# Three held-out images, above by pixels alone and below with pairs. What is found is tinted, the black line runs around
+# the true region.
+figure, axes = plt.subplots(2, 3, figsize=(9.0, 6.1), layout="constrained")
+for row, svm in zip(axes, (pixels, cuts), strict=True):
+    for k, axis in enumerate(row):
+        image = X[25 + k].nodes[:, 0].reshape(24, 24)
+        pb.plotting.SegmentationDisplay.from_estimator(svm, X[25 + k], image=image, truth=y[25 + k], ax=axis)

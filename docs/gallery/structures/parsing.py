@@ -40,13 +40,13 @@ right = np.concatenate([found == heads for found, heads in zip(parser.predict(X[
 print(f"{100 * right[crossing].mean():.1f} % of {crossing.sum()} crossing arcs")
 
 # %%
-# The tree of a sentence with two prepositions, each one far from its noun.
+# A sentence with two prepositions, each one far from its noun, as the parser understands it.
 k = next(k for k in range(200, 300) if len(X[k]) == 11 and y[k][5] == 2)
 pb.plotting.ParseTreeDisplay.from_estimator(parser, X[k], truth=y[k])
 
 # %%
-# An untrained ear errs here: with five sentences to learn from, prepositions hang on the wrong noun. Orange arcs are
-# wrong, dashed ones are those of the truth in their place.
+# A parser that has seen five sentences only hangs prepositions on the wrong noun. Orange arcs are wrong, dashed ones are
+# those of the truth in their place.
 beginner = pb.DependencyParser(C=0.1, hash_bits=16, tol=1e-2).fit(X[:5], y[:5])
 worst = max(range(200, 300), key=lambda k: np.sum(beginner.predict([X[k]])[0] != y[k]))
 pb.plotting.ParseTreeDisplay.from_estimator(beginner, X[worst], truth=y[worst])

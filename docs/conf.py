@@ -32,8 +32,6 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "github-dark",
 }
 html_sidebars = {page: [] for page in ("index", "quick_start", "api", "compare")}     # they have no pages below
 

@@ -12,7 +12,7 @@ import numpy as np
 import pybundle as pb
 
 NOUNS, VERBS = ["dog", "plan", "light", "run", "park", "show"], ["saw", "made", "plan", "light", "run", "show"]
-RULES = {"NP": [["the", "a", ""], ["old", "red", ""], NOUNS], "VP": [["", "will"], VERBS], "PP": [["in", "near", "with"]]}
+RULES = {"NP": [["the", "a", ""], ["old", "red", ""], NOUNS], "VP": [["", "will"], VERBS], "PP": [["in", "near"]]}
 
 
 def sentence(rng):

@@ -45,7 +45,7 @@ k = next(k for k in range(200, 300) if len(X[k]) == 11 and y[k][5] == 2)
 pb.plotting.ParseTreeDisplay.from_estimator(parser, X[k], truth=y[k])
 
 # %%
-# A parser that has seen five sentences only hangs prepositions on the wrong noun. Orange arcs are wrong, dashed ones are
+# A parser that has seen five sentences only hangs prepositions on the wrong noun. Orange arcs are wrong, dashed ones
 # those of the truth in their place.
 beginner = pb.DependencyParser(C=0.1, hash_bits=16, tol=1e-2).fit(X[:5], y[:5])
 worst = max(range(200, 300), key=lambda k: np.sum(beginner.predict([X[k]])[0] != y[k]))

@@ -72,6 +72,15 @@ def test_command_line_page_does_as_written(folder, capsys):
         assert NUMBER.sub("#", capsys.readouterr().out).split() == NUMBER.sub("#", shown).split()
 
 
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    check = runpy.run_path(str(ROOT / "docs" / "check_links.py"))["broken_links"]
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'
+                                     '<a href="https://example.org/no">3</a>', encoding="utf-8")
+    (tmp_path / "b.html").write_text('<a id="x" href="a.html#gone">1</a><img src="no.png">', encoding="utf-8")
+    found = [(str(page), link) for page, link in check(tmp_path)]
+    assert found == [("b.html", "a.html#gone"), ("b.html", "no.png")]
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_is_certified(path, capsys):
     names = runpy.run_path(str(path), run_name="__main__")

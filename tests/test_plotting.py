@@ -1,5 +1,6 @@
 """Displays draw the data they are given, label their axes and refuse what they cannot draw."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -71,7 +72,8 @@ def test_every_display_follows_the_convention(result, svm, chain):
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch, result, svm, chain):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
     for display in displays(result, svm, chain):
         with pytest.raises(ImportError, match=r"pip install 'pybundle-ml\[plot\]'"):
             display.plot()
@@ -141,6 +143,11 @@ def test_path_draws_errors_of_weights_and_marks_the_smallest():
     assert display.ax_.get_xlabel() == "lam" and display.ax_.get_ylabel() == "e"
     display.plot(ax=display.ax_)
     assert display.ax_.xaxis_inverted(), "drawn twice, the axis still runs from strong to weak"
+
+
+def test_path_without_a_finite_error_marks_nothing():
+    display = plotting.PathDisplay.from_results([SimpleNamespace(lam=1.0)], [np.nan])
+    assert display.best is None and not len(display.lines_[0].get_xdata())
 
 
 @pytest.mark.parametrize("search", [
@@ -250,6 +257,17 @@ def test_kernel_weights_over_epochs():
     assert display.ax_.get_xlabel() == "epoch" and display.ax_.get_ylim()[0] == 0.0
     with pytest.raises(pb.ParameterError, match="names must be 2 names, got 1"):
         plotting.KernelWeightsDisplay.from_estimator(learner, names=["linear"])
+
+
+def test_kernel_weights_name_their_groups():
+    kernels = [pb.mkl.Linear(), np.dot]
+    learner = SimpleNamespace(groups=kernels, history_={"weights": np.full((2, 3), 1 / 3), "n_passes": [1, 2]})
+    display = plotting.KernelWeightsDisplay.from_estimator(learner)
+    assert display.names == ["0 Linear", "1 dot", "label pairs"] and display.xlabel == "iteration"
+    learner.model = SimpleNamespace(template_names=["a", "b", "c"])
+    assert plotting.KernelWeightsDisplay.from_estimator(learner).names == ["a", "b", "c"]
+    learner = SimpleNamespace(groups=None, history_={"weights": np.full((2, 2), 0.5)})
+    assert plotting.KernelWeightsDisplay.from_estimator(learner).names == ["0", "1"]
 
 
 def test_kernel_weights_of_many_groups_name_the_largest():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
@@ -14,21 +16,19 @@ RIGHT, WRONG, FAINT = COLOURS[0], COLOURS[1], "0.6"
 DIVERGING = "RdBu_r"
 
 
-def import_matplotlib():
-    """`matplotlib.pyplot`; ImportError that names the extra without it."""
+def import_matplotlib(module="pyplot"):
+    """A module of matplotlib; ImportError that names the extra without it."""
     try:
-        from matplotlib import pyplot
+        return import_module(f"matplotlib.{module}")
     except ImportError as problem:
         raise ImportError("plots need matplotlib, which is not installed; "
                           "run: pip install 'pybundle-ml[plot]'") from problem
-    return pyplot
 
 
 def axes_for(ax, figsize, n=1):
     """The n axes to draw into, an array (n,): those of a new pyplot figure where `ax` is None."""
-    pyplot = import_matplotlib()
     if ax is None:
-        _, axes = pyplot.subplots(1, n, figsize=figsize, sharey=True, squeeze=False, layout="constrained")
+        _, axes = import_matplotlib().subplots(1, n, figsize=figsize, sharey=True, squeeze=False, layout="constrained")
         return axes[0]
     axes = np.ravel(np.array(ax, dtype=object))
     for one in axes:

@@ -164,10 +164,7 @@ def plot_convergence(results, *, tol=None, title=None):
     2
     """
     display = ConvergenceDisplay(_histories("results", results, "history", "results of pybundle.minimize"), tol=tol)
-    import_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 4.0), layout="constrained")
+    figure = import_matplotlib("figure").Figure(figsize=(10.0, 4.0), layout="constrained")
     display.plot(figure.subplots(1, 2, sharey=True))
     if title is not None:
         figure.suptitle(title)

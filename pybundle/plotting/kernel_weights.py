@@ -56,7 +56,7 @@ class KernelWeightsDisplay:
         ----------
         estimator : OnlineMKL
         names : sequence, optional
-            Of the groups.
+            Of the groups; by default their classes, or the templates of a parser.
         ax : Axes, optional
 
         Returns
@@ -67,6 +67,8 @@ class KernelWeightsDisplay:
         if "weights" not in history:
             raise InputTypeError(f"estimator must be a fitted pb.mkl.OnlineMKL, got {type(estimator).__name__}, whose "
                                  "history_ has no weights")
+        if names is None:
+            names = _group_names(estimator, np.shape(history["weights"])[-1])
         return cls(history["weights"], names=names, xlabel="iteration" if "n_passes" in history else "epoch").plot(ax)
 
     def plot(self, ax=None):
@@ -102,3 +104,15 @@ class KernelWeightsDisplay:
         self.ax_.set_ylabel("share of the norm")
         tidy(self.ax_)
         return self
+
+
+def _group_names(learner, n_groups):
+    """Templates of a parser, else classes of kernels with their numbers; a chain adds a group of its own."""
+    templates = getattr(getattr(learner, "model", None), "template_names", None)
+    if templates is not None and len(templates) == n_groups:
+        return list(templates)
+    groups = getattr(learner, "groups", None)
+    if not isinstance(groups, (list, tuple)) or n_groups - len(groups) not in (0, 1):
+        return None
+    names = [f"{k} {getattr(group, '__name__', type(group).__name__)}" for k, group in enumerate(groups)]
+    return names + ["label pairs"] * (n_groups - len(groups))

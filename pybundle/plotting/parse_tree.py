@@ -88,7 +88,6 @@ class ParseTreeDisplay:
         -------
         self
         """
-        import_matplotlib()
         n = len(self.words)
         pairs = [(m, h) for heads in (self.heads, self.truth) if heads is not None
                  for m, h in enumerate(heads.tolist(), start=1)]
@@ -111,9 +110,7 @@ class ParseTreeDisplay:
 
     def _arc(self, m, head, top, **style):
         """An arrow to word m, along half an ellipse from its head or straight from above."""
-        from matplotlib.patches import FancyArrowPatch
-        from matplotlib.path import Path
-
+        Path, FancyArrowPatch = import_matplotlib("path").Path, import_matplotlib("patches").FancyArrowPatch
         if head == 0:
             corners, codes = [(m, top), (m, 0.02)], [Path.MOVETO, Path.LINETO]
         else:

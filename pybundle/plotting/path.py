@@ -82,7 +82,8 @@ class PathDisplay:
                   for name, error in named.items()}
         display = cls(lams, curves, ylabel=ylabel)
         last = display.curves[str(list(named)[-1])].mean(axis=0)
-        display.best = lams[int(np.nanargmin(last))]
+        if np.isfinite(last).any():
+            display.best = lams[int(np.nanargmin(last))]
         return display.plot(ax)
 
     @classmethod

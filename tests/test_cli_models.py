@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -329,3 +330,22 @@ def test_kernels_of_too_many_examples_are_refused_before_memory_is_taken():
     models.check_memory(data)
     with pytest.raises(pb.ParameterError, match="5 kernels of 10000000 examples need"):
         models.check_memory(data, 5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells close streams otherwise")
+@pytest.mark.parametrize("redirection, code", [(">&-", 0), ("2>&-", 0), ("<&-", 2), (">/dev/full", 2)])
+def test_closed_streams_leave_no_traceback(redirection, code, tmp_path):
+    if "full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    command = "train - --format svmlight" if "<" in redirection else "info"
+    done = subprocess.run(f"'{sys.executable}' -m pybundle.cli {command} {redirection}", shell=True, cwd=tmp_path,
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == code and "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (1 if code else 0)
+
+
+def test_what_could_not_be_saved_is_refused_before_the_training(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("pybundle.cli.train.read", lambda arguments: pytest.fail("the data were read"))
+    for place, match in ((tmp_path, "this is a folder"), (tmp_path / "no" / "m.npz", "no such folder")):
+        code, _, err = run("train", "a.svm", "--save", place)
+        assert code == 2 and match in err and err.count("\n") == 1

@@ -1,6 +1,7 @@
 """Readers against scikit-learn and hand-written files; generators against what they plant."""
 
 import gzip
+import io
 import subprocess
 import sys
 
@@ -14,8 +15,10 @@ from pybundle.datasets import (
     digit_strings,
     glued_digits,
     load_digits,
+    lines,
     markov_language,
     read_conll,
+    read_csv,
     read_letters,
     read_svmlight,
 )
@@ -226,3 +229,29 @@ def test_digits_split():
     assert X.flags.c_contiguous and X.min() == 0.0 and X.max() == 1.0
     assert set(y) == set(y_test) == set(range(10))
     assert not {x.tobytes() for x in X} & {x.tobytes() for x in X_test}, "an image stands in both parts"
+
+
+def test_blanks_of_unicode_belong_to_tokens():
+    raw = "10\u00a0000 NUM O\neuros NOUN O\n".encode()
+    for source in (io.BytesIO(raw), io.StringIO(raw.decode())):
+        assert read_conll(source) == [[("10\u00a0000", "NUM", "O"), ("euros", "NOUN", "O")]]
+
+
+def test_labels_with_leading_zeros_are_names():
+    for texts, expected in ((["007", "7"], ["007", "7"]), (["0", "-7", "+3"], [0, -7, 3]), (["00", "1"], ["00", "1"])):
+        raw = "".join(f"1.5,2,{text}\n" for text in texts)
+        assert read_csv(io.StringIO(raw)).y.tolist() == expected
+
+
+def test_a_line_that_no_memory_holds_is_refused(monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 1000)
+    bomb = gzip.compress(b"1 1:1\n" + b" " * 10**6)
+    with pytest.raises(pb.ParameterError, match="line 2: a line of more than 1000 bytes"):
+        read_svmlight(io.BytesIO(bomb))
+    assert read_svmlight(io.BytesIO(gzip.compress(b"1 1:1\r\n" * 400))).X.shape == (400, 1)
+
+
+def test_texts_are_checked_like_bytes():
+    with pytest.raises(pb.ParameterError, match="line 2: a zero byte"):
+        read_conll(io.StringIO("a B\nb\0 B\n"))
+    assert read_conll(io.StringIO("\ufeffa B\n")) == [[("a", "B")]]

@@ -90,7 +90,7 @@ def conll_twin(raw):
         return None
     blocks, width = [[]], None
     for line in lines:
-        token = tuple(line.split())
+        token = tuple(column for column in re.split(r"[ \t\r\v\f]+", line) if column)
         width = width or len(token) or None
         if token and len(token) != width:
             return None

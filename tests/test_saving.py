@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -347,3 +348,30 @@ def test_mutated_files_are_refused_or_the_same(small):
         else:                           # what was hit says nothing: times, attributes, padding
             assert same(found.predict(X), expected) and found.gap_ == model.gap_
     assert refused > 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path):
+    write_atomically("/dev/null", lambda file: file.write(b"x"))
+    assert not Path("/dev/null").is_file()
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(tmp_path / "pipe", lambda file: file.write(b"hello"))
+    assert os.read(reader, 10) == b"hello" and [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    os.close(reader)
+    with pytest.raises(IsADirectoryError, match=re.escape(str(tmp_path))):
+        write_atomically(tmp_path, lambda file: file.write(b"x"))
+
+
+def test_new_files_have_the_permissions_of_the_process(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    write_atomically(tmp_path / "ours", lambda file: file.write(b"x"))
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("path", [None, 3, 0, b"x.npz", ["x"]])
+def test_a_path_is_a_text_or_a_path(path):
+    with pytest.raises(pb.InputTypeError, match="path must be a text or a path"):
+        pb.load(path)
+    with pytest.raises(pb.InputTypeError, match="path must be a text or a path"):
+        pb.MulticlassSVM().fit(*flat()).save(path)

@@ -16,6 +16,9 @@ from .arguments import make_parser
 
 def main(argv=None):
     """Runs a command and returns its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:      # closed by the shell
+            setattr(sys, name, open(os.devnull, "w"))
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = _say_warning

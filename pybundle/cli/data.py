@@ -68,6 +68,8 @@ def _source(path, format):
     if path != "-":
         yield path
     else:
+        if sys.stdin is None:
+            raise ParameterError("standard input is closed; give a file, or the data by a pipe")
         stream = getattr(sys.stdin, "buffer", sys.stdin)
         yield io.BytesIO(stream.read()) if format == "npz" else stream
 

@@ -14,8 +14,8 @@ from .output import certificate, certificate_rows, print_json, print_rows
 
 def train(arguments):
     """Fits, saves, and prints the certificate; after Ctrl-C the best state so far is saved."""
-    if arguments.save is not None and not os.path.isdir(os.path.dirname(os.path.abspath(arguments.save))):
-        raise ParameterError(f"--save {arguments.save}: there is no such folder")
+    if arguments.save is not None:
+        _check_place(arguments.save)
     data = read(arguments)
     kind = kind_of(arguments, data)
     check_memory(data, 5 if kind == "mkl" else 0)
@@ -49,6 +49,17 @@ def train(arguments):
         saved = [("model saved", record["saved"])] if record["saved"] else []
         print_rows([*scores, *certificate_rows(record), *weights, *saved])
     return 0 if estimator.converged_ else 1
+
+
+def _check_place(path):
+    """Refuses before the training what could not be written after it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ParameterError(f"--save {path}: there is no such folder")
+    if os.path.isdir(path):
+        raise ParameterError(f"--save {path}: this is a folder; name a file in it")
+    if not os.access(folder, os.W_OK):
+        raise ParameterError(f"--save {path}: nothing can be written into {folder}")
 
 
 def _estimator(kind, arguments):

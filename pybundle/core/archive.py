@@ -10,16 +10,18 @@ sum. Whatever does not fit is refused before memory is taken for it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import math
 import os
-import tempfile
+import secrets
+import stat
 import zipfile
 
 import numpy as np
 
-from .exceptions import StateError
+from .exceptions import InputTypeError, StateError
 from .version import __version__
 
 HEADER = "header"
@@ -68,6 +70,8 @@ def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateErro
     Sizes in the directory of the file and in the headers of the arrays are compared with the file before anything is
     read. `path` may be an open binary file. Raises `error`, and OSError where the file cannot be opened.
     """
+    if not hasattr(path, "read"):
+        _check_path(path)
     with contextlib.ExitStack() as stack:
         file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb"))
         size = file.seek(0, os.SEEK_END)
@@ -141,10 +145,22 @@ def name_of(path):
 
 
 def write_atomically(path, save):
-    """Calls `save(file)` on a new file beside `path`, which then takes its place; nothing is left where that fails."""
+    """Calls `save(file)` on a new file beside `path`, which then takes its place; nothing is left where that fails.
+
+    A device, a pipe or /dev/stdout is written into: it must not be replaced by a file.
+    """
+    _check_path(path)
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        with open(path, "wb") as file:
+            save(file)
+        return
     target = os.path.realpath(path)         # a link stays one
+    name = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:50]}.{secrets.token_hex(8)}")
     try:
-        handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)[:50]}.")
+        if mode is not None and stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as problem:
         problem.filename = os.fspath(path)
         raise
@@ -153,7 +169,8 @@ def write_atomically(path, save):
             save(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, _mode(target))
+        if mode is not None:
+            os.chmod(name, stat.S_IMODE(mode))
         os.replace(name, target)
         _sync_folder(os.path.dirname(target))
     except BaseException:
@@ -172,11 +189,15 @@ def _sync_folder(path):
             os.close(handle)
 
 
+def _check_path(path):
+    """A number would be a file that somebody else has open."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(f"path must be a text or a path, got {path!r:.60} of type {type(path).__name__}")
+
+
 def _mode(path):
-    """Permissions of the file that is there, else what the process gives new ones."""
+    """Kind and permissions of what is there, or None."""
     try:
-        return os.stat(path).st_mode & 0o777
+        return os.stat(path).st_mode
     except FileNotFoundError:
-        mask = os.umask(0)                  # can only be read by setting it
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None

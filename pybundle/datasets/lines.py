@@ -11,6 +11,9 @@ from os import PathLike
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 
+LONGEST = 1 << 28
+"""Bytes of a line: a gzip file of some megabytes may hold one that no memory does."""
+
 
 def numbered_lines(source):
     """(number from 1, line) of a path or of a file open for reading, text or bytes in UTF-8, gzipped or not."""
@@ -18,7 +21,8 @@ def numbered_lines(source):
     if not is_open and not isinstance(source, (str, PathLike)):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
     if is_open and isinstance(source.read(0), str):
-        yield from enumerate(source, 1)
+        for number, line in enumerate(source, 1):
+            yield number, _checked(line, number, source)
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
@@ -29,17 +33,23 @@ def numbered_lines(source):
             file = gzip.GzipFile(fileobj=file)
         number = 0
         try:
-            for number, line in enumerate(file, 1):
-                text = line.decode()
-                if "\0" in text:                # NumPy would drop it from the end of a label
-                    raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
-                yield number, text.removeprefix("\ufeff") if number == 1 else text
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                if len(line) == LONGEST:
+                    raise ParameterError(f"{name_of(source)}, line {number}: a line of more than {LONGEST} bytes is no "
+                                         "example; a zero byte or a damaged gzip file is more likely")
+                yield number, _checked(line.decode(), number, source)
         except UnicodeDecodeError as problem:
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
                                  "gzipped") from problem
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
             raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the gzip file is "
                                  "damaged") from problem
+
+
+def _checked(text, number, source):
+    if "\0" in text:                # NumPy would drop it from the end of a label
+        raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
+    return text.removeprefix("\ufeff") if number == 1 else text
 
 
 class Line:

@@ -5,6 +5,7 @@ Every complaint names file and line.
 
 from __future__ import annotations
 
+import re
 import string
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer
 from .lines import Line, check_digits, numbered_lines, parse_int, short
+
+BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
+"""Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
 
 
 class SvmLight(NamedTuple):
@@ -133,7 +137,7 @@ def read_conll(path, *, n_columns=None, comment=None):
     Parameters
     ----------
     path : str, path or file
-        UTF-8, gzipped or not.
+        UTF-8, gzipped or not; columns are separated by spaces or tabs.
     n_columns : int, optional
         By default as many as the first line has; any other number on a line is an error.
     comment : str, optional
@@ -160,7 +164,7 @@ def read_conll(path, *, n_columns=None, comment=None):
     for number, line in numbered_lines(path):
         if comment and line.startswith(comment):
             continue
-        token = tuple(line.split())
+        token = tuple(BETWEEN_BLANKS.findall(line))
         if token:
             n_columns = n_columns or len(token)
             if len(token) != n_columns:

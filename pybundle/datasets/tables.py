@@ -16,7 +16,8 @@ from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
 from .lines import Line, check_digits, numbered_lines, short
 
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
+"""Labels that are numbers; 007 is a name, which would come back as 7."""
 
 
 class Table(NamedTuple):

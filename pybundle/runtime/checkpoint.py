@@ -104,7 +104,7 @@ class Checkpoint:
     def clean(self):
         """Removes what processes that were killed while writing have left behind."""
         folder, name = os.path.split(self.path)
-        for leftover in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name[:50])}.????????")):
+        for leftover in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name[:50])}.????????????????")):
             with contextlib.suppress(OSError):
                 os.unlink(leftover)
 

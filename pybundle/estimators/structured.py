@@ -17,8 +17,8 @@ from ..models.base import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator
 
-OF_RUNS = {"C", "Cs", "cv", "scoring", "tol", "method", "max_iter", "time_limit", "n_jobs", "random_state",
-           "warm_start", "verbose", "callback"}
+OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "method", "max_iter", "time_limit", "n_jobs",
+           "random_state", "warm_start", "verbose", "callback"}
 """Parameters that say how a model is found; all others say what it is."""
 
 

@@ -53,7 +53,7 @@ class ProgressBar:
     True
     """
 
-    def __init__(self, desc="gap", interval=0.1, **options):
+    def __init__(self, desc="gap", interval=0.25, **options):
         taken = sorted({"total", "bar_format", "delay", "iterable", "initial"} & options.keys())
         if taken:
             raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "

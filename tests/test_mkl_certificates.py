@@ -1,0 +1,179 @@
+"""Certificates of multiple kernel learning: any model, the log-loss, mixtures of planes, scaled risks."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL
+from pybundle.mkl.certificate import best_bound, group_products
+from pybundle.mkl.scaled import ScaledRisk
+
+
+def chains(n=20, d=4, K=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = [rng.standard_normal((rng.integers(2, 5), d)) for _ in range(n)]
+    return X, [np.argmax(x[:, :K] + 0.5 * rng.standard_normal((len(x), K)), axis=1).astype(np.int32) for x in X]
+
+
+def chain_problem():
+    X, Y = chains()
+    model = pb.models.Chain(3, 4)
+    W = model.split(np.arange(model.dim, dtype=float))[0]
+    labels = np.full(model.dim, 2)
+    labels[W[:, :2].astype(int).ravel()] = 0
+    labels[W[:, 2:].astype(int).ravel()] = 1
+    return model, X, Y, labels
+
+
+def parser_problem():
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 5, (rng.integers(2, 6), 2)) for _ in range(20)]
+    Y = [np.concatenate([[-1, 0], np.arange(1, len(x))]) for x in X]
+    templates = ("h.word m.word", "h.pos m.pos direction", "m.pos distance")
+    return pb.models.Dependency.hashed(8, ("word", "pos"), templates, blocks=True), X, Y, None
+
+
+def landmark_problem():
+    rng = np.random.default_rng(0)
+    model = pb.models.Landmarks((4, 4), [-1, 0], pb.features.MapFeatures(2))
+    return (model, rng.standard_normal((12, 16, 2)), rng.integers(0, 4, (12, 2, 2)),
+            (np.arange(model.dim) >= model.n_appearance).astype(int))
+
+
+def segmentation_problem():
+    rng, widths = np.random.default_rng(2), np.array([1, 2, 3])
+    Y = [rng.integers(0, 3, 3) for _ in range(12)]
+    model = pb.models.Segmentation(3, widths)
+    return model, [rng.normal(size=(widths[y].sum(), 3)) for y in Y], Y, np.arange(model.dim) % 3
+
+
+def labeling_problem():
+    images = pb.datasets.contrast_images(6, shape=(5, 5))
+    model = pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1])
+    return model, images.X, images.y, model.nonneg.astype(int)
+
+
+PROBLEMS = [(chain_problem, "hinge"), (chain_problem, "logistic"), (parser_problem, "hinge"),
+            (parser_problem, "logistic"), (segmentation_problem, "hinge"), (landmark_problem, "hinge"),
+            (labeling_problem, "hinge")]
+
+
+def objective(theta, model, X, Y, labels, lam, loss):
+    """F afresh, from the public risk."""
+    norms = np.sqrt(np.bincount(labels, theta**2))
+    return 0.5 * lam * norms.sum() ** 2 + pb.risks.Structured(model, X, Y, loss=loss).values(theta)[0].sum() / len(X)
+
+
+@pytest.mark.parametrize(("make", "loss"), PROBLEMS)
+def test_any_model_is_certified(make, loss):
+    model, X, Y, groups = make()
+    lam, tol = 0.3, 2e-2
+    learner = OnlineMKL(groups, model=model, lam=lam, loss=loss, solver="certified", tol=tol, random_state=0).fit(X, Y)
+    labels = np.arange(model.dim) >> 8 if groups is None else groups
+    theta = learner._learner.weights()
+    value = objective(theta, model, X, Y, labels, lam, loss)
+    assert abs(value - learner.objective_) <= 1e-9 * value
+    assert learner.gap_ <= tol
+    assert learner.lower_bound_ <= learner.objective_
+    np.testing.assert_allclose(learner.norms_, np.sqrt(np.bincount(labels, theta**2)), atol=1e-12)
+    if getattr(model, "nonneg", None) is not None:
+        assert (theta[model.nonneg] >= 0.0).all()
+    # no point is better than the bound
+    rng, least = np.random.default_rng(1), learner.lower_bound_
+    for scale in (0.5, 0.9, 1.1):
+        assert objective(scale * theta, model, X, Y, labels, lam, loss) >= least
+    for _ in range(5):
+        point = theta * rng.uniform(0.8, 1.2, model.dim)
+        assert objective(point, model, X, Y, labels, lam, loss) >= least
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.05, 1e3])
+def test_certified_solvers_meet(lam):
+    model, X, Y, labels = chain_problem()
+    options = {"model": model, "lam": lam, "solver": "certified", "tol": 1e-3, "random_state": 0}
+    tokens = OnlineMKL([Features(slice(0, 2)), Features(slice(2, 4))], **options).fit(X, Y)
+    weights = OnlineMKL(labels, **options).fit(X, Y)
+    assert tokens.lower_bound_ <= weights.objective_
+    assert weights.lower_bound_ <= tokens.objective_
+    assert max(tokens.gap_, weights.gap_) <= 1e-3
+    np.testing.assert_allclose(weights.norms_, tokens.norms_, atol=0.1 * tokens.norms_.sum())
+
+
+@pytest.mark.parametrize("name", ["chain", "flat"])
+def test_log_loss_of_rounds_is_certified(name):
+    options = {"lam": 0.1, "loss": "logistic", "eta0": 1.0, "n_epochs": 10, "random_state": 0}
+    groups = [Features(slice(0, 2)), Features(slice(2, 4))]
+    if name == "chain":
+        model, X, Y, labels = chain_problem()
+        learner = OnlineMKL(groups, model=model, **options).fit(X, Y)
+    else:
+        X, Y = (np.concatenate(part) for part in chains())
+        model = pb.models.Multiclass(3, 4)
+        labels = np.tile([0, 0, 1, 1], 3)
+        learner = OnlineMKL(groups, **options).fit(X, Y)
+    twin = OnlineMKL(labels, model=model, **options).fit(X, Y)
+    best = OnlineMKL(labels, model=model, lam=0.1, loss="logistic", solver="certified", tol=1e-4).fit(X, Y)
+    np.testing.assert_allclose(learner.objective_, twin.objective_, rtol=1e-9)
+    for found in (learner, twin):
+        assert 0.0 < found.lower_bound_ <= best.objective_
+        assert best.lower_bound_ <= found.objective_
+        assert found.gap_ < 0.2
+    kernels = OnlineMKL([Linear(), Gaussian(2.0)], **(options | {"model": model if name == "chain" else None}))
+    assert 0.0 < kernels.fit(X, Y).gap_ < 0.2
+    with pytest.raises(pb.ParameterError, match="hinge"):
+        OnlineMKL([Gaussian()], loss="logistic", solver="certified").fit(*(X, Y) if name == "flat" else
+                                                                         (X[0], Y[0] % 2))
+
+
+def test_mixtures_of_planes_bound_the_objective():
+    """The bound holds for the model of the planes alone, whose minimum a fine search cannot beat."""
+    rng = np.random.default_rng(0)
+    labels, lam = np.array([0, 0, 1, 2]), 0.7
+    slopes, offsets = rng.standard_normal((6, 4)), rng.uniform(0.0, 3.0, 6)
+    bound, a, _ = best_bound(offsets, group_products(slopes, labels, 3), lam)
+    phi = a @ slopes
+    assert abs(bound - (a @ offsets - max(np.bincount(labels, phi**2)) / (2.0 * lam))) < 1e-9
+    assert (a >= 0.0).all() and a.sum() <= 1.0 + 1e-12
+    points = rng.standard_normal((20000, 4)) * rng.uniform(0.0, 2.0, (20000, 1))
+    norms = sum(np.sqrt((points[:, labels == k] ** 2).sum(axis=1)) for k in range(3))
+    values = 0.5 * lam * norms**2 + np.maximum(offsets + points @ slopes.T, 0.0).max(axis=1, initial=0.0)
+    assert bound <= values.min()
+    # of the simplex, the bound is the largest
+    for _ in range(300):
+        other = rng.dirichlet(np.full(6, 0.3))
+        other_phi = other @ slopes
+        assert other @ offsets - max(np.bincount(labels, other_phi**2)) / (2.0 * lam) <= bound + 1e-3
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_scaled_risks_are_the_risk_at_scaled_weights(loss):
+    model, X, Y, _ = chain_problem()
+    risk = pb.risks.Structured(model, X, Y, n_parts=3, loss=loss)
+    rng = np.random.default_rng(0)
+    factors, u = rng.uniform(0.1, 1.0, model.dim), rng.standard_normal(model.dim)
+    scaled = ScaledRisk(risk, factors)
+    values, slopes = scaled.evaluate(u)
+    expected, rows = risk.evaluate(factors * u)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_allclose(slopes.toarray() if sp.issparse(slopes) else slopes,
+                               (rows.toarray() if sp.issparse(rows) else rows) * factors, atol=1e-15)
+    assert pb.check_oracle(scaled)
+
+
+def test_threads_give_the_same_bits():
+    model, X, Y, labels = chain_problem()
+    for options in ({"solver": "certified", "tol": 1e-2}, {"eta0": 1.0}):
+        one, two = (OnlineMKL(labels, model=model, lam=0.1, random_state=0, n_jobs=n, **options).fit(X, Y)
+                    for n in (1, 3))
+        np.testing.assert_array_equal(one._learner.weights(), two._learner.weights())
+        assert (one.objective_, one.lower_bound_) == (two.objective_, two.lower_bound_)
+        for a, b in zip(one.predict(X), two.predict(X), strict=True):
+            np.testing.assert_array_equal(a, b)
+    groups = [Gaussian(2.0), Features()]
+    X, y = (np.concatenate(part) for part in chains(n=500))
+    for options in ({"solver": "certified", "tol": 0.2}, {"eta0": 1.0}, {"eta0": 1.0, "loss": "logistic"}):
+        one, two = (OnlineMKL(groups, lam=0.1, n_epochs=2, random_state=0, n_jobs=n, **options).fit(X[:400], y[:400])
+                    for n in (1, 3))
+        assert (one.objective_, one.lower_bound_) == (two.objective_, two.lower_bound_)
+        np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))

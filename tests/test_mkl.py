@@ -253,6 +253,18 @@ def test_templates_are_groups_of_a_parser(average):
     assert model.template_names == [templates[k] for k in (0, 2, 3, 4, 1)]
 
 
+def test_scales_of_labelled_groups_are_folded_in_together():
+    """A fixed rate and a large lam shrink scales until they are folded into the vectors, all groups at once."""
+    X, y = flat(n=120)
+    model, labels = pb.models.Multiclass(3, 6), np.arange(18) % 3
+    learner = OnlineMKL(labels, model=model, lam=0.3, rate="fixed", eta0=1.0, n_epochs=3, average=True, random_state=0)
+    learner.fit(X, y)
+    rng = np.random.default_rng(0)
+    order = np.concatenate([rng.permutation(120) for _ in range(3)])
+    points = online_mkl(model, labels, X, y, order, np.ones(360), 0.3)[1:]
+    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0), atol=1e-11)
+
+
 def test_groups_of_weights_must_be_a_partition():
     X, Y = chains(n=5)
     model = Generic(pb.models.Chain(4, 6))

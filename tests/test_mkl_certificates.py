@@ -1,5 +1,7 @@
 """Certificates of multiple kernel learning: any model, the log-loss, mixtures of planes, scaled risks."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -177,3 +179,44 @@ def test_threads_give_the_same_bits():
                     for n in (1, 3))
         assert (one.objective_, one.lower_bound_) == (two.objective_, two.lower_bound_)
         np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+@pytest.mark.parametrize("lam", [1e-12, 1e-6, 1e6, 1e300])
+@pytest.mark.parametrize("solver", ["tokens", "weights", "log-loss", "online"])
+def test_bounds_hold_at_the_ends_of_the_range(lam, solver):
+    X, y = (np.concatenate(part) for part in chains())
+    options = {"lam": lam, "random_state": 0, "max_iter": 15}
+    if solver in ("tokens", "online"):
+        options["solver"] = "certified" if solver == "tokens" else "online"
+        learner = OnlineMKL([Linear(), Gaussian()], eta0=1.0, n_epochs=3, **options)
+    else:
+        learner = OnlineMKL(np.tile([0, 0, 1, 1], 3), model=pb.models.Multiclass(3, 4), solver="certified",
+                            loss="logistic" if solver == "log-loss" else "hinge", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        learner.fit(X, y)
+    # theta = 0 is a point
+    assert 0.0 <= learner.lower_bound_ <= learner.objective_
+    assert learner.lower_bound_ <= (np.log(3.0) if solver == "log-loss" else 1.0) * (1.0 + 1e-12)
+    if lam >= 1e6:
+        assert learner.gap_ < 1e-3
+
+
+def test_groups_without_any_feature_that_is_not_zero():
+    X, y = (np.concatenate(part) for part in chains())
+    for learner in (OnlineMKL([Linear(), Features()], lam=0.1, eta0=1.0),
+                    OnlineMKL([Linear(), Features()], lam=0.1, solver="certified"),
+                    OnlineMKL(np.tile([0, 0, 1, 1], 3), model=pb.models.Multiclass(3, 4), lam=0.1, solver="certified")):
+        learner.fit(0.0 * X, y)
+        assert (learner.objective_, learner.gap_, learner.norms_.sum()) == (1.0, 0.0, 0.0)
+
+
+def test_a_certified_learner_does_not_go_on_by_rounds():
+    X, y = (np.concatenate(part) for part in chains())
+    learner = OnlineMKL([Linear()], lam=0.1, solver="certified").fit(X, y)
+    learner.solver = "online"
+    with pytest.raises(pb.StateError, match="certified"):
+        learner.partial_fit(X, y)
+    learner.regulariser, learner.radius = pb.prox.L1(0.1), "auto"
+    with pytest.raises(pb.ParameterError, match="radius='auto'"):
+        learner.fit(X, y)

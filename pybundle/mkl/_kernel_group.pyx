@@ -14,6 +14,8 @@ from libc.string cimport memset
 from pybundle.mkl._groups cimport Gradient, Group, dot
 from pybundle.mkl._lazy cimport SMALLEST, LazyVectors
 
+ROWS = 512
+
 ctypedef fused real:
     float
     double
@@ -193,8 +195,13 @@ cdef class KernelGroup(Group):
             data = np.asarray(self.data32) if self.is_single else np.asarray(self.data64)
             gram = sp.csr_array((data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(self.n, self.n))
             return (coefs.T @ gram).toarray()
-        gram = np.asarray(self.gram32) if self.is_single else np.asarray(self.gram64)
-        return np.asarray(coefs.T @ gram)
+        if not self.is_single:
+            return np.asarray(coefs.T @ np.asarray(self.gram64))
+        # a product with float64 makes a copy in float64 of what it is given: some rows at a time
+        gram, out = np.asarray(self.gram32), np.zeros((self.n_labels, self.n))
+        for first in range(0, self.n, ROWS):
+            out += coefs[first:first + ROWS].T @ gram[first:first + ROWS]
+        return out
 
     def continue_average(self, total, double n_ticks):
         """Starts from a sum of earlier points, of the coefficients of the old support (n_old, n_labels)."""

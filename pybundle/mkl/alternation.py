@@ -70,7 +70,7 @@ def alternate(risk, labels, n_groups, lam, tol, max_passes, random_state=None, e
         point = scaled.factors * result.x
         norms = np.sqrt(np.bincount(labels, point * point, n_groups))
         value = 0.5 * lam * float(norms.sum()) ** 2 + result.fun / n - 0.5 * lam * float(result.x @ result.x)
-        has_moved = value < best - MOVED * (best - bound)
+        has_moved = not history or value < best - MOVED * (best - bound)
         if value < best:
             best, theta, best_norms = value, point, norms
         evidence = result.state.bound
@@ -98,11 +98,9 @@ def _effective(phi, nonneg):
 
 def _moved(state, point, before, after):
     """The state of a run, for other factors: planes of examples are scaled, multipliers stay."""
-    blocks = state.blocks
-    if isinstance(blocks, Blocks):
-        rows, offsets, alpha, slopes = blocks.arrays()
-        blocks = Blocks.from_arrays(blocks.n_blocks, blocks.dim, rows, offsets, alpha,
+    blocks = None
+    if isinstance(state.blocks, Blocks):
+        *arrays, slopes = state.blocks.arrays()
+        blocks = Blocks.from_arrays(state.blocks.n_blocks, state.blocks.dim, *arrays,
                                     scaled_rows(slopes, after / before))
-    else:
-        blocks = None
     return State(point / after, state.risk_value, blocks=blocks)

@@ -47,6 +47,8 @@ def best_bound(offsets, grams, lam, beta=None):
     (0.75, array([1.]))
     """
     beta = np.full(len(grams), 1.0 / len(grams)) if beta is None else beta
+    squares, grams = np.einsum("kee->ke", grams), grams.copy()
+    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
     best, best_a, best_beta = 0.0, np.zeros(len(offsets)), beta
     parts, a = np.zeros(len(offsets), dtype=np.intp), None
     for _ in range(TURNS):

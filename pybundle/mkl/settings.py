@@ -52,6 +52,9 @@ def check_settings(learner):
     radius = learner.radius
     if isinstance(radius, str):
         check_choice("radius", radius, ("auto",))
+        if learner.regulariser is not None:
+            raise ParameterError("radius='auto' holds the solution for lam/2 (sum_k |f_k|)^2 only, got a regulariser "
+                                 "beside it; pass a number")
     elif radius is not None:
         radius = check_number("radius", radius, low=0.0, strict=True)
     return Settings(check_number("lam", learner.lam, low=0.0, strict=True), learner.loss, learner.rate, learner.eta0,

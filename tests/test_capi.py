@@ -100,6 +100,12 @@ def test_errors_come_as_code_and_text():
     assert failed.steps == ORACLE and "indices 0..dim - 1, got 12 for example 5" in failed.text
 
 
+def test_misuse_is_answered_with_a_code():
+    misuse = library("host").misuse
+    misuse.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]
+    assert misuse(table(), sample()) == 0
+
+
 def test_nothing_is_left_after_many_solves():
     data = sample(n=10)
 

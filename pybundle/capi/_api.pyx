@@ -178,19 +178,29 @@ cdef int api_init(const pb_problem* problem, const pb_settings* settings, const 
 
 
 cdef Handle handle_of(pb_solver* solver):
+    if solver == NULL:
+        raise ParameterError("solver must not be NULL")
     cdef Handle handle = <Handle><PyObject*>solver
     if handle.machine is None:
         raise ParameterError("init of this solver failed; free it")
     return handle
 
 
+cdef int failed(pb_solver* solver, error):
+    """The code of an exception; its text stays with the solver, if there is one."""
+    cdef Handle handle = Handle() if solver == NULL else <Handle><PyObject*>solver
+    return handle.fail(error)
+
+
 cdef int api_step(pb_solver* solver) noexcept with gil:
+    cdef Handle handle
     try:
-        is_over = handle_of(solver).machine.step()
-        (<Handle><PyObject*>solver).text = None
+        handle = handle_of(solver)
+        is_over = handle.machine.step()
+        handle.text = None
         return PB_STOPPED if is_over else PB_RUNNING
     except BaseException as error:
-        return (<Handle><PyObject*>solver).fail(error)
+        return failed(solver, error)
 
 
 cdef int api_progress(pb_solver* solver, pb_result* result) noexcept with gil:
@@ -201,7 +211,7 @@ cdef int api_progress(pb_solver* solver, pb_result* result) noexcept with gil:
              at.n_iter, at.n_passes, at.n_planes)
         return PB_OK
     except BaseException as error:
-        return (<Handle><PyObject*>solver).fail(error)
+        return failed(solver, error)
 
 
 cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
@@ -218,22 +228,24 @@ cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept wi
             memcpy(w, &best[0], handle.dim * sizeof(double))
         return PB_OK
     except BaseException as error:
-        return (<Handle><PyObject*>solver).fail(error)
+        return failed(solver, error)
 
 
 cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept with gil:
+    cdef Handle handle
     try:
-        handle_of(solver).machine.resume(None if settings == NULL else settings_of(settings))
-        (<Handle><PyObject*>solver).text = None
+        handle = handle_of(solver)
+        handle.machine.resume(None if settings == NULL else settings_of(settings))
+        handle.text = None
         return PB_OK
     except BaseException as error:
-        return (<Handle><PyObject*>solver).fail(error)
+        return failed(solver, error)
 
 
 cdef const char* api_error(pb_solver* solver) noexcept with gil:
     cdef Handle handle
     if solver == NULL:
-        return "no memory for a solver"
+        return "there is no solver"
     handle = <Handle><PyObject*>solver
     try:
         if handle.text is None:

@@ -55,3 +55,43 @@ int64_t train(const pb_api *api, const data *s, const char *method, double lam, 
     api->free(solver);
     return code < 0 ? code : steps;
 }
+
+/* What a host may do wrong; 0, or the number of the first call that was answered otherwise than with a code. */
+int misuse(const pb_api *api, const data *s) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    pb_result result = PB_INIT(pb_result);
+    pb_solver *solver;
+    problem.dim = s->K * s->d;
+    api->settings(&settings);
+    settings.lam = 1.0;
+    if (api->abi != PB_ABI || api->size != sizeof(pb_api)) return 1;
+    if (api->step(NULL) != PB_PARAMETER || api->finish(NULL, &result, NULL) != PB_PARAMETER) return 2;
+    api->free(NULL);
+    if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 3;        /* no function */
+    if (!strstr(api->error(solver), "must not be NULL") || api->step(solver) != PB_PARAMETER) return 4;
+    api->free(solver);
+    problem.risk = risk;
+    problem.n_parts = s->P;
+    problem.user_data = (void *)s;
+    problem.size = 0;
+    if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 5;
+    if (!strstr(api->error(solver), "make it with PB_INIT(pb_problem)")) return 6;
+    api->free(solver);
+    if (api->init(NULL, &settings, NULL, &solver) != PB_PARAMETER) return 7;
+    api->free(solver);
+    problem.size = sizeof problem;
+    if (api->init(&problem, &settings, NULL, &solver) != PB_OK) return 8;
+    if (strcmp(api->error(solver), "running") || api->progress(solver, &result) != PB_PARAMETER) return 9;
+    if (api->step(solver) != PB_RUNNING || api->finish(solver, NULL, NULL) != PB_OK) return 10;
+    result.size = offsetof(pb_result, gap);                 /* of a host that knows no gap yet */
+    result.gap = -7.0;
+    if (api->progress(solver, &result) != PB_OK || result.gap != -7.0 || !(result.fun > 0.0)) return 11;
+    result.size = 0;
+    if (api->progress(solver, &result) != PB_PARAMETER) return 12;
+    settings.tol = -1.0;
+    if (api->resume(solver, &settings) != PB_PARAMETER || !strstr(api->error(solver), "tol")) return 13;
+    if (api->resume(solver, NULL) != PB_OK || api->step(solver) < 0) return 14;     /* it is still the old one */
+    api->free(solver);
+    return 0;
+}

@@ -98,10 +98,11 @@ cdef class Face:
         stride = self.stride = self._stride()
         for i in range(<size_t>self.n):
             memcpy(L + i * stride * item, <char*>self.L + i * self.old_stride * item, (i + 1) * item)
-        memcpy(index, self.index, self.n * sizeof(int))
-        memcpy(index + n, self.part, self.n * sizeof(int))
-        memcpy(index + 2 * n, self.row, self.n * sizeof(int))
-        memcpy(index + 3 * n, self.held, self.n_held * sizeof(int))
+        if self.columns != NULL:        # C forbids copies from NULL, of no bytes too
+            memcpy(index, self.index, self.n * sizeof(int))
+            memcpy(index + n, self.part, self.n * sizeof(int))
+            memcpy(index + 2 * n, self.row, self.n * sizeof(int))
+            memcpy(index + 3 * n, self.held, self.n_held * sizeof(int))
         pb_free(self.columns)
         self.columns, self.L = memory, L
         self.y, self.z = memory, memory + n * size

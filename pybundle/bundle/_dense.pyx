@@ -114,9 +114,6 @@ cdef class DensePlanes:
         """Named arrays for saving, which share memory."""
         return {"slopes": self._rows[:self.count]}
 
-    @classmethod
-    def from_arrays(cls, arrays, Py_ssize_t dim):
-        """Inverse of `arrays`."""
-        store = cls(dim, max(1, len(arrays["slopes"])))
-        store.append(arrays["slopes"])
-        return store
+    def restore(self, arrays):
+        """Inverse of `arrays`, for a store without planes."""
+        self.append(arrays["slopes"])

@@ -138,7 +138,7 @@ cdef class SparsePlanes:
         self._length[:len(order_array)] = self._length[order_array]
         self.count = len(order_array)
         if 2 * self._length[:self.count].sum() < self.used:
-            self._close_holes()
+            self._move_down()
 
     def equal(self, Py_ssize_t i, Py_ssize_t j):
         """Whether the rows i and j hold the same numbers."""
@@ -148,7 +148,19 @@ cdef class SparsePlanes:
         b = slice(self._start[j], self._start[j] + self._length[j])
         return bool(np.array_equal(self._indices[a], self._indices[b]) and np.array_equal(self._data[a], self._data[b]))
 
+    def _move_down(self):
+        """Closes the holes in place: rows keep the order in which they lie."""
+        used = 0
+        for j in np.argsort(self._start[:self.count]):
+            old, length = self._start[j], self._length[j]
+            self._indices[used:used + length] = self._indices[old:old + length]
+            self._data[used:used + length] = self._data[old:old + length]
+            self._start[j] = used
+            used += length
+        self.used = used
+
     def _close_holes(self):
+        """Closes the holes and brings the rows into order."""
         lengths = self._length[:self.count]
         entries = np.repeat(self._start[:self.count] - np.cumsum(lengths) + lengths, lengths)
         entries += np.arange(len(entries))
@@ -163,12 +175,9 @@ cdef class SparsePlanes:
         return {"slopes_data": self._data[:self.used], "slopes_indices": self._indices[:self.used],
                 "slopes_indptr": indptr}
 
-    @classmethod
-    def from_arrays(cls, arrays, Py_ssize_t dim):
-        """Inverse of `arrays`."""
+    def restore(self, arrays):
+        """Inverse of `arrays`, for a store without planes."""
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
-        store = cls(dim)
-        rows = csr_array(parts, shape=(len(parts[2]) - 1, dim))
+        rows = csr_array(parts, shape=(len(parts[2]) - 1, self.dim))
         rows.check_format(full_check=True)     # the kernels trust the indices
-        store.append(rows)
-        return store
+        self.append(rows)

@@ -22,6 +22,7 @@ from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 
+ENTRY = 12           # bytes of an entry of a sparse slope
 SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
 FORMAT = 1
 
@@ -65,6 +66,7 @@ class Bundle:
         self.dim = check_integer("dim", dim, low=1)
         self.n_parts = check_integer("n_parts", n_parts, low=1)
         self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
+        self._room = None           # planes that there will never be more of
         self._store = None if storage == "auto" else self._new_store(storage == "sparse")
         self.n_planes = 0
         self._gram = np.empty((0, 0))
@@ -73,7 +75,16 @@ class Bundle:
         self.centre = None
 
     def _new_store(self, sparse):
-        return (SparsePlanes if sparse else DensePlanes)(self.dim)
+        return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
+
+    def reserve(self, n_planes):
+        """Takes memory for so many dense planes and their Gram matrix at once; to grow takes twice as much in between.
+
+        Where there are planes already, they move there.
+        """
+        self._room = n_planes
+        if self.n_planes:
+            self.__setstate__(self.__getstate__() | {"room": n_planes})
 
     @property
     def H(self):
@@ -106,10 +117,14 @@ class Bundle:
         self.products[:] = self.dot(w) if products is None else products
 
     @property
+    def slope_bytes(self):
+        """Bytes of slopes in use."""
+        return 0 if self._store is None else self._store.nbytes
+
+    @property
     def nbytes(self):
         """Bytes of slopes and Gram matrix in use."""
-        slopes = 0 if self._store is None else self._store.nbytes
-        return slopes + 8 * self.n_planes**2
+        return self.slope_bytes + 8 * self.n_planes**2
 
     @property
     def is_sparse(self):
@@ -201,7 +216,7 @@ class Bundle:
     def _reserve(self, n):
         if n <= len(self._gram):
             return
-        size = max(n, 32, len(self._gram) * 3 // 2)
+        size = max(n, 32, len(self._gram) * 3 // 2) if self._room is None else max(n, self._room)
         gram = np.empty((size, size))
         gram[:self.n_planes, :self.n_planes] = self.H
         self._gram = gram
@@ -298,11 +313,11 @@ class Bundle:
     def __getstate__(self):
         # the compiled store holds no Python state of its own; its arrays are what `save` writes
         is_chosen = self._store is not None
-        return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "centre": self.centre,
-                "products": None if self.centre is None else self.products}
+        return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "room": self._room,
+                "centre": self.centre, "products": None if self.centre is None else self.products}
 
     def __setstate__(self, state):
-        self.__dict__.update(self._from_arrays(state["arrays"], state["header"]).__dict__)
+        self.__dict__.update(self._from_arrays(state["arrays"], state["header"], state["room"]).__dict__)
         if self._store is None and state["is_chosen"]:
             self._store = self._new_store(state["header"]["sparse"])
         self.centre = state["centre"]
@@ -318,14 +333,16 @@ class Bundle:
         return {"H": self.H, **columns, **slopes}
 
     @classmethod
-    def _from_arrays(cls, arrays, header):
-        if len(arrays["offsets"]) == 0:
-            return cls(header["dim"], header["n_parts"])
-        bundle = cls(header["dim"], header["n_parts"], "sparse" if header["sparse"] else "dense")
-        kind, n = type(bundle._store), len(arrays["offsets"])
+    def _from_arrays(cls, arrays, header, room=None):
+        bundle = cls(header["dim"], header["n_parts"])
+        bundle._room, n = room, len(arrays["offsets"])
+        if n == 0:
+            return bundle
+        bundle.storage = "sparse" if header["sparse"] else "dense"
         saved = [name for name in bundle._columns if name != "products"]
         fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
-        bundle._store = kind.from_arrays(arrays, bundle.dim)
+        bundle._store = bundle._new_store(header["sparse"])
+        bundle._store.restore(arrays)
         parts = arrays["parts"]
         known = ((parts >= -bundle.dim) & (parts < bundle.n_parts)).all()
         if not fits or len(bundle._store) != n or not known:
@@ -375,13 +392,13 @@ def survivors(n, dropped):
 
 def estimate_bytes(dim, n_planes, density=1.0):
     """Bytes that `n_planes` planes and their Gram matrix take at that density of the slopes."""
-    slopes = 12.0 * density if density < SPARSE_BELOW else 8.0
+    slopes = float(ENTRY) * density if density < SPARSE_BELOW else 8.0
     return int(slopes * dim * n_planes + 8.0 * n_planes**2)
 
 
 def planes_within(limit, dim, density=1.0):
     """Largest number of planes whose `estimate_bytes` is at most `limit`."""
-    slopes = (12.0 * density if density < SPARSE_BELOW else 8.0) * dim
+    slopes = (ENTRY * density if density < SPARSE_BELOW else 8.0) * dim
     if limit < slopes + 8.0:
         raise ParameterError(f"memory_limit must hold one plane of {slopes + 8:.0f} bytes, got {limit:.0f}; raise it")
     return int((-slopes + np.sqrt(slopes**2 + 32.0 * limit)) / 16.0)

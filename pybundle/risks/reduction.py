@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from ..core.plane import Planes
 from ..features._rows import aligned
 
+WAVE = 16
+"""Shards whose dense slopes are there at a time."""
 SPARSE_DIM = 16384
 """Slopes of sparse features are gathered sparsely from this dimension on ..."""
 SPARSE_DENSITY = 0.1
@@ -41,11 +43,13 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False):
         slope = slopes[p] if counts[p] == 1 else np.zeros(dim)   # a part of one shard needs no sum
         return work(rows, slope), slope
 
-    for (p, _), (sums, slope) in zip(shards, mapping(shard, shards), strict=True):
-        values[p] += sums[0]
-        offsets[p] += sums[1]
-        if counts[p] > 1:
-            slopes[p] += slope
+    for first in range(0, len(shards), WAVE):       # a mapping may keep what it has found
+        wave = shards[first:first + WAVE]
+        for (p, _), (sums, slope) in zip(wave, mapping(shard, wave), strict=True):
+            values[p] += sums[0]
+            offsets[p] += sums[1]
+            if counts[p] > 1:
+                slopes[p] += slope
     return Planes(values, offsets, slopes)
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bundle import Bundle, estimate_bytes, planes_within
+from ..bundle import ENTRY, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.plane import PartialPlanes
+from ..risks.partition import SHARD_ROWS
+from ..risks.reduction import WAVE
 from ..runtime.certificate import LowerBound, aggregation_errors
 from ..runtime.result import Status
 from .contract import refuse_above
@@ -22,7 +24,21 @@ from .handover import part_planes
 from .master import Master
 from .run import Run, State
 
+VECTORS = 8             # of length dim that a run works with, beside planes
+NUMBERS = 4             # of every example: order, labels, weights, errors
+SMALL_LIMIT = 1 << 20
 STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
+
+
+def working_bytes(risk, n_parts):
+    """Of new planes of so many parts, of points, and of numbers of all examples."""
+    slopes = n_parts + VECTORS + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
+    return 8 * (slopes * risk.dim + NUMBERS * risk.n_examples)
+
+
+def parts_within(risk, limit, n_parts):
+    """As many parts, up to `n_parts`, as a memory limit has room for: each needs three planes and one of a pass."""
+    return max(1, min(n_parts, (limit - working_bytes(risk, 0)) // (32 * risk.dim)))
 
 
 class BundleMethod(Run):
@@ -162,6 +178,8 @@ class BundleMethod(Run):
         """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
         parts = planes.parts if isinstance(planes, PartialPlanes) else None
         if self.max_planes is not None:
+            if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
+                self._count_sparse(planes)
             self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
         if parts is None:
             self.bundle.append(planes, self.slack)
@@ -184,9 +202,23 @@ class BundleMethod(Run):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:
             return
-        self.max_planes = planes_within(limit, risk.dim)
         least = 3 * risk.n_parts                # per part: an aggregate, the newest plane, one being added
-        if self.max_planes < least:
-            needed = estimate_bytes(risk.dim, least)
+        needed = estimate_bytes(risk.dim, least)
+        if limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
+        # of a small limit half at least: beside it Python's own objects are no smaller than points
+        self._for_planes = max(limit - self.working_bytes(), min(limit // 2, SMALL_LIMIT), needed)
+        self.max_planes = planes_within(self._for_planes, risk.dim)
+        self.bundle.reserve(self.max_planes)
+
+    def working_bytes(self):
+        """What a run takes beside its planes and their Gram matrix."""
+        return working_bytes(self.risk, self.risk.n_parts) + self.policy.working_bytes(self.risk)
+
+    def _count_sparse(self, planes):
+        """How many planes there may be, by the mean number of their entries; a store that grows is there twice."""
+        entries = self.bundle.slope_bytes / ENTRY + planes.density() * self.risk.n_parts * self.risk.dim
+        size = 2.0 * ENTRY * entries / (self.bundle.n_planes + self.risk.n_parts)
+        within = int((-size + np.sqrt(size**2 + 32.0 * self._for_planes)) / 16.0)
+        self.max_planes = max(3 * self.risk.n_parts, within)

@@ -82,13 +82,16 @@ def oca(problem):
         return last_iterate(problem)
     mu = check_number("mu", problem.options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
     can_search = hasattr(problem.risk, "line_search")
-    wants = problem.options.get("line_search", can_search)
+    search, limit = LineSearch(mu), problem.settings.memory_limit
+    fits = limit is None or (can_search and search.working_bytes(problem.risk) <= limit // 2)
+    wants = problem.options.get("line_search", can_search and fits)
     if wants and not can_search:
         raise ParameterError(f"line_search=True needs a risk with affine scores; {type(problem.risk).__name__} has "
                              "none; leave the option out")
     if not wants and not problem.deterministic and hasattr(problem.risk, "submit"):
-        return bundle(problem, Asynchronous(check_integer("staleness", problem.options.get("staleness", STALENESS), low=1)))
-    return bundle(problem, LineSearch(mu) if wants else BestPoint())
+        staleness = check_integer("staleness", problem.options.get("staleness", STALENESS), low=1)
+        return bundle(problem, Asynchronous(staleness))
+    return bundle(problem, search if wants else BestPoint())
 
 
 def sgd(problem):

@@ -13,6 +13,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
+from .bundle_method import parts_within
 from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .objective import L2, Ball
@@ -155,6 +156,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
     is_whole = method == "auto" and getattr(risk, "smooth", False) and places is None
     parts = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and places else method].n_parts
+    if memory_limit is not None:
+        parts = parts_within(risk, settings.memory_limit, parts)
     risk = _grouped(risk, n_parts, parts, pool if places is None else None, settings.gap)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     watching = [Callback(function, factor) for function in callbacks]

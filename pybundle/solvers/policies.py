@@ -1,6 +1,6 @@
 """What distinguishes the bundle methods: where the master looks, and where the risk is evaluated next.
 
-A policy has five members; the loop (`bundle_method.py`) calls nothing else.
+A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 
 ``start(loop, w0)``        first planes
 ``resume(loop, state)``    instead of start, when the planes of another run are there
@@ -8,6 +8,7 @@ A policy has five members; the loop (`bundle_method.py`) calls nothing else.
 ``advance(loop, solution, phi)``   evaluates the risk: list of new planes, F at the new point, and whether the
                            published stopping rule holds
 ``scores``                 scores at the best point, or None
+``working_bytes(risk)``    memory that it needs
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class Policy:
 
     def resume(self, loop, state):
         pass
+
+    def working_bytes(self, risk):
+        """What the policy keeps beside the bundle."""
+        return 0
 
 
 class LastIterate(Policy):
@@ -69,6 +74,11 @@ class LineSearch:
     def __init__(self, mu=0.1):
         self.mu = mu
         self.scores = None
+
+    def working_bytes(self, risk):
+        """Scores of both ends of a segment, of the point between them and of that of the planes, and a difference."""
+        return 5 * (4 if getattr(risk, "precision", None) == "float32" else 8) * risk.n_examples * getattr(
+            risk, "n_scores", 1)
 
     def start(self, loop, w0):
         with loop.trace.clock.phase("oracle"):

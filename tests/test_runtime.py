@@ -17,7 +17,7 @@ from pybundle.runtime.certificate import (
     aggregation_errors,
     certify,
 )
-from pybundle.runtime.executors import Serial, Threads, make_executor, single_threaded_blas
+from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor, single_threaded_blas
 from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
@@ -179,3 +179,28 @@ def test_blas_limit_is_shared_and_restored():
     thread.join()
     assert set(inside) == {1}
     assert limits() == before
+
+
+def test_n_jobs_is_that_of_joblib_where_that_is_in_use(monkeypatch):
+    import sys
+
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(n_jobs=3):
+        pool = make_executor(None)
+        assert isinstance(pool, Threads) and pool.n_jobs == 3
+        pool.close()
+        assert isinstance(make_executor(1), Serial)         # what was asked for counts
+    assert isinstance(make_executor(None), Serial)
+    with joblib.parallel_config(backend="threading", n_jobs=4):
+        inside = joblib.Parallel()(joblib.delayed(lambda: make_executor(None).n_jobs)() for _ in range(4))
+    assert inside == [1] * 4        # the workers are the jobs
+    monkeypatch.delitem(sys.modules, "joblib")
+    assert isinstance(make_executor(None), Serial) and "joblib" not in sys.modules
+
+
+def test_all_processors_are_those_of_this_process():
+    pool = make_executor(-1)
+    assert pool.n_jobs == cpu_count() >= 1
+    pool.close()
+    with pytest.raises(pb.ParameterError, match="n_jobs"):
+        make_executor(0)

@@ -16,7 +16,7 @@ from .workplace import Workplace, excerpt, grouped
 TICK = 0.25
 """Seconds between two looks at the cluster while nothing comes."""
 GRACE = 2.0
-"""Seconds that Dask itself has to make parts of a lost worker elsewhere, which it does while another worker is there."""
+"""Seconds that Dask itself has to make parts of a lost worker elsewhere, as it does while it has another."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
 
@@ -31,6 +31,7 @@ class Dask:
     n_groups : int, optional
         Parts are sent and asked in so many groups, default one for each thread of a worker. More of them balance
         workers of different speed and let workers that come later take some over; each costs some milliseconds a round.
+        With more than two a thread, runs with `deterministic=False` keep the workers busy while the master is solved.
     compress : {"exact", "float32"}
         Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
         slopes against the lower bound.
@@ -152,8 +153,8 @@ class DaskWorkplace(Workplace):
 
     def _submit(self, group, question, w, tries):
         if tries > self._max_tries:
-            raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries - 1} times; look "
-                              "at the workers' logs, for instance for want of memory")
+            raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries - 1} times; "
+                              "look at the workers' logs, for instance for want of memory")
         self._count += 1
         try:
             future = self._client.submit(ask_parts, self._held[group], question, w, pure=False,

@@ -121,6 +121,11 @@ class RemoteRisk:
         """Numbers of the parts that are answered for together, a list of arrays."""
         return self._workplace.groups
 
+    @property
+    def n_workers(self):
+        """Groups that are worked on at once."""
+        return self._workplace.n_workers
+
     def submit(self, w, groups=None):
         """Sends w to all groups, or to some; gives the number of the round."""
         return self._send(check_vector("w", w, self.dim), "planes",
@@ -195,7 +200,7 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
-    return Description(first.dim, sum(record.n_examples for record in known),
-                       *(column(name) for name in ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")),
+    names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
+    return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg,
                        tuple(None if record is None else record.fingerprint for record in records))

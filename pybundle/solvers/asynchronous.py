@@ -1,9 +1,11 @@
 """The proximal bundle method around the best point with planes of parts as they come.
 
 The parts live with workers, some of which may be slow. Any plane of any part keeps the lower bound valid; only the
-value at a point, hence the upper bound, needs all parts. So one point at a time, the anchor, is asked of all parts. The
-master is solved with what has come, and parts that have answered get its candidates meanwhile, until the anchor is
-complete: it is then treated as the candidate of a step.
+value at a point, hence the upper bound, needs all parts. So one point at a time, the anchor, is asked of all parts.
+Where a part is late, the master is solved with what has come, and parts that have answered get its candidates. A
+complete anchor is treated as the candidate of a step. With more than two groups of parts for each worker a second
+anchor goes out while the workers are at the last groups of the first: none of them waits for the master, at the price
+of some more passes.
 """
 
 from __future__ import annotations
@@ -49,24 +51,28 @@ class Asynchronous(BestPoint):
     def __init__(self, staleness=STALENESS):
         super().__init__()
         self.staleness = staleness
-        self._anchor = None
+        self._anchors = []              # the oldest first
 
     def begin(self, loop):
         super().begin(loop)
-        self._open = np.zeros(len(loop.risk.groups), dtype=int)       # questions that each group has not answered
-        self._group_of = {int(group[0]): g for g, group in enumerate(loop.risk.groups)}
+        groups, n_workers = loop.risk.groups, loop.risk.n_workers
+        self._open = np.zeros(len(groups), dtype=int)       # questions that each group has not answered
+        self._group_of = {int(group[0]): g for g, group in enumerate(groups)}
+        # what workers may be at while the master is solved; with fewer groups too many planes would be missing
+        self._rest = n_workers if len(groups) > 2 * n_workers else 0
 
     def advance(self, loop, solution, phi):
         w, risk = self.point(loop, solution, phi), loop.risk
-        if self._anchor is None:
+        for anchor in self._anchors:
+            anchor.n_masters += 1
+        if len(self._anchors) < (2 if self._rest else 1) and not self._is_late():
             asked = np.arange(len(self._open))
-            self._anchor = Anchor(w, risk.submit(w), self._model, solution.gap, loop.fun - loop.bound.value,
-                                  np.full(risk.n_parts, np.nan))
+            self._anchors.append(Anchor(w, risk.submit(w), self._model, solution.gap, loop.fun - loop.bound.value,
+                                        np.full(risk.n_parts, np.nan)))
         else:
             asked = np.flatnonzero(self._open == 0)
             if len(asked):
                 risk.submit(w, asked)
-            self._anchor.n_masters += 1
         self._open[asked] += 1
         with loop.trace.clock.phase("oracle"):
             arrivals = self._collect(risk, len(asked))
@@ -74,35 +80,42 @@ class Asynchronous(BestPoint):
             loop.check(arrival.planes, arrival.parts)
             loop.trace.n_passes += float(risk.part_sizes[arrival.parts].sum()) / risk.n_examples
         value, has_converged = loop.fun, False
-        if self._anchor.is_complete():
-            value = self._settle(loop)
+        while self._anchors and self._anchors[0].is_complete():
+            value = self._settle(loop, self._anchors.pop(0))
             bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
             has_converged = loop.settings.gap.holds(value, bound)
         return arrivals, value, has_converged
 
+    def _is_late(self):
+        """Whether some part has been asked at more than one point already: another anchor would only queue there."""
+        return bool((self._open > 1).any()) or (bool(self._anchors) and self._anchors[0].n_masters > 1)
+
     def _collect(self, risk, n_asked):
-        """What comes until the anchor is complete, or until those that answer now would have to be waited for."""
+        """What comes until workers run out of questions, or until those that answer now would have to be waited for."""
         arrivals, began, half = [], time.perf_counter(), None
-        while not self._anchor.is_complete():
+        oldest = self._anchors[0]
+        while not oldest.is_complete():
             timeout = None
-            if half is not None and self._anchor.n_masters < self.staleness:
-                timeout = began + (1.0 + PATIENCE) * half - time.perf_counter()
-                if timeout <= 0.0 or (self._open == 0).sum() >= n_asked > 0:
+            if oldest.n_masters < self.staleness and arrivals:
+                if 0 < self._open.sum() <= self._rest:
                     break
+                if half is not None:
+                    timeout = began + (1.0 + PATIENCE) * half - time.perf_counter()
+                    if timeout <= 0.0:
+                        break
             for arrival in risk.collect(timeout):
-                g = self._group_of[int(arrival.parts[0])]
-                self._open[g] -= 1
+                self._open[self._group_of[int(arrival.parts[0])]] -= 1
                 arrivals.append(arrival)
-                if arrival.round == self._anchor.round:
-                    self._anchor.values[arrival.parts] = arrival.planes.values
+                for anchor in self._anchors:
+                    if arrival.round == anchor.round:
+                        anchor.values[arrival.parts] = arrival.planes.values
             if half is None and 2 * len(arrivals) >= n_asked:
                 half = time.perf_counter() - began
         return arrivals
 
-    def _settle(self, loop):
-        """The step to the anchor, all of whose values are known; gives F there."""
-        anchor, before = self._anchor, loop.fun
-        self._anchor = None
+    def _settle(self, loop, anchor):
+        """The step to an anchor, all of whose values are known; gives F there."""
+        before = loop.fun
         fun = loop.observe(anchor.w, float(anchor.values.sum()), anchor.values)
         predicted, gained = before - anchor.model, before - fun
         self.adapt(before, predicted, gained, anchor.tol, anchor.gap)

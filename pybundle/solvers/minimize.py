@@ -58,7 +58,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
         `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. See `pb.callbacks` for some.
     n_jobs : int, optional
-        Threads for passes over the data; any number gives the same bits. -1: one per processor.
+        Threads for passes over the data; any number gives the same bits. -1: one per processor; None: 1, or what an
+        enclosing `joblib.parallel_config` says. BLAS keeps to one thread meanwhile.
     executor : object, optional
         Instead of `n_jobs`: a dask.distributed Client or another executor of `pb.distributed`, whose workers keep the
         parts of the risk (`n_parts`, by default 16 where the method leaves it open); or anything with

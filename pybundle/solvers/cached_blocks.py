@@ -15,6 +15,8 @@ from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
 CHUNK = 1024        # examples that a thread decodes at a time
+PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
+MOST_PIECES = 4     # by threads if there are any
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -112,14 +114,26 @@ class CachedBlocks:
         total, self._phi = 0.0, None
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
-            found, *more = self._ask(rows, self.oracle.prepare(self.w))
-            for planes in more:
-                self.blocks.learn(*planes)
-            losses, slopes = self.oracle.planes(rows, found.labellings)
-            self.visits += len(rows)
-            total += self.blocks.visit(rows, losses, slopes, self.towards)
+            answers = self._decode(rows, self.oracle.prepare(self.w))
+            for _, _, more in answers:
+                for planes in more:
+                    self.blocks.learn(*planes)
+            for piece, planes, _ in answers:
+                self.visits += len(piece)
+                total += self.blocks.visit(piece, *planes, self.towards)
         self._turn = -1
         return total
+
+    def _decode(self, rows, weights):
+        """(examples, their planes, further planes) of a batch, in pieces that depend on nothing but their work."""
+        def look(piece):
+            found, *more = self._ask(piece, weights)
+            return piece, self.oracle.planes(piece, found.labellings), more
+
+        n_pieces = min(int(self.oracle.sizes[rows].sum()) // PIECE, MOST_PIECES, len(rows))
+        if n_pieces < 2:
+            return [look(rows)]
+        return list(getattr(self.risk, "_map", map)(look, np.array_split(rows, n_pieces)))
 
     def _ask(self, rows, weights):
         """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""

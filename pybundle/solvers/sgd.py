@@ -47,7 +47,7 @@ class StochasticSubgradient(Policy):
         loop.trace.n_passes += 1
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
-        loop.check(harvest, self._w)           # must lie below the risk at the best point like all others
+        loop.check(harvest)           # must lie below the risk at the best point like all others
         loop.append(planes)
         loop.append(harvest)
         with loop.trace.clock.phase("qp"):

@@ -1,0 +1,124 @@
+"""One thread against two: batch passes, solves by block methods, and the memory bandwidth that limits both.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/threads.py [--repeats 7] [--only mnist ocr ...]
+
+Passes take turns between one and two threads, and the least time of the repeats counts; so does the bandwidth, of NumPy
+sums over X in float32 by one and by two threads. A solve is by the method that "auto" takes, to a gap of 1e-2; its
+passes one example after another are sequential by nature, and only batches in it can be shared. Both numbers of threads
+must give the same bits, or the script ends with an error. Writes results/threads.md.
+"""
+
+import argparse
+import time
+
+from common import RESULTS, data_file, table  # sets threads: before NumPy
+
+# isort: split
+import landmarks
+import numpy as np
+import race
+
+import pybundle as pb
+from pybundle.runtime.executors import make_executor, single_threaded_blas
+
+SETS = {"mnist": (race.mnist, 10.0), "ocr": (race.ocr, 62.51), "landmarks": (None, 1000.0)}
+N_PARTS = 16
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
+    arguments = parser.parse_args()
+    bandwidths = bandwidth(arguments.repeats)
+    rows = []
+    for name in arguments.only:
+        make, lam = SETS[name]
+        risk = (make or faces)()
+        risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
+        rows += passes(name, risk, arguments.repeats)
+        rows.append(solves(name, risk, lam, max(2, arguments.repeats // 3)))
+        print(table(HEADER, rows), flush=True)
+    text = TEXT.format(version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
+                       ratio=bandwidths[1] / bandwidths[0], repeats=arguments.repeats)
+    (RESULTS / "threads.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+HEADER = ("data", "what", "one thread, ms", "two threads, ms", "ratio")
+
+
+def faces():
+    """The training faces of landmarks.py."""
+    with np.load(data_file("lfw_landmarks", "lfw_landmarks.npz"), allow_pickle=False) as file:
+        images, truth, split = file["X"], file["landmarks"].astype(np.float64), file["split"]
+    images, truth = images[split == 0], truth[split == 0]
+    model = pb.models.Landmarks.from_examples(
+        images.shape[1:], landmarks.PARENTS, truth, pb.features.CodeWindows(landmarks.WINDOWS, landmarks.MARGIN),
+        margin=0, yardstick=landmarks.YARDSTICK, unit=100.0)
+    return pb.risks.Structured(model, pb.features.lbp_maps(images, len(landmarks.WINDOWS), landmarks.MARGIN), truth)
+
+
+def in_turns(run, repeats):
+    """Least seconds of `run(executor)` with one and with two threads, which take turns; and both answers."""
+    pools, seconds, answers = [make_executor(1), make_executor(2)], [np.inf, np.inf], [None, None]
+    with single_threaded_blas():
+        for _ in range(repeats):
+            for k, pool in enumerate(pools):
+                began = time.perf_counter()
+                answers[k] = run(pool)
+                seconds[k] = min(seconds[k], time.perf_counter() - began)
+    for pool in pools:
+        pool.close()
+    return seconds, answers
+
+
+def row(name, what, seconds):
+    return name, what, *(f"{1e3 * value:.1f}" for value in seconds), f"{seconds[0] / seconds[1]:.2f}"
+
+
+def passes(name, risk, repeats):
+    """A pass at a random w, and one near the optimum, where few examples count."""
+    rng = np.random.default_rng(0)
+    near = pb.minimize(risk, lam=SETS[name][1], tol=0.1, time_limit=60.0).x
+    for what, w in (("pass at a random w", 1e-2 * rng.normal(size=risk.dim)), ("pass near the optimum", near)):
+        seconds, (one, two) = in_turns(lambda pool, w=w: risk.derive(executor=pool).planes(w), repeats)
+        same = (one.values == two.values).all() and (one.offsets == two.offsets).all() and abs(
+            one.slopes - two.slopes).max() == 0.0
+        if not same:
+            raise SystemExit(f"{name}: two threads gave other planes than one")
+        yield row(name, what, seconds)
+
+
+def solves(name, risk, lam, repeats):
+    seconds, (one, two) = in_turns(
+        lambda pool: pb.minimize(risk, lam=lam, method="prox-bcfw", executor=pool, tol=1e-2, max_iter=100), repeats)
+    if not (one.x == two.x).all() or one.lower_bound != two.lower_bound:
+        raise SystemExit(f"{name}: two threads ended elsewhere than one")
+    return row(name, f"prox-bcfw to 1e-2, {one.n_passes:.0f} passes", seconds)
+
+
+def bandwidth(repeats):
+    """GB/s of reading 400 MB by one and by two threads."""
+    halves = np.array_split(np.ones(100_000_000, dtype=np.float32), 2)
+    seconds, _ = in_turns(lambda pool: pool.map(np.sum, halves), repeats)
+    return [0.4 / value for value in seconds]
+
+
+TEXT = """\
+# One thread and two
+
+Least of {repeats} repeats in turns, P = 16. Bandwidth of reading 400 MB in float32: {one:.1f} GB/s with one thread,
+{two:.1f} GB/s with two, a ratio of {ratio:.2f}. The bits of both are the same. Written by
+`asv_benchmarks/reproduce/threads.py` with pybundle {version}.
+
+{table}
+
+Threads share the shards of a batch pass, and in the block methods the passes that certify; for models whose decoding
+takes long enough (landmarks, segmentation) also the batches of a sequential pass, of up to 32 examples. What is left on
+one thread is sequential by nature: each block step starts from the w that the one before left.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Runs over Dask with a worker killed at a random moment: all must end with the certified optimum.
+
+    python asv_benchmarks/reproduce/faults.py [--runs 30] [--only killed both slow late scheduler]
+
+The problem is made up (multiclass hinge, P = 16) and slowed down, so that a run takes some seconds; two workers in
+processes of their own. "killed": kill -9 of one worker, at a moment drawn anew for each run, from before the parts are
+placed to after the end; Dask's nanny starts another one. "both": of all workers at once. "slow": a worker takes twenty
+times as long, waiting for it and not. "late": a worker joins, another retires. "scheduler": it goes, and the run goes
+on without workers from the state that the error carries. A run that takes longer than 60 s beyond the undisturbed one
+counts as hanging. Writes results/faults.md.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import threading
+import time
+
+from common import RESULTS, table  # sets threads: before NumPy
+
+# isort: split
+import numpy as np
+from distributed import Client, LocalCluster
+
+import pybundle as pb
+
+LAM, TOL, PAUSE = 1.0, 1e-3, 0.02
+HEADER = ("what", "runs", "same certified optimum", "same bits", "hanging", "seconds, median", "seconds, most",
+          "undisturbed")
+
+
+class Paused:
+    """An excerpt whose risk takes its time for a pass."""
+
+    def __init__(self, excerpt, seconds):
+        self._excerpt, self._seconds, self.rows = excerpt, seconds, excerpt.rows
+
+    def __call__(self):
+        risk, seconds = self._excerpt(), self._seconds
+
+        class Slow(type(risk)):
+            def planes(self, w):
+                time.sleep(seconds)
+                return super().planes(w)
+
+        risk.__class__ = Slow
+        return risk
+
+
+class Study(pb.risks.MulticlassHinge):
+    """A risk whose passes take `PAUSE` seconds, and `slow_pause` in the last part."""
+
+    slow_pause = PAUSE
+
+    def excerpt(self, numbers):
+        return Paused(_plain(self, numbers), self.slow_pause if self.n_parts - 1 in numbers else PAUSE)
+
+
+def _plain(risk, numbers):
+    excerpt = pb.risks.MulticlassHinge.excerpt(risk, numbers)
+    return type(excerpt)(pb.risks.MulticlassHinge, excerpt.arguments, excerpt.rows)
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 40))
+    y = (X @ rng.normal(size=(40, 5)) + rng.normal(size=(2000, 5))).argmax(axis=1)
+    return Study(X, y, n_parts=16)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--only", nargs="+", choices=list(STUDIES), default=list(STUDIES))
+    arguments = parser.parse_args()
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    risk = problem()
+    serial = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", line_search=False)
+    rows = []
+    for name in arguments.only:
+        n_runs = arguments.runs if name == "killed" else max(1, arguments.runs // 10)
+        rows += STUDIES[name](risk, serial, n_runs)
+        print(table(HEADER, rows), flush=True)
+    (RESULTS / "faults.md").write_text(TEXT.format(version=pb.__version__, table=table(HEADER, rows)), encoding="utf-8")
+
+
+def solve(client, risk, **options):
+    began = time.perf_counter()
+    result = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", executor=client, **options)
+    return result, time.perf_counter() - began
+
+
+def cluster():
+    return LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+                        silence_logs=logging.CRITICAL)
+
+
+def summary(what, found, serial, undisturbed):
+    seconds = [taken for _, taken in found]
+    good = sum(result.success and result.certified and result.lower_bound <= serial.fun
+               and serial.lower_bound <= result.fun for result, _ in found)
+    same = sum(bool((result.x == serial.x).all()) for result, _ in found)
+    hanging = sum(taken > undisturbed + 60.0 for taken in seconds)
+    return (what, len(found), good, same, hanging, f"{np.median(seconds):.1f}", f"{max(seconds):.1f}",
+            f"{undisturbed:.1f}")
+
+
+def killed(risk, serial, n_runs, victims=1):
+    rng, found = np.random.default_rng(1), []
+    with cluster() as local, Client(local) as client:
+        usual = solve(client, risk)[1]
+    for moment in rng.uniform(0.0, 1.1 * usual, size=n_runs):
+        with cluster() as local, Client(local) as client:
+            pids = list(client.run(os.getpid).values())
+
+            def kill(pids=pids):
+                for pid in pids[:victims]:
+                    os.kill(pid, signal.SIGKILL)
+
+            timer = threading.Timer(moment, kill)
+            timer.start()
+            found.append(solve(client, risk))
+            timer.join()
+        print(f"killed after {moment:.1f} s: {found[-1][1]:.1f} s", flush=True)
+    return [summary("one worker killed" if victims == 1 else "all workers killed", found, serial, usual)]
+
+
+def slow(risk, serial, n_runs):
+    rows = []
+    with cluster() as local, Client(local) as client:
+        usual = solve(client, risk)[1]
+        risk.slow_pause = 20.0 * PAUSE
+        try:
+            for what, options in (("a worker slower by 20, waited for", {}),
+                                  ("a worker slower by 20, not waited for", {"deterministic": False})):
+                rows.append(summary(what, [solve(client, risk, **options) for _ in range(n_runs)], serial, usual))
+        finally:
+            risk.slow_pause = PAUSE
+    return rows
+
+
+def late(risk, serial, n_runs):
+    found = []
+    for _ in range(n_runs):
+        with cluster() as local, Client(local) as client:
+            usual = solve(client, risk)[1]
+
+            def change(progress, local=local, client=client):
+                if progress.n_iter == 5:
+                    local.scale(3)
+                if progress.n_iter == 10:
+                    client.retire_workers(sorted(client.nthreads())[:1])
+
+            found.append(solve(client, risk, callback=change))
+    return [summary("a worker joins, another retires", found, serial, usual)]
+
+
+def scheduler(risk, serial, n_runs):
+    found = []
+    for _ in range(n_runs):
+        local = cluster()
+        client = Client(local)
+        usual = solve(client, risk)[1]
+
+        def close(progress, local=local):
+            if progress.n_iter == 10:
+                threading.Thread(target=local.close).start()
+
+        began = time.perf_counter()
+        try:
+            solve(client, risk, callback=close)
+        except pb.BundleError as error:
+            state = error.result
+        result = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", line_search=False, warm_start=state)
+        found.append((result, time.perf_counter() - began))
+        client.close()
+    return [summary("the scheduler goes; on from error.result", found, serial, usual)]
+
+
+STUDIES = {"killed": killed, "both": lambda *a: killed(*a, victims=2), "slow": slow, "late": late,
+           "scheduler": scheduler}
+TEXT = """\
+# Faults
+
+Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes slowed down to {pause:g} s a group),
+solved to a certified gap of 1e-3. "same certified optimum": certified, and neither of the lower bounds of this run and of
+one without workers lies above the value of the other. "same bits": the solution is that of the run without workers to
+the last bit; where workers are not waited for it need not be. A run hangs that takes a minute longer than an undisturbed one. Written by
+`asv_benchmarks/reproduce/faults.py` with pybundle {version}.
+
+{table}
+""".replace("{pause:g}", f"{PAUSE:g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""How training scales: threads, Dask processes, the papers' speed-up columns, and a simulation of larger clusters.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/scaling.py [--data mnist landmarks] [--lam 1000 100]
+
+Measured: "oca" with P = 16 on landmarks without executor, with two threads, and over Dask with one and two worker
+processes, to the same gap; iterations of P-BMRM with the published stop for the papers' column P iter_1 / iter_P, where
+every part has a computer of its own; seconds and bytes of a round for every P.
+
+Simulated: P-BMRM on 1 to 1024 workers and 10^5 to 10^9 examples from these measured numbers. The assumptions are
+printed below the table. Writes results/scaling.md and results/scaling.png.
+"""
+
+import argparse
+import logging
+import time
+import warnings
+from typing import NamedTuple
+
+from common import RESULTS, data_file, table  # sets threads: before NumPy
+
+# isort: split
+import numpy as np
+import race
+import threads
+
+import pybundle as pb
+
+P_MEASURED = (1, 8, 16, 32, 64)
+WORKERS = tuple(2**k for k in range(11))
+EXAMPLES = (10**5, 10**6, 10**7, 10**8, 10**9)
+BANDWIDTH = 1.25e9      # bytes a second in and out of the driver: 10 Gbit/s
+LOADERS = {"mnist": lambda: race.mnist(), "landmarks": threads.faces}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS), help="for the columns")
+    parser.add_argument("--lam", nargs="+", type=float, default=[1000.0, 100.0])
+    parser.add_argument("--time-limit", type=float, default=300.0, help="seconds of a run (default 300)")
+    arguments = parser.parse_args()
+    data_file("lfw_landmarks", "lfw_landmarks.npz")
+    processes, message = measure_processes(threads.faces().derive(n_parts=16), 1000.0, arguments.time_limit)
+    columns, rounds = [], {}
+    for name in arguments.data:
+        risk = LOADERS[name]()
+        for lam in arguments.lam:
+            found = speed_ups(name, risk, lam, arguments.time_limit)
+            columns += [row for row, _ in found]
+            rounds[name, lam] = [costs for _, costs in found]
+            print(table(COLUMNS, columns), flush=True)
+    name, lam = next(iter(rounds))
+    costs = rounds[name, lam]
+    simulated = {n: [speed_up(costs, message, n, workers) for workers in WORKERS] for n in EXAMPLES}
+    plot(simulated)
+    text = TEXT.format(
+        version=pb.__version__, processes=table(PROCESSES, processes), columns=table(COLUMNS, columns), name=name,
+        lam=lam, example=1e6 * costs[0].example, message=1e3 * message, bandwidth=BANDWIDTH / 1e9,
+        plane=costs[-1].plane / 1e3, w=costs[0].w / 1e3,
+        qp=", ".join(f"{1e3 * cost.driver:.1f} ms at P = {cost.n_parts}" for cost in costs),
+        simulated=table(("examples", *WORKERS), [(f"10^{round(np.log10(n))}", *(f"{value:.0f}" for value in row))
+                                                 for n, row in simulated.items()]))
+    (RESULTS / "scaling.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+# ---------------------------------------------------------------------- threads and processes
+
+PROCESSES = ("where", "seconds", "certified gap", "iterations", "speed-up", "idle, %", "oracle, s", "driver, s",
+             "MB in")
+
+
+def measure_processes(risk, lam, limit):
+    """Rows of PROCESSES, and the seconds that a round over Dask costs for each message."""
+    from distributed import Client, LocalCluster
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    options = {"lam": lam, "method": "oca", "tol": 1e-2, "time_limit": limit}
+    rows, seconds = [], {}
+
+    def run(where, reference, risk=risk, **more):
+        began = time.perf_counter()
+        result = pb.minimize(risk, **options, **more)
+        seconds[where] = time.perf_counter() - began
+        rounds, rest = result.get("rounds"), result.seconds
+        costs = ("-", f"{rest['oracle']:.1f}", f"{rest['total'] - rest['oracle']:.1f}", "-") if rounds is None else (
+            f"{100 * rounds['idle']:.0f}", f"{rounds['oracle'].sum():.1f}", f"{rounds['driver'].sum():.1f}",
+            f"{rounds['bytes_in'].sum() / 1e6:.0f}")
+        rows.append((where, f"{seconds[where]:.1f}", f"{result.gap:.2e}", result.nit,
+                     f"{seconds[reference] / seconds[where]:.2f}", *costs))
+        print(*rows[-1], sep=" | ", flush=True)
+
+    run("one thread", "one thread")
+    run("two threads", "one thread", n_jobs=2)
+    for n_workers in (1, 2):
+        with LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0",
+                          silence_logs=logging.CRITICAL) as local, Client(local) as client:
+            remote = pb.distributed.Dask(client).place(risk)
+            remote.planes(np.zeros(risk.dim))           # data and modules have arrived
+            run(f"Dask, {n_workers} process{'es' * (n_workers - 1)}", "Dask, 1 process", remote)
+            message = cost_of_message(client, n_workers)
+            if n_workers == 2:
+                busy = pb.distributed.Dask(client, n_groups=8).place(risk)
+                busy.planes(np.zeros(risk.dim))
+                run("Dask, 2 processes, workers kept busy", "Dask, 1 process", busy, deterministic=False)
+    return rows, message
+
+
+def cost_of_message(client, n_workers):
+    """Seconds of a task that does nothing, when there is one for each worker; least of some rounds."""
+    best = np.inf
+    for _ in range(20):
+        began = time.perf_counter()
+        client.gather([client.submit(int, k, pure=False) for k in range(n_workers)])
+        best = min(best, time.perf_counter() - began)
+    return best / n_workers
+
+
+# ---------------------------------------------------------------------- the papers' columns
+
+COLUMNS = ("data", "lam", "P", "iterations", "P iter_1 / iter_P", "oracle, ms", "driver, ms", "gap")
+
+
+class Costs(NamedTuple):
+    """Of an iteration with P parts: seconds for an example and on the driver, bytes of w and of a plane."""
+
+    n_parts: int
+    iterations: float
+    example: float
+    driver: float
+    w: float
+    plane: float
+
+
+def speed_ups(name, risk, lam, limit):
+    """Rows of COLUMNS with their `Costs`."""
+    found = []
+    for P in P_MEASURED:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.ConvergenceWarning)
+            result = pb.minimize(risk, lam=lam, method="bmrm", n_parts=P, tol=1e-2, stop="published", max_idle=10,
+                                 time_limit=limit)
+        if not result.success:
+            print(f"{name}, lam {lam:g}, P = {P}: not within {limit:g} s, gap {result.gap:.1e}")
+            break
+        oracle = result.seconds["oracle"] / result.n_passes
+        driver = (result.seconds["total"] - result.seconds["oracle"]) / result.nit
+        slopes = risk.derive(n_parts=P).evaluate(result.x)[1]
+        count = slopes.nnz if hasattr(slopes, "nnz") else np.count_nonzero(slopes)
+        costs = Costs(P, result.nit, oracle / risk.n_examples, driver, 8.0 * risk.dim,
+                      min(8.0 * risk.dim, 12.0 * count / P))
+        first = found[0][1].iterations if found else result.nit
+        found.append(((name, f"{lam:g}", P, result.nit, f"{P * first / result.nit:.1f}", f"{1e3 * oracle:.1f}",
+                       f"{1e3 * driver:.1f}", f"{result.gap:.1e}"), costs))
+    return found
+
+
+# ---------------------------------------------------------------------- simulation
+
+def speed_up(costs, message, n, workers):
+    """Seconds of BMRM on one computer over those of P-BMRM on so many workers."""
+    first = costs[0]
+    alone = first.iterations * (n * first.example + first.driver)
+    known = np.array([cost.n_parts for cost in costs])
+    P = min(workers, int(known.max()))
+    iterations, driver, plane = (np.interp(np.log2(P), np.log2(known), [getattr(cost, field) for cost in costs])
+                                 for field in ("iterations", "driver", "plane"))
+    wire = workers * (first.w + plane) / BANDWIDTH + workers * message * (workers > 1)
+    return alone / (iterations * (n / workers * first.example + wire * (workers > 1) + driver))
+
+
+def plot(simulated):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    for n, row in simulated.items():
+        axes.loglog(WORKERS, row, marker="o", markersize=3, label=f"$10^{{{round(np.log10(n))}}}$ examples")
+    axes.loglog(WORKERS, WORKERS, color="grey", linestyle=":", label="one to one")
+    axes.set_xlabel("workers")
+    axes.set_ylabel("speed-up over BMRM on one computer")
+    axes.legend()
+    figure.savefig(RESULTS / "scaling.png", dpi=120)
+
+
+TEXT = """\
+# Scaling
+
+Written by `asv_benchmarks/reproduce/scaling.py` with pybundle {version}.
+
+## Threads and processes
+
+Landmarks, lam = 1000 (losses in per cent), "oca" around the best point, P = 16, certified gap 1e-2. The speed-up of
+threads is over one thread, that of Dask over one worker process in the same run; data are at the workers when the
+clock starts. "idle" is the share of their time in which workers had no task, "oracle" their work, "driver" the seconds
+between rounds. The first four wait for all planes and have the same bits.
+
+{processes}
+
+## The papers' column
+
+P-BMRM with the published stop, planes dropped after 10 idle iterations; "P iter_1 / iter_P" is what the papers call
+speed-up, one computer for each part and nothing for the driver. Times are those of one thread.
+
+{columns}
+
+## Simulation
+
+Speed-up of P-BMRM on 1 to 1024 workers over BMRM on one computer, from the numbers of {name} at lam = {lam:g}.
+
+{simulated}
+
+![speed-up](scaling.png)
+
+Assumptions: an example costs {example:.2f} microseconds of a worker, whatever their number; all workers are equally fast.
+The iterations depend on P alone, not on the number of examples, and P is the number of workers up to the largest P
+measured; beyond, a part is shared by several workers, each of which sends its sum, and the iterations stay. In every
+round the driver sends w ({w:.0f} kB) to each worker and receives a plane ({plane:.0f} kB) from each, at
+{bandwidth:g} GB/s in all, and every message costs it {message:.2f} ms, the measured cost of a task of Dask. Its own work
+is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come would do
+better.
+"""
+
+
+if __name__ == "__main__":
+    main()

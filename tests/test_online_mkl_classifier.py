@@ -171,7 +171,8 @@ def test_interrupts_and_limits():
     with pytest.raises(KeyboardInterrupt):
         svm.fit(X, y)
     assert svm.score(X, y) > 0.5
-    assert clone(svm).set_params(callback=pb.callbacks.TimeLimit(0.0)).fit(X, y).n_iter_ == 1
+    limit = pb.callbacks.TimeLimit(0.0)
+    assert clone(svm).set_params(callback=limit).fit(X, y).n_iter_ == 1 and limit.deadline is None
 
 
 @pytest.mark.parametrize("parameters, error, match", [

@@ -136,7 +136,8 @@ def imports():
     return rows
 
 
-SEARCH = ("C", "tol", "search_tol", "MulticlassSVMCV, s", "GridSearchCV, s", "quotient", "chosen C", "mean scores differ by at most")
+SEARCH = ("C", "tol", "search_tol", "MulticlassSVMCV, s", "GridSearchCV, s", "quotient", "chosen C",
+          "mean scores differ by at most")
 WATCH = ("method", "iterations", "solve, ms", "in the bar, ms", "in the history, ms")
 IMPORTS = ("", "ms")
 TEXT = """\

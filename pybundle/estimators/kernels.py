@@ -1,4 +1,4 @@
-"""Groups of `pb.mkl` as flat dictionaries of arrays, numbers and texts, and back; the kernels that data suggest.
+"""Groups of `pb.mkl` and what they learnt, as arrays, numbers and texts, and back; kernels that the data suggest.
 
     Gaussian(0.5)                          {"": "Gaussian", ".sigma": 0.5, ".columns": None, ".low_rank": None}
     Mean([Linear(), Gaussian(0.5)])        {"": "Mean", ".kernels.0": "Linear", ".kernels.0.normalise": True, ...}
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from .. import mkl
 from ..core.exceptions import ParameterError, StateError
+from ..mkl.parts import KernelPart, make_part
 
 KINDS = {cls.__name__: cls for cls in (mkl.B1Spline, mkl.Features, mkl.Gaussian, mkl.Linear, mkl.Mean, mkl.Polynomial,
                                        mkl.Precomputed)}
@@ -84,3 +85,46 @@ def _slice(text):
     if len(bounds) != 3:
         raise ParameterError(f"a range of columns must have three bounds, got {text!r:.40}")
     return slice(*bounds)
+
+
+def function_of(group, part):
+    """What a part has learnt as (kernel, support, coefficients); (Features, None, weights) for columns as they are."""
+    if isinstance(part, KernelPart):
+        return part.kernel, part.support, part.coefs
+    theta = part.theta.point()
+    if isinstance(group, mkl.Features):
+        return group, None, theta
+    # features of a kernel of low rank are values beside its landmarks, so these are a support as good as any
+    features = part._features
+    return features._kernel, features._landmarks, features._map @ theta
+
+
+def part_of(kernel, support, coefs, X, n_labels):
+    """A part of `pb.mkl` that gives scores."""
+    if support is None:
+        part = make_part(kernel, 0, X, n_labels, False)
+        part.theta.set(coefs)
+    else:
+        part = KernelPart(kernel, n_labels, False)
+        part.support, part.coefs = support, coefs
+    return part
+
+
+def support_of(arrays, index):
+    """The examples of a group out of the arrays of a file, from which they are taken; None where it has none."""
+    if f"{index}.data" not in arrays:
+        return arrays.pop(f"{index}.support", None)
+    data, indices, indptr, shape = (arrays.pop(f"{index}.{name}") for name in ("data", "indices", "indptr", "shape"))
+    matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    matrix.check_format()
+    return matrix
+
+
+def n_columns(kernel, n_features):
+    """How many of the columns a kernel looks at; no memory is taken for a number from a file."""
+    if kernel.columns is None:
+        return n_features
+    if isinstance(kernel.columns, slice):
+        return len(range(*kernel.columns.indices(n_features)))
+    columns = np.asarray(kernel.columns)
+    return int(columns.sum()) if columns.dtype.kind == "b" else len(columns)

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.validation import check_number
 from ..mkl import Features, OnlineMKL
-from ..mkl.parts import KernelPart, make_part
 from ..runtime.executors import make_executor
 from .compat import validate_data
-from .kernels import described, listed, suggested
+from .kernels import described, function_of, listed, n_columns, part_of, suggested, support_of
 from .stored import StoredEstimator, unchanged_by_failure
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -201,11 +200,14 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
             if hasattr(learner, "norms_"):
                 self._store(learner, data[0])
             raise
+        finally:
+            if hasattr(learner.callback, "close"):
+                learner.callback.close()
         self._store(learner, data[0])
         return self
 
     def _store(self, learner, X):
-        kernels, support, coefs = zip(*map(_function, learner.groups, learner._learner.parts), strict=True)
+        kernels, support, coefs = zip(*map(function_of, learner.groups, learner._learner.parts), strict=True)
         history = learner.history_
         n_passes = len(history["seconds"]) if self.solver == "online" else learner.n_rounds_
         vars(self).update({
@@ -237,7 +239,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         X = validate_data(self, X, reset=False, **FORMATS)
         K, executor = len(self.classes_), make_executor(self.n_jobs)
         try:
-            return sum((_part(*function, X, K).scores(X, executor) for function in self._functions()),
+            return sum((part_of(*function, X, K).scores(X, executor) for function in self._functions()),
                        np.zeros((X.shape[0], K)))
         finally:
             executor.close()
@@ -265,7 +267,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         super()._set_state(arrays, values)
         self.kernels_, arrays = listed(self.kernels_), self.dual_coef_
         n_kernels = range(len(self.kernels_))
-        self.support_vectors_ = [_support(arrays, str(index)) for index in n_kernels]
+        self.support_vectors_ = [support_of(arrays, str(index)) for index in n_kernels]
         self.dual_coef_ = [arrays.pop(f"{index}.coef") for index in n_kernels]
         if arrays:
             raise StateError(f"no kernel has the array {min(arrays)!r:.60}")
@@ -277,53 +279,11 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         if not isinstance(found, int) or isinstance(found, bool) or found < 1:
             raise StateError(f"n_features_in_ must be at least 1, got {found!r:.60}")
         for kernel, support, coefs in self._functions():
-            n = _n_columns(kernel, found) if support is None else support.shape[0]
+            n = n_columns(kernel, found) if support is None else support.shape[0]
             if coefs.shape != (n, K) or coefs.dtype != np.float64 or not np.isfinite(coefs).all():
                 raise StateError(f"the coefficients of {type(kernel).__name__} must be ({n}, {K}) finite float64 "
                                  f"numbers, got shape {coefs.shape}")
             if isinstance(kernel, Features) != (support is None) or \
-                    (support is not None and support.shape[1] != _n_columns(kernel, found)):
+                    (support is not None and support.shape[1] != n_columns(kernel, found)):
                 raise StateError(f"the examples of {type(kernel).__name__} do not fit its columns")
-            _part(kernel, support, coefs, sp.csr_array((1, found)), K).scores(sp.csr_array((1, found)))
-
-
-def _function(group, part):
-    """What a part has learnt as (kernel, support, coefficients); (Features, None, weights) for columns as they are."""
-    if isinstance(part, KernelPart):
-        return part.kernel, part.support, part.coefs
-    theta = part.theta.point()
-    if isinstance(group, Features):
-        return group, None, theta
-    # features of a kernel of low rank are values beside its landmarks, so these are a support as good as any
-    features = part._features
-    return features._kernel, features._landmarks, features._map @ theta
-
-
-def _part(kernel, support, coefs, X, n_labels):
-    """A part of `pb.mkl` that gives scores."""
-    if support is None:
-        part = make_part(kernel, 0, X, n_labels, False)
-        part.theta.set(coefs)
-    else:
-        part = KernelPart(kernel, n_labels, False)
-        part.support, part.coefs = support, coefs
-    return part
-
-
-def _support(arrays, index):
-    if f"{index}.data" not in arrays:
-        return arrays.pop(f"{index}.support", None)
-    data, indices, indptr, shape = (arrays.pop(f"{index}.{name}") for name in ("data", "indices", "indptr", "shape"))
-    matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    matrix.check_format()
-    return matrix
-
-
-def _n_columns(kernel, n_features):
-    """How many of the columns a kernel looks at; no memory is taken for a number from a file."""
-    if kernel.columns is None:
-        return n_features
-    if isinstance(kernel.columns, slice):
-        return len(range(*kernel.columns.indices(n_features)))
-    columns = np.asarray(kernel.columns)
-    return int(columns.sum()) if columns.dtype.kind == "b" else len(columns)
+            part_of(kernel, support, coefs, sp.csr_array((1, found)), K).scores(sp.csr_array((1, found)))

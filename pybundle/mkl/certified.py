@@ -41,18 +41,13 @@ class Certified(NamedTuple):
     n_passes: float
     history: list
 
-    @property
-    def gap(self):
-        """Relative gap."""
-        return relative_gap(self.objective, self.lower_bound)
-
 
 def relative_gap(objective, lower_bound):
     """(F - LB) / |F|, 0 where both are equal."""
     return 0.0 if objective <= lower_bound else (objective - lower_bound) / abs(objective)
 
 
-def climb(ascent, lam, tol, max_passes, random_state=None, time_limit=None):
+def climb(ascent, lam, tol, max_passes, random_state=None):
     """Passes until F - LB <= tol |F|; the groups hold the best point afterwards, with scale 1.
 
     Parameters
@@ -72,13 +67,10 @@ def climb(ascent, lam, tol, max_passes, random_state=None, time_limit=None):
         Value, bound and norms from running sums; the caller makes them afresh.
     """
     run = _Climb(ascent, lam, np.random.default_rng(random_state))
-    began = time.perf_counter()
     try:
         while True:
             run.iterate(tol)
-            done = relative_gap(run.best, run.bound) <= tol
-            late = time_limit is not None and time.perf_counter() - began > time_limit
-            if done or late or run.n_passes >= max_passes:
+            if relative_gap(run.best, run.bound) <= tol or run.n_passes >= max_passes:
                 break
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None

@@ -10,10 +10,11 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..models.base import as_model
-from ..prox import GroupwiseRegulariser, Regulariser, project_l2_ball
+from ..prox import GroupwiseRegulariser, Regulariser
 from ..runtime.executors import single_threaded_blas
+from .dense import DenseLearner, DenseSession
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, check_rate
-from .vectors import VectorLearner, VectorSession, check_finite
+from .vectors import VectorLearner, VectorSession
 
 
 class Settings(NamedTuple):
@@ -239,63 +240,6 @@ class OnlineProximal:
     def _check_learnt(self):
         if not hasattr(self, "_learner"):
             raise StateError("this OnlineProximal has learnt nothing yet; call fit or partial_fit first")
-
-
-class DenseLearner:
-    """theta as a plain vector, and the sum of all points where averages are wanted."""
-
-    def __init__(self, model, average):
-        self.model, self.average, self.n_ticks = model, average, 0
-        self.theta = np.zeros(model.dim)
-        self.total = np.zeros(model.dim if average else 0)
-
-    def saved(self):
-        """For `restore`."""
-        return self.theta, self.total.copy(), self.n_ticks
-
-    def restore(self, saved):
-        """What it was when it was saved."""
-        self.theta, self.total, self.n_ticks = saved
-
-    def weights(self):
-        """The weights that predict, shape (dim,)."""
-        return self.total / self.n_ticks if self.average and self.n_ticks else self.theta.copy()
-
-
-class DenseSession(VectorSession):
-    """Rounds of any regularisers, O(dim) each."""
-
-    blocks = False
-
-    def run(self, order, etas):
-        s, learner, total = self.settings, self.learner, 0.0
-        for r, eta in enumerate(etas):
-            loss, indices, data = self._gradient(order[r * s.batch:(r + 1) * s.batch])
-            total += loss + float(sum(R.value(learner.theta) for R in s.regularisers))
-            check_finite(total)
-            theta = learner.theta.copy()
-            theta[indices] -= eta * data
-            for R in s.regularisers:
-                theta = R.prox(theta, float(eta))
-            learner.theta = project_l2_ball(theta, s.radius) if np.isfinite(s.radius) else theta
-            learner.n_ticks += 1
-            if learner.average:
-                learner.total += learner.theta
-        return total
-
-    def restart(self):
-        learner = self.learner
-        learner.theta, learner.n_ticks = np.zeros_like(learner.theta), 0
-        learner.total[:] = 0.0
-
-    def finish(self):
-        """Nothing is scaled here."""
-
-    def _decode(self, rows):
-        return self.oracle.solve_batch(rows, self._prepared())
-
-    def _prepared(self):
-        return self.oracle.prepare(self.learner.theta)
 
 
 def _as_list(regularisers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import closing
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, optimal_radius
 from .settings import check_settings
-from .structure import FlatTokens, as_structure
+from .structure import FlatTokens, as_structure, classes_of, encode
 from .tokens import TokenLearner
 from .vectors import VectorLearner, VectorSession, are_of_weights
 
@@ -146,7 +147,7 @@ class OnlineMKL:
         """
         settings, before = check_settings(self), dict(self.__dict__)
         try:
-            self._start(settings, X, Y, None if self.model is not None else _classes(Y), settings.n_epochs)
+            self._start(settings, X, Y, None if self.model is not None else classes_of(Y), settings.n_epochs)
         except Exception:
             self.__dict__ = before
             raise
@@ -169,7 +170,7 @@ class OnlineMKL:
         try:
             if is_new:
                 if self.model is None:
-                    classes = _classes(Y if classes is None else classes)
+                    classes = classes_of(Y if classes is None else classes)
                 self._start(settings, X, Y, classes, 1)
             else:
                 self._go_on(settings._replace(certify=False), X, Y)
@@ -183,7 +184,7 @@ class OnlineMKL:
 
     def _go_on(self, settings, X, Y):
         """Another epoch, over other examples."""
-        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self._structure is None:
                 session = VectorSession(self._learner, X, Y, settings, executor)
             else:
@@ -198,7 +199,7 @@ class OnlineMKL:
             raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives "
                                  "labellings")
         data = self._structure.tokens(X)
-        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
@@ -206,7 +207,7 @@ class OnlineMKL:
         """Classes (n,), or a list of labellings."""
         self._check_learnt()
         data = X if self._structure is None else self._structure.tokens(X)
-        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             labels = self._learner.predict(data, executor)
         if self._structure is None:
             return labels
@@ -240,9 +241,9 @@ class OnlineMKL:
         if settings.solver == "certified" and settings.loss != "hinge":
             raise ParameterError("solver='certified' needs loss='hinge' where groups are kernels or Features; for the "
                                  "log-loss pass a model and groups of its weights, as pb.prox.Groups takes them")
-        data = structure.bind(X, Y if classes is None else _encode(Y, classes))
+        data = structure.bind(X, Y if classes is None else encode(Y, classes))
         settings = self._resolve(settings, data, structure)
-        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             learner = TokenLearner(structure, self.groups, settings, data)
             if not learner.is_definite(data):
                 if settings.solver == "certified":
@@ -262,7 +263,7 @@ class OnlineMKL:
         if settings.radius == "auto":
             raise ParameterError(f"radius='auto' is not known for {type(model).__name__}; pass a number")
         learner = VectorLearner(model, self.groups, settings.average)
-        with make_pool(self.n_jobs) as executor, single_threaded_blas():
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if settings.solver == "certified":
                 self._take(learner, None, None, learner.climb(X, Y, settings, executor), settings)
                 return
@@ -351,24 +352,11 @@ class OnlineMKL:
         return settings._replace(radius=optimal_radius(settings.lam, largest))
 
     def _encode(self, Y):
-        return Y if self.classes_ is None else _encode(Y, self.classes_)
+        return Y if self.classes_ is None else encode(Y, self.classes_)
 
     def _check_learnt(self):
         if not hasattr(self, "_learner"):
             raise StateError("this OnlineMKL has learnt nothing yet; call fit or partial_fit first")
-
-
-class make_pool:
-    """The executor of `n_jobs` threads for a block; None for one thread."""
-
-    def __init__(self, n_jobs):
-        self._executor = make_executor(n_jobs)
-
-    def __enter__(self):
-        return self._executor
-
-    def __exit__(self, *_):
-        self._executor.close()
 
 
 def _is_list(groups):
@@ -378,24 +366,3 @@ def _is_list(groups):
 def _shares(norms):
     total = norms.sum()
     return norms / total if total > 0.0 else np.zeros(len(norms))
-
-
-def _classes(Y):
-    classes = np.unique(np.asarray(Y))
-    if classes.ndim != 1 or len(classes) < 2:
-        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
-                             "where others come later")
-    return classes
-
-
-def _encode(Y, classes):
-    Y = np.asarray(Y)
-    if Y.ndim != 1:
-        raise ParameterError(f"y must be a vector of classes, got shape {Y.shape}; pass model=pb.models.Chain(...) for "
-                             "sequences of labels")
-    numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
-    unknown = classes[numbers] != Y
-    if unknown.any():
-        raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; name "
-                             "all of them in the first call, partial_fit(..., classes=...)")
-    return numbers

@@ -110,3 +110,26 @@ def check_tokens(name, X):
     if not np.isfinite(entries).all():
         raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
     return X
+
+
+def classes_of(Y):
+    """The classes that occur in Y, ascending."""
+    classes = np.unique(np.asarray(Y))
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
+                             "where others come later")
+    return classes
+
+
+def encode(Y, classes):
+    """Numbers of the classes in Y."""
+    Y = np.asarray(Y)
+    if Y.ndim != 1:
+        raise ParameterError(f"y must be a vector of classes, got shape {Y.shape}; pass model=pb.models.Chain(...) for "
+                             "sequences of labels")
+    numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
+    unknown = classes[numbers] != Y
+    if unknown.any():
+        raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; name "
+                             "all of them in the first call, partial_fit(..., classes=...)")
+    return numbers

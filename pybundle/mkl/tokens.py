@@ -185,10 +185,7 @@ class TokenSession:
         tokens = self.groups[:-1] if self._links is not None else self.groups
         ascent = Ascent(tokens, self._links, data.offsets, data.gold, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end)
-        try:
-            found = climb(ascent, lam, tol, max_iter, random_state)
-        except FloatingPointError:
-            raise NumericalError("scores went beyond the range of float64; scale the features") from None
+        found = climb(ascent, lam, tol, max_iter, random_state)
         self._executor.map(lambda group: group.renew(), self.groups)
         plane = ascent.planes()
         plane = (sp.csr_array(plane[0]), *plane[1:])

@@ -140,7 +140,7 @@ class VectorSession:
             raise ParameterError(f"loss='logistic' needs marginals, which {type(learner.model).__name__} has not got")
         if getattr(learner.model, "nonneg", None) is not None:
             raise ParameterError(f"{type(learner.model).__name__} needs weights of one sign, which the groups do not "
-                                 "keep; such models need solver='certified' or pb.minimize")
+                                 "keep; such models need OnlineMKL(solver='certified') or pb.minimize")
 
     def run(self, order, etas):
         """Rounds over the examples `order`; the sum of the online objectives."""

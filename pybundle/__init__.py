@@ -26,7 +26,7 @@ from .core.version import __version__ as __version__
 from .risks.check import check_oracle
 from .runtime import callbacks
 from .runtime.result import Result, Status
-from .solvers import minimize, path
+from .solvers import estimate_memory, minimize, path
 
 if TYPE_CHECKING:
     from . import plotting as plotting
@@ -57,6 +57,7 @@ __all__ = [
     "check_oracle",
     "datasets",
     "distributed",
+    "estimate_memory",
     "get_include",
     "minimize",
     "mkl",

@@ -12,8 +12,8 @@ from ..core.validation import check_choice, check_integer, check_vector
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.result import Status, sentence
 from ..runtime.stopping import first_reason
+from ..solvers.arguments import make_objective, make_rules, make_settings, regrouped
 from ..solvers.methods import METHODS, Problem
-from ..solvers.minimize import _grouped, _objective, _rules, _settings
 
 
 class Busy(RuntimeError):
@@ -57,12 +57,13 @@ class Machine:
     def _begin(self, settings, state):
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
-        objective = _objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
-        wanted = _settings(settings.get("tol", 1e-2), settings.get("atol", 0.0), settings.get("memory_limit"), {}, 1)
-        rules = _rules(settings.get("max_iter"), settings.get("time_limit"), method)
+        objective = make_objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
+        wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol", 0.0), settings.get("memory_limit"), {},
+                               1)
+        rules = make_rules(settings.get("max_iter"), settings.get("time_limit"), method)
         pool = make_executor(settings.get("n_jobs"))
         try:
-            risk = _grouped(self._risk, settings.get("n_parts"), METHODS[method].n_parts, pool, wanted.gap)
+            risk = regrouped(self._risk, settings.get("n_parts"), method, pool, wanted)
             seed = check_integer("random_state", settings.get("random_state", 0), low=0)
             run = METHODS[method].make(Problem(risk, objective, wanted, {}, seed, True))
         except BaseException:

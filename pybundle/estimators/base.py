@@ -12,7 +12,7 @@ from ..core.exceptions import InputTypeError, StateError
 from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
-from ..solvers.minimize import as_callbacks
+from ..solvers.arguments import as_callbacks
 from .compat import CallbackSupportMixin, with_callbacks
 from .stored import StoredEstimator, unchanged_by_failure
 

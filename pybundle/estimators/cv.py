@@ -18,7 +18,7 @@ from ..runtime.callbacks import StopSignal
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
 from ..solvers import path
-from ..solvers.minimize import as_callbacks
+from ..solvers.arguments import as_callbacks
 from .base import documented
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .compat import validate_data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from functools import cached_property
 from zlib import crc32
 
@@ -13,6 +14,8 @@ from ..core.validation import check_number
 from ._norms import square_norms
 from ._rows import Rows
 
+READ_AHEAD = 1 << 20
+"""Bytes of a file of which norms and check sums are made while they are in the cache."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
@@ -38,6 +41,8 @@ class Examples:
         (X,) or (data, int32 indices, int64 indptr): what the kernels read.
     norms : ndarray, shape (n,)
         |x_i| with scale and bias.
+    is_mapped : bool
+        X lies in a file that is mapped into memory, and is read from there, row block after row block, in each pass.
     """
 
     def __init__(self, X, scale=1.0, bias=None, name_of="row {}".format):
@@ -50,7 +55,11 @@ class Examples:
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        squares = square_norms(self.storage)
+        mapping = _mapping(self.storage[0])
+        self.is_mapped = mapping is not None
+        if self.is_mapped and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_SEQUENTIAL)
+        squares = self._read_mapped() if self.is_mapped and not self.is_sparse else square_norms(self.storage)
         if not np.isfinite(squares).all():
             raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
@@ -67,10 +76,24 @@ class Examples:
     @cached_property
     def fingerprint(self):
         """A number of all entries, scale and bias; norms alone are equal for indicators of whatever."""
-        number = crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
+        number = self._seed()
         for array in self.storage:
             number = crc32(array, number)
         return number
+
+    def _seed(self):
+        return crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
+
+    def _read_mapped(self):
+        """Squared norms, and the fingerprint on the way: the file is read once."""
+        squares, number = np.empty(self.n_examples), self._seed()
+        step = max(1, READ_AHEAD // max(1, self.X[:1].nbytes))
+        for start in range(0, self.n_examples, step):
+            rows = self.X[start:start + step]
+            squares[start:start + step] = square_norms((rows,))
+            number = crc32(rows, number)
+        self.fingerprint = number
+        return squares
 
     def rows(self, n_scores):
         """The rows as `n_scores` linear scores see them, for the compiled products."""
@@ -94,6 +117,13 @@ class Examples:
         else:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
+
+
+def _mapping(array):
+    """The memory map of a file below an array, None where there is none."""
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = getattr(array, "_mmap", None) or getattr(array, "base", None)
+    return array
 
 
 def _dense(X):

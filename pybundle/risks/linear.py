@@ -115,6 +115,11 @@ class LinearRisk(Partitioned):
         return 2.0**-53 * np.array(terms)
 
     @property
+    def is_mapped(self):
+        """Whether the data are read from a mapped file, which wants passes in the order of the rows."""
+        return self.examples.is_mapped
+
+    @property
     def labels(self):
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
         return self._engine.y_array

@@ -84,7 +84,8 @@ def oca(problem):
     can_search = hasattr(problem.risk, "line_search")
     search, limit = LineSearch(mu), problem.settings.memory_limit
     fits = limit is None or (can_search and search.working_bytes(problem.risk) <= limit // 2)
-    wants = problem.options.get("line_search", can_search and fits)
+    # of a mapped file the rows that count on a segment would be a second read
+    wants = problem.options.get("line_search", can_search and fits and not getattr(problem.risk, "is_mapped", False))
     if wants and not can_search:
         raise ParameterError(f"line_search=True needs a risk with affine scores; {type(problem.risk).__name__} has "
                              "none; leave the option out")
@@ -190,6 +191,8 @@ def auto(problem):
         return _because(last_iterate(problem), "'cutting-plane': a radius is given")
     if getattr(risk, "smooth", False):
         return _because(Relay(lbfgs(problem), (oca(problem), None)), "'lbfgs': the risk is smooth")
+    if getattr(risk, "is_mapped", False):
+        return _because(oca(problem), "'oca': the data are mapped from a file, which is read in the order of its rows")
     if memory is not None:
         return _because(oca(problem), "'oca': planes of parts can be kept under a memory limit")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:

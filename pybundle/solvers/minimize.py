@@ -13,7 +13,16 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
-from .bundle_method import parts_within
+from .arguments import (
+    as_callbacks,
+    as_risk,
+    check_seconds,
+    make_objective,
+    make_rules,
+    make_settings,
+    make_signs,
+    regrouped,
+)
 from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .objective import L2, Ball
@@ -148,21 +157,16 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     callbacks = as_callbacks(callback)
-    given = risk = _as_risk(risk, w0)
-    objective = _objective(lam, radius, method, _signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
-    settings = _settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
+    given = risk = as_risk(risk, w0)
+    objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
+    settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     check_options(method, options)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
-    # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    is_whole = method == "auto" and getattr(risk, "smooth", False) and places is None
-    parts = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and places else method].n_parts
-    if memory_limit is not None:
-        parts = parts_within(risk, settings.memory_limit, parts)
-    risk = _grouped(risk, n_parts, parts, pool if places is None else None, settings.gap)
+    risk = regrouped(risk, n_parts, method, pool, settings, places is not None)
     factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
     watching = [Callback(function, factor) for function in callbacks]
-    rules = _rules(max_iter, time_limit, method) + watching
+    rules = make_rules(max_iter, time_limit, method) + watching
     report = Report(factor) if verbose else None
     w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
     warm = options.get("warm_start")
@@ -175,7 +179,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         with placed(risk, places) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
             keeper = Unkept() if checkpoint is None else Keeper(
-                check_path("checkpoint", checkpoint), _seconds(checkpoint_every), working,
+                check_path("checkpoint", checkpoint), check_seconds(checkpoint_every), working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
             result = drive(run, w0, state, rules, report, factor, keeper)
@@ -267,101 +271,3 @@ def _scaled(result, factor):
     for name in ("primal", "best_primal", "lower_bound"):
         result.history[name] *= factor
     return result
-
-
-def _as_risk(risk, w0):
-    if hasattr(risk, "evaluate"):
-        missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
-        if missing:
-            raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
-                                 f"{type(risk).__name__} lacks {', '.join(missing)}")
-        return risk
-    if not callable(risk):
-        raise InputTypeError(f"risk must be a risk or a callable fun(w) -> (value, subgradient), "
-                             f"got {type(risk).__name__}")
-    if w0 is None:
-        raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
-                             "pb.risks.Function(fun, dim)")
-    w0 = check_vector("w0", w0)
-    answers = [risk(w0.copy())]          # says how many parts there are; most runs start with this very call
-
-    def replayed(w):
-        return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
-    try:
-        shape = np.shape(answers[0][0])
-    except (TypeError, ValueError, IndexError):      # Function says what is wrong with the answer
-        shape = ()
-    return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
-
-
-def _signs(nonneg, risk):
-    """The constraints w_k >= 0 as a mask, or None where there are none."""
-    if nonneg is None:
-        nonneg = getattr(risk, "nonneg", None)
-    if nonneg is None:
-        return None
-    mask = np.asarray(nonneg)
-    if mask.dtype != np.bool_ or mask.shape != (risk.dim,):
-        raise ParameterError(f"nonneg must be a bool array of shape ({risk.dim},), got dtype {mask.dtype} and shape "
-                             f"{mask.shape}; for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
-    return mask.copy() if mask.any() else None
-
-
-def _objective(lam, radius, method, nonneg, n):
-    if (lam is None) == (radius is None):
-        raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
-    if radius is not None:
-        if method not in ("cutting-plane", "auto"):
-            raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
-        return Ball(check_number("radius", radius, low=0.0, strict=True), nonneg)
-    if method == "cutting-plane":
-        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    return L2(n * check_number("lam", lam, low=0.0, strict=True), nonneg)
-
-
-def _settings(tol, atol, memory_limit, options, n):
-    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
-    if memory_limit is not None:
-        memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
-    stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
-    theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
-                         high=0.9)
-    max_idle = options.get("max_idle")
-    max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
-    return Settings(gap, stop, theta, max_idle, memory_limit)
-
-
-def _grouped(risk, n_parts, default, pool, gap):
-    """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are."""
-    if n_parts is not None:
-        n_parts = check_integer("n_parts", n_parts, low=1)
-    if not hasattr(risk, "derive"):
-        if n_parts not in (None, risk.n_parts):
-            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "
-                                 f"got {n_parts}")
-        return risk
-    if n_parts is None and not getattr(risk, "n_parts_given", True):
-        n_parts = min(default, max(1, risk.n_examples))
-    precision = "float64" if gap.tol < 1e-4 else None       # float32 scores carry errors of about 1e-6
-    return risk.derive(n_parts=n_parts, precision=precision, executor=pool)
-
-
-def as_callbacks(callback):
-    """The argument `callback` as a list."""
-    callbacks = [] if callback is None else list(callback) if isinstance(callback, (list, tuple)) else [callback]
-    for function in callbacks:
-        if not callable(function):
-            raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
-    return callbacks
-
-
-def _seconds(every):
-    return None if every is None else check_number("checkpoint_every", every, low=0.0)
-
-
-def _rules(max_iter, time_limit, method):
-    default = 10 if method == "sgd" else 10000
-    rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
-    if time_limit is not None:
-        rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)).start())
-    return rules

@@ -11,8 +11,9 @@ from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
+from .arguments import as_callbacks
 from .interval import SHARE, reach
-from .minimize import as_callbacks, minimize
+from .minimize import minimize
 
 
 def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", **options):

@@ -1,0 +1,127 @@
+"""The arguments of a solve, checked, as the objects that a run is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..risks import Function
+from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
+from .bundle_method import parts_within
+from .methods import METHODS
+from .objective import L2, Ball
+from .run import Settings
+
+
+def as_risk(risk, w0):
+    """The argument `risk` as an object with the protocol of a risk."""
+    if hasattr(risk, "evaluate"):
+        missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
+        if missing:
+            raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
+                                 f"{type(risk).__name__} lacks {', '.join(missing)}")
+        return risk
+    if not callable(risk):
+        raise InputTypeError(f"risk must be a risk or a callable fun(w) -> (value, subgradient), "
+                             f"got {type(risk).__name__}")
+    if w0 is None:
+        raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
+                             "pb.risks.Function(fun, dim)")
+    w0 = check_vector("w0", w0)
+    answers = [risk(w0.copy())]          # says how many parts there are; most runs start with this very call
+
+    def replayed(w):
+        return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
+    try:
+        shape = np.shape(answers[0][0])
+    except (TypeError, ValueError, IndexError):      # Function says what is wrong with the answer
+        shape = ()
+    return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
+
+
+def make_signs(nonneg, risk):
+    """The constraints w_k >= 0 as a mask, or None where there are none."""
+    if nonneg is None:
+        nonneg = getattr(risk, "nonneg", None)
+    if nonneg is None:
+        return None
+    mask = np.asarray(nonneg)
+    if mask.dtype != np.bool_ or mask.shape != (risk.dim,):
+        raise ParameterError(f"nonneg must be a bool array of shape ({risk.dim},), got dtype {mask.dtype} and shape "
+                             f"{mask.shape}; for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
+    return mask.copy() if mask.any() else None
+
+
+def make_objective(lam, radius, method, nonneg, n):
+    """`L2` or `Ball`; lam is multiplied by n."""
+    if (lam is None) == (radius is None):
+        raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
+    if radius is not None:
+        if method not in ("cutting-plane", "auto"):
+            raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
+        return Ball(check_number("radius", radius, low=0.0, strict=True), nonneg)
+    if method == "cutting-plane":
+        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
+    return L2(n * check_number("lam", lam, low=0.0, strict=True), nonneg)
+
+
+def make_settings(tol, atol, memory_limit, options, n):
+    """`Settings`; atol is multiplied by n."""
+    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
+    if memory_limit is not None:
+        memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
+    stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
+    theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
+                         high=0.9)
+    max_idle = options.get("max_idle")
+    max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
+    return Settings(gap, stop, theta, max_idle, memory_limit)
+
+
+def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
+    """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are.
+
+    The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
+    """
+    # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
+    is_whole = method == "auto" and getattr(risk, "smooth", False) and not is_placed
+    default = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and is_placed else method].n_parts
+    if getattr(risk, "is_mapped", False) and risk.partition != "contiguous":
+        default = 1             # parts are read one after the other, and rows of one lie all over the file
+    if settings.memory_limit is not None:
+        default = parts_within(risk, settings.memory_limit, default)
+    if n_parts is not None:
+        n_parts = check_integer("n_parts", n_parts, low=1)
+    if not hasattr(risk, "derive"):
+        if n_parts not in (None, risk.n_parts):
+            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "
+                                 f"got {n_parts}")
+        return risk
+    if n_parts is None and not getattr(risk, "n_parts_given", True):
+        n_parts = min(default, max(1, risk.n_examples))
+    precision = "float64" if settings.gap.tol < 1e-4 else None       # float32 scores carry errors of about 1e-6
+    return risk.derive(n_parts=n_parts, precision=precision, executor=None if is_placed else pool)
+
+
+def as_callbacks(callback):
+    """The argument `callback` as a list."""
+    callbacks = [] if callback is None else list(callback) if isinstance(callback, (list, tuple)) else [callback]
+    for function in callbacks:
+        if not callable(function):
+            raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
+    return callbacks
+
+
+def check_seconds(every):
+    """The argument `checkpoint_every`."""
+    return None if every is None else check_number("checkpoint_every", every, low=0.0)
+
+
+def make_rules(max_iter, time_limit, method):
+    """What ends a run besides its gap and its callbacks."""
+    default = 10 if method == "sgd" else 10000
+    rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
+    if time_limit is not None:
+        rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)).start())
+    return rules

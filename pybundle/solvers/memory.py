@@ -1,0 +1,139 @@
+"""What a run takes, before it is started."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bundle import estimate_bytes
+from ..core.exceptions import ParameterError
+from ..core.validation import check_choice, check_number
+from ..runtime.executors import Serial
+from .alm import AugmentedLagrangian
+from .arguments import make_objective, make_settings, regrouped
+from .block_method import BlockMethod
+from .bundle_method import VECTORS, BundleMethod, working_bytes
+from .cached_blocks import CachedBlocks
+from .lbfgs import QuasiNewton
+from .methods import METHODS, Problem, check_options
+from .newton import LARGEST_RANK
+
+SAMPLE = 64         # examples whose planes are looked at
+PLANES = 8          # of an example, as long as they are not forgotten: measured, 3 to 12
+BLOCK = 400         # bytes of a block beside its slopes
+GROWTH = 1.5        # of stores
+
+
+class Memory(int):
+    """Bytes in all, as a number; `parts` says of what.
+
+    Attributes
+    ----------
+    method : str
+        What "auto" chose, or the method asked for.
+    parts : dict of str to int
+        "planes", "multipliers", "scores" and "points": what a run adds. "data", which are there already, do not count.
+    """
+
+    def __new__(cls, method, **parts):
+        self = super().__new__(cls, sum(size for name, size in parts.items() if name != "data"))
+        self.method, self.parts = method, {name: int(size) for name, size in parts.items()}
+        return self
+
+    def __repr__(self):
+        parts = ", ".join(f"{name} {size / 2**20:.3g}" for name, size in self.parts.items())
+        return f"{int(self) / 2**20:.3g} MB for {self.method} ({parts})"
+
+
+def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, memory_limit=None, **options):
+    """Bytes that `minimize` with these arguments would take beside the data, at its peak and about.
+
+    Parameters
+    ----------
+    risk, method, lam, n_parts, tol, memory_limit, **options
+        As in `minimize`. Of a method on stored planes of examples the planes of 64 examples at w = 0 are looked at.
+
+    Returns
+    -------
+    Memory
+        An int, with `parts` and the `method` that "auto" begins with.
+
+    Notes
+    -----
+    What depends on the way (planes in use, pairs, faces) is taken for large: nothing is forgotten before its time. A
+    run with `memory_limit` is at most that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> risk = pb.risks.MulticlassHinge(np.ones((1000, 50)), np.arange(1000) % 10)
+    >>> memory = pb.estimate_memory(risk, method="oca")
+    >>> memory.method, sorted(memory.parts), memory < 10_000_000
+    ('oca', ['data', 'planes', 'points', 'scores'], True)
+    """
+    check_choice("method", method, tuple(METHODS))
+    check_options(method, options)
+    if not hasattr(risk, "evaluate"):
+        raise ParameterError(f"risk must be a risk, which says its size, got {type(risk).__name__}; wrap a callable in "
+                             "pb.risks.Function(fun, dim)")
+    settings = make_settings(tol, 0.0, memory_limit, options, risk.n_examples)
+    radius = check_number("lam", lam, low=0.0, strict=True) if method == "cutting-plane" else None
+    objective = make_objective(None if radius else lam, radius, method, None, 1)
+    risk = regrouped(risk, n_parts, method, Serial(), settings)
+    run = METHODS[method].make(Problem(risk, objective, settings, options, 0, True))
+    run = getattr(run, "_current", run)
+    name = run.choice.split("'")[1] if run.choice else method
+    data = _data(risk)
+    if isinstance(run, BundleMethod):
+        return _of_bundle(name, run, data)
+    if isinstance(run, BlockMethod):
+        return (_of_cache if getattr(run.make_core, "func", None) is CachedBlocks else _of_labels)(name, run, data)
+    points = 8 * VECTORS * risk.dim
+    if isinstance(run, QuasiNewton):
+        return Memory(name, data=data, planes=8 * risk.dim * (2 * run.pairs.room + run.planes.room + risk.n_parts),
+                      points=points)
+    if isinstance(run, AugmentedLagrangian):
+        shape = run.multipliers.shape
+        rank = min(LARGEST_RANK if memory_limit is None else run._newton.largest_rank, shape[0] * max(1, shape[1] - 1))
+        return Memory(name, data=data, multipliers=8 * 5 * shape[0] * shape[1] + 4 * rank * rank,
+                      scores=8 * 4 * shape[0] * shape[1], points=points)
+    return Memory(name, data=data, planes=8 * 2 * risk.n_parts * risk.dim, points=points)
+
+
+def _of_bundle(name, run, data):
+    risk = run.risk
+    n_planes = risk.n_parts * (run.max_idle + 2)
+    planes = GROWTH * estimate_bytes(risk.dim, n_planes)
+    points, scores = working_bytes(risk, risk.n_parts), run.policy.working_bytes(risk)
+    limit = run.settings.memory_limit
+    if limit is not None:
+        planes = min(planes, max(limit - points - scores, estimate_bytes(risk.dim, 3 * risk.n_parts)))
+    return Memory(name, data=data, planes=planes, scores=scores, points=points)
+
+
+def _of_labels(name, run, data):
+    risk = run.risk
+    entries = risk.n_examples * risk.n_scores
+    width = 4 if risk.search_precision == "float32" else 8
+    return Memory(name, data=data, multipliers=width * entries + 40 * risk.n_examples, scores=8 * 3 * entries,
+                  points=8 * VECTORS * risk.dim)
+
+
+def _of_cache(name, run, data):
+    risk, settings = run.risk, run.make_core.keywords
+    core = run.make_core(risk)
+    rows = np.unique(np.linspace(0, risk.n_examples - 1, SAMPLE).astype(np.intp))
+    found = core.oracle.solve_batch(rows, core.oracle.prepare(np.zeros(risk.dim)))
+    slopes = core.oracle.planes(rows, found.labellings)[1]
+    dense = slopes.nnz * 3 >= 2 * len(rows) * risk.dim
+    size = 8.0 * risk.dim if dense else 12.0 * slopes.nnz / len(rows)
+    planes = min(PLANES * settings.get("n_best", 1), settings.get("cap", 100))
+    total = risk.n_examples * (BLOCK + GROWTH * planes * size + 8.0 * planes * planes)
+    limit = run.settings.memory_limit
+    return Memory(name, data=data, planes=total if limit is None else min(total, limit),
+                  points=8 * VECTORS * risk.dim)
+
+
+def _data(risk):
+    examples = getattr(risk, "examples", None)
+    return sum(array.nbytes for array in examples.storage) if examples is not None else 0

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -98,15 +99,17 @@ def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("victims", [1, 2])
-def test_killed_workers_change_nothing(victims):
-    risk = blobs()
+def test_killed_workers_change_nothing(victims, seed):
+    rng, risk = np.random.default_rng(seed), blobs()
+    moment, delay = int(rng.integers(1, 10)), float(rng.uniform(0.0, 0.05))
     a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
     with local_cluster(2, processes=True) as cluster, distributed.Client(cluster) as client:
         def kill(progress):
-            if progress.n_iter == 3:
-                for pid in list(client.run(os.getpid).values())[:victims]:
-                    os.kill(pid, signal.SIGKILL)
+            if progress.n_iter == moment:
+                pids = list(client.run(os.getpid).values())[:victims]
+                threading.Timer(delay, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids]).start()
 
         b = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client, callback=kill)
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound

@@ -184,10 +184,10 @@ TEXT = """\
 # Faults
 
 Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes slowed down to {pause:g} s a group),
-solved to a certified gap of 1e-3. "same certified optimum": certified, and neither of the lower bounds of this run and of
-one without workers lies above the value of the other. "same bits": the solution is that of the run without workers to
-the last bit; where workers are not waited for it need not be. A run hangs that takes a minute longer than an undisturbed one. Written by
-`asv_benchmarks/reproduce/faults.py` with pybundle {version}.
+solved to a certified gap of 1e-3. "same certified optimum": certified, and neither lower bound, of this run and of one
+without workers, lies above the value of the other. "same bits": the solution is that of the run without workers to the
+last bit; where workers are not waited for it need not be. A run hangs that takes a minute longer than an undisturbed
+one. Written by `asv_benchmarks/reproduce/faults.py` with pybundle {version}.
 
 {table}
 """.replace("{pause:g}", f"{PAUSE:g}")

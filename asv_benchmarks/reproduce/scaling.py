@@ -211,13 +211,13 @@ Speed-up of P-BMRM on 1 to 1024 workers over BMRM on one computer, from the numb
 
 ![speed-up](scaling.png)
 
-Assumptions: an example costs {example:.2f} microseconds of a worker, whatever their number; all workers are equally fast.
-The iterations depend on P alone, not on the number of examples, and P is the number of workers up to the largest P
-measured; beyond, a part is shared by several workers, each of which sends its sum, and the iterations stay. In every
+Assumptions: an example costs {example:.2f} microseconds of a worker, whatever their number; all workers are equally
+fast. The iterations depend on P alone, not on the number of examples, and P is the number of workers up to the largest
+P measured; beyond, a part is shared by several workers, each of which sends its sum, and the iterations stay. In every
 round the driver sends w ({w:.0f} kB) to each worker and receives a plane ({plane:.0f} kB) from each, at
-{bandwidth:g} GB/s in all, and every message costs it {message:.2f} ms, the measured cost of a task of Dask. Its own work
-is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come would do
-better.
+{bandwidth:g} GB/s in all, and every message costs it {message:.2f} ms, the measured cost of a task of Dask. Its own
+work is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come would
+do better.
 """
 
 

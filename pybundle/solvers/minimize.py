@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import BundleError, InputTypeError, ParameterError
-from ..core.validation import check_choice, check_integer, check_number, check_path, check_vector
+from ..core.validation import check_choice, check_integer, check_path, check_vector
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
-from ..risks import Function
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
-from ..runtime.stopping import Callback, GapBelow, MaxIterations, TimeLimit, first_reason
+from ..runtime.stopping import Callback, TimeLimit, first_reason
 from .arguments import (
     as_callbacks,
     as_risk,
@@ -25,8 +24,7 @@ from .arguments import (
 )
 from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
-from .objective import L2, Ball
-from .run import Settings, State
+from .run import State
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 

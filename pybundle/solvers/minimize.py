@@ -47,8 +47,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         R(w) over `|w| <= radius`.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
-        See the table in the README. "auto" takes "prox-bcfw" where the labellings of single examples are at hand,
-        "lbfgs" for smooth risks, "oca" elsewhere and under a memory limit, and says so in `message`.
+        See "Which model, which method" in the documentation. "auto" takes "prox-bcfw" where the labellings of single
+        examples are at hand, "lbfgs" for smooth risks, "oca" elsewhere and under a memory limit, and says so in
+        `message`.
     tol, atol : float
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
     n_parts : int, optional

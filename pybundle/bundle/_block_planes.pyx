@@ -128,7 +128,8 @@ cdef class BlockPlanes:
                 raise MemoryError
         for q in range(1, b.n):
             a = &b.planes[q].slope
-            memcpy(memory + used, a.value, slope_bytes(a))
+            if a.n:                 # a slope of zeros has no memory, and C forbids copies from NULL, of no bytes too
+                memcpy(memory + used, a.value, slope_bytes(a))
             place_slope(a, memory + used)
             used += padded(slope_bytes(a))
         free(b.memory)
@@ -158,7 +159,7 @@ cdef class BlockPlanes:
         place_slope(&a.slope, memory)
         if dense:
             memset(memory, 0, self.dim * item)
-        else:
+        elif n:
             memcpy(<void*>a.slope.index, index, n * sizeof(int32_t))
         for k in range(n):
             if single:
@@ -327,7 +328,8 @@ cdef class BlockPlanes:
             for r in range(b.n):
                 new.gram[q * new.room + r] = b.gram[q * b.room + r]
             if q:
-                memcpy(new.memory + new.filled, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
+                if b.planes[q].slope.n:
+                    memcpy(new.memory + new.filled, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
                 place_slope(&new.planes[q].slope, new.memory + new.filled)
                 new.filled += padded(slope_bytes(&b.planes[q].slope))
         new.n, new.n_used, new.gap = b.n, b.n_used, b.gap

@@ -275,8 +275,8 @@ def test_refusals():
         pb.minimize(risk, lam=1.0, method="bcfw", average=3)
     with pytest.raises(pb.InputTypeError, match="gap_sampling must be True or False"):
         pb.minimize(risk, lam=1.0, method="bcfw", gap_sampling="yes")
-    with pytest.raises(pb.ParameterError, match="memory_limit must be None for block methods"):
-        pb.minimize(risk, lam=1.0, method="prox-bcfw", memory_limit=10**9)
+    with pytest.raises(pb.ParameterError, match="memory_limit must be None for method 'alm' on planes"):
+        pb.minimize(risk, lam=1.0, method="alm", memory_limit=10**9)
     with pytest.raises(pb.ParameterError, match="single examples have labellings"):
         pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method="bcfw")
     with pytest.raises(pb.ParameterError, match="starts from the bound R >= 0"):

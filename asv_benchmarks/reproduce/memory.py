@@ -178,9 +178,8 @@ def mapped_child(path, n, allowed):
     read, start = bytes_read(), time.perf_counter()
     result = pb.minimize(risk, lam=3e4, tol=1e-2, callback=drop, time_limit=400.0)
     seconds, read = time.perf_counter() - start, bytes_read() - read
-    size = os.path.getsize(path)
     return {"gap": result.gap, "certified": bool(result.success), "passes": result.n_passes, "seconds": seconds,
-            "read": read, "speed": result.n_passes * size / MB / seconds, "sequential": [before, sequential(path)],
+            "read": read, "speed": read / MB / seconds, "sequential": [before, sequential(path)],
             "method": result.message.split("auto chose ")[1].split(":")[0].strip("'")}
 
 
@@ -208,9 +207,8 @@ def sequential(path):
 HEAD = """# Memory
 
 Peaks are those of resident memory above what the process held before the solve, where the data were already; the limit is
-25 % of the peak of the free run in the row above. One thread. The mapped file is read anew in each pass; its speed is that
-of passes (passes times the size of X, by the seconds of the whole run), beside reading the file once with read(2). Written
-by `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
+25 % of the peak of the free run in the row above. One thread. The mapped file is read from the disk in each pass; the
+speed is what was read by the seconds of the whole run, beside reading the file once with read(2). Written by `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
 """
 
 

@@ -35,6 +35,7 @@ cdef class BlockPlanes:
     cdef readonly Py_ssize_t n_blocks, dim, n_planes
     cdef readonly double work, bytes
     cdef readonly int tick
+    cdef readonly Py_ssize_t n_merged
     cdef public int cap
     cdef object _scratch
     cdef Block* blocks
@@ -48,6 +49,9 @@ cdef class BlockPlanes:
     # Room for n planes / for so many more bytes of slopes
     cdef int _reserve(self, Block* b, int n) except -1 nogil
     cdef int _make_memory(self, Block* b, size_t need) except -1 nogil
+    # The same arrays for exactly so many planes / bytes of slopes
+    cdef int _resize(self, Block* b, int room) except -1 nogil
+    cdef int _repack(self, Block* b, size_t size) except -1 nogil
     cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
                     const double* value) except -1 nogil
     # Place of a plane in its block: -1 where it is not known / which it enters if it is new / which is new

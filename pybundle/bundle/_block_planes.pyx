@@ -29,6 +29,8 @@ cdef class BlockPlanes:
         Most planes of a block, the truth included: beyond, the one idle for longest goes, or two become one.
     tick : int
         Iterations so far.
+    n_merged : int
+        Times that two planes became one.
     """
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, *_settings, **_named):
@@ -85,13 +87,14 @@ cdef class BlockPlanes:
         return 0
 
     cdef int _reserve(self, Block* b, int n) except -1 nogil:
-        cdef int room, q
+        return 0 if n <= b.room else self._resize(b, max(n, 2 * b.room))
+
+    cdef int _resize(self, Block* b, int room) except -1 nogil:
+        """Arrays for `room` planes, at least those that are there."""
+        cdef int q
         cdef Plane* planes
         cdef double* alpha
         cdef double* gram
-        if n <= b.room:
-            return 0
-        room = max(n, 2 * b.room)
         planes = <Plane*>malloc(room * sizeof(Plane))
         alpha = <double*>malloc(room * sizeof(double))
         gram = <double*>malloc(<size_t>room * room * sizeof(double))
@@ -115,13 +118,14 @@ cdef class BlockPlanes:
 
     cdef int _make_memory(self, Block* b, size_t need) except -1 nogil:
         """Room for `need` more bytes of slopes; they move closer where some were forgotten."""
-        cdef size_t size, used = 0
+        return 0 if b.filled + need <= b.size else self._repack(b, (b.filled - b.wasted + need) * 3 // 2)
+
+    cdef int _repack(self, Block* b, size_t size) except -1 nogil:
+        """The slopes in a piece of memory of this size, one after another."""
+        cdef size_t used = 0
         cdef int q
         cdef char* memory
         cdef pb_slope* a
-        if b.filled + need <= b.size:
-            return 0
-        size = (b.filled - b.wasted + need) * 3 // 2
         memory = <char*>malloc(size)
         if memory == NULL:
             with gil:
@@ -309,12 +313,41 @@ cdef class BlockPlanes:
             b.gram[q * b.room + i] = b.gram[i * b.room + q]
         b.gram[i * b.room + i] = norm
         b.wasted += padded(slope_bytes(&b.planes[i].slope))
+        self.n_merged += 1
         b.planes[i] = merged
         b.alpha[i] = a
         b.alpha[j] = 0.0
         b.n_used -= 1
         self._remove(b, j)
         return 0
+
+    def shrink(self, double limit):
+        """Brings `bytes` down to `limit`, phi and B of the multipliers as they are; whether that could be.
+
+        In turns, from the largest blocks on: planes without a multiplier go, then planes in use become their weighted
+        mean, down to one for each block (and its truth).
+        """
+        cdef Py_ssize_t i
+        cdef int most = 2, before
+        cdef Block* b
+        for i in range(self.n_blocks):
+            most = max(most, self.blocks[i].n)
+        while self.bytes > limit:
+            most = max(2, 3 * most // 4)
+            with nogil:
+                for i in range(self.n_blocks):
+                    b = &self.blocks[i]
+                    before = b.n + 1
+                    while b.n > most and b.n < before:
+                        before = b.n
+                        self._make_room(b)
+                    if b.room > max(b.n, 2):
+                        self._resize(b, max(b.n, 2))
+                    if b.size > b.filled - b.wasted:
+                        self._repack(b, b.filled - b.wasted)
+            if most == 2:
+                break
+        return self.bytes <= limit
 
     cdef int _copy_block(self, Block* new, const Block* b) except -1:
         """Planes and multipliers of a block of another object."""
@@ -388,7 +421,8 @@ cdef class BlockPlanes:
                     product[at] = b.gram[q * b.room + r]
                     at += 1
         return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
-                "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work}
+                "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work,
+                "n_merged": self.n_merged}
 
     def _take_storage(self, state):
         """Becomes what `_storage` described; nothing is known here yet."""
@@ -426,6 +460,7 @@ cdef class BlockPlanes:
                     at += 1
             b.n_used, b.gap = n_used[i], gap[i]
         self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
+        self.n_merged = state["n_merged"]
 
     def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
         """The same for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""

@@ -160,6 +160,7 @@ cdef class Blocks(BlockPlanes):
         for i in range(self.n_blocks):
             other._copy_block(&other.blocks[i], &self.blocks[i])
         other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
+        other.n_merged = self.n_merged
         return other
 
     @classmethod

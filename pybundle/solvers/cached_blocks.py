@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..bundle._blocks import Blocks
+from ..core.exceptions import ParameterError
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 from .plane_master import PlaneMaster
@@ -17,6 +18,10 @@ CAP = 100           # most planes of an example
 CHUNK = 1024        # examples that a thread decodes at a time
 PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
 MOST_PIECES = 4     # by threads if there are any
+WAVE = 8            # chunks whose planes wait to be stored
+SMALL_CHUNK = 64    # the same, one after the other, under a memory limit
+SHRINK = 0.8        # of the memory, to which blocks that have outgrown it come down
+VECTORS, NUMBERS = 8, 4     # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -39,6 +44,8 @@ class CachedBlocks:
         Values are taken at averages of the points instead of the points.
     n_best : int
         Labellings learnt of an example that the oracle is asked for, where it gives more than the best.
+    memory_limit : int or None
+        Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
     sigma, growth
         Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
 
@@ -51,7 +58,7 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, sigma=None, growth=1.5):
+                 average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -70,6 +77,11 @@ class CachedBlocks:
         if average:
             self.blocks.start_averages()
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
+        self._limit, self._for_blocks = memory_limit, None
+        if memory_limit is not None:
+            points = 8 * (VECTORS * self.dim + NUMBERS * self.n_examples)
+            self._for_blocks = max(memory_limit - points, memory_limit // 2)
+            self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
 
     def __getstate__(self):
@@ -121,6 +133,7 @@ class CachedBlocks:
             for piece, planes, _ in answers:
                 self.visits += len(piece)
                 total += self.blocks.visit(piece, *planes, self.towards)
+            self._keep_within()
         self._turn = -1
         return total
 
@@ -134,6 +147,15 @@ class CachedBlocks:
         if n_pieces < 2:
             return [look(rows)]
         return list(getattr(self.risk, "_map", map)(look, np.array_split(rows, n_pieces)))
+
+    def _keep_within(self):
+        """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
+        if self._limit is None or self.blocks.bytes <= self._for_blocks:
+            return
+        if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
+            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, "
+                                 f"{self._limit + self.blocks.bytes - self._for_blocks:.3g} bytes in all, got "
+                                 f"{self._limit}; raise it or use method 'oca', which keeps planes of parts")
 
     def _ask(self, rows, weights):
         """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""
@@ -225,12 +247,15 @@ class CachedBlocks:
             return rows, known, *more, (rows, *self.oracle.planes(rows, found.labellings))    # the best is kept
 
         value, error = 0.0, 0.0
-        chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // CHUNK))
-        for rows, (part, part_error), *learnt in getattr(self.risk, "_map", map)(look, chunks):
-            value, error = value + part, error + part_error
-            self.visits += len(rows)
-            for planes in learnt:
-                self.blocks.learn(*planes)
+        chunk, wave = (CHUNK, WAVE) if self._limit is None else (SMALL_CHUNK, 1)
+        chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // chunk))
+        for first in range(0, len(chunks), wave):           # a mapping may keep all that it has found
+            for rows, (part, part_error), *learnt in getattr(self.risk, "_map", map)(look, chunks[first:first + wave]):
+                value, error = value + part, error + part_error
+                self.visits += len(rows)
+                for planes in learnt:
+                    self.blocks.learn(*planes)
+                self._keep_within()
         self._turn = -1
         fun = run.observe(w, value)
         if run.w is w and np.isfinite(error):
@@ -247,7 +272,7 @@ class CachedBlocks:
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi
-        terms = self.n_examples + self.blocks.n_planes + 4.0
+        terms = self.n_examples + self.blocks.n_planes + self.blocks.n_merged + 4.0
         slope_error, offset_error = self._errors
         return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
+VECTORS = 8     # of length dim
 SAMPLE = 128    # examples that say how much the rows have in common
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
 CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
@@ -64,6 +65,12 @@ class ExactBlocks:
             self._blocks.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
             self._blocks.restore(known["beta"])
+
+    @staticmethod
+    def bytes_needed(risk):
+        """Memory of multipliers, of three arrays of scores and of points, whatever the way."""
+        width = 4 if risk.search_precision == "float32" else 8
+        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + 8 * VECTORS * risk.dim
 
     @property
     def visits(self):

@@ -13,6 +13,7 @@ from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
 from .bundle_method import VECTORS, BundleMethod, working_bytes
 from .cached_blocks import CachedBlocks
+from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
 from .methods import METHODS, Problem, check_options
 from .newton import LARGEST_RANK
@@ -112,11 +113,10 @@ def _of_bundle(name, run, data):
 
 
 def _of_labels(name, run, data):
-    risk = run.risk
-    entries = risk.n_examples * risk.n_scores
-    width = 4 if risk.search_precision == "float32" else 8
-    return Memory(name, data=data, multipliers=width * entries + 40 * risk.n_examples, scores=8 * 3 * entries,
-                  points=8 * VECTORS * risk.dim)
+    risk, points = run.risk, 8 * VECTORS * run.risk.dim
+    scores = 8 * 3 * risk.n_examples * risk.n_scores
+    return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk) - scores - points, scores=scores,
+                  points=points)
 
 
 def _of_cache(name, run, data):

@@ -129,7 +129,8 @@ def cached(problem, method, schedule, kappa=None, **settings):
         raise ParameterError(f"method {method!r} starts from losses of examples >= 0, which {type(risk).__name__} does "
                              "not declare (lower_bounds); use method 'oca'")
 
-    return blocks(problem, partial(CachedBlocks, objective=problem.objective, **settings), schedule, kappa)
+    core = partial(CachedBlocks, objective=problem.objective, memory_limit=problem.settings.memory_limit, **settings)
+    return blocks(problem, core, schedule, kappa)
 
 
 def _is_positive(risk):
@@ -137,9 +138,6 @@ def _is_positive(risk):
 
 
 def blocks(problem, make_core, schedule, kappa):
-    if problem.settings.memory_limit is not None:
-        raise ParameterError("memory_limit must be None for block methods, which keep a state of every example; use "
-                             "method 'oca'")
     return BlockMethod(problem.risk, problem.objective, problem.settings, make_core, schedule, kappa,
                        problem.random_state or 0)
 
@@ -150,6 +148,10 @@ def prox_bcfw(problem):
         kappa = check_number("kappa", kappa, low=0.0)
     batch = _batch(problem, min(max(risk.n_examples // 32, 1), 32))
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
+        if limit is not None and limit < needed:
+            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers and "
+                                 f"scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
     opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
     schedule = Accelerated(opening, share, share_before=share, most_passes=100)
@@ -248,6 +250,9 @@ def alm(problem):
         sigma = check_number("sigma", sigma, low=0.0, strict=True)
     growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
     if not callable(getattr(risk, "multipliers", None)):
+        if problem.settings.memory_limit is not None:
+            raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with all "
+                                 "of them at once; use method 'prox-bcfw' or 'oca'")
         return cached(problem, "alm", Exact(), sigma=sigma, growth=growth)
     return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
 

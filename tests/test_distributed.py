@@ -141,6 +141,23 @@ def test_parts_alone_have_the_bits_of_the_whole(name):
             assert (getattr(part, bound) == getattr(risk, bound)[group]).all()
 
 
+@pytest.mark.parametrize("name", ["multiclass", "chain", "plain Python", "landmarks"])
+def test_parts_travel_as_their_data_and_tell_their_size(name):
+    import pickle
+    import sys
+
+    from pybundle.distributed.messages import Question
+    from pybundle.distributed.parts import Parts
+
+    risk = RISKS[name]()
+    parts = Parts(risk.excerpt([0, 1]), 2)
+    again = pickle.loads(pickle.dumps(parts))
+    w = np.random.default_rng(5).normal(size=risk.dim)
+    answers = [one.answer(Question(0, "planes"), w).arrays for one in (parts, again)]
+    assert all((a == b).all() for a, b in zip(*answers, strict=True))
+    assert 500 < sys.getsizeof(parts) < 100_000
+
+
 def test_groups_hold_every_part_once():
     for n_parts in (1, 2, 5, 16):
         for n_groups in (1, 2, 7, 40):

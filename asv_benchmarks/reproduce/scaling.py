@@ -29,7 +29,7 @@ P_MEASURED = (1, 8, 16, 32, 64)
 WORKERS = tuple(2**k for k in range(11))
 EXAMPLES = (10**5, 10**6, 10**7, 10**8, 10**9)
 BANDWIDTH = 1.25e9      # bytes a second in and out of the driver: 10 Gbit/s
-LOADERS = {"mnist": lambda: race.mnist(), "landmarks": threads.faces}
+LOADERS = {"mnist": lambda: race.mnist()[0], "landmarks": threads.faces}
 
 
 def main():
@@ -46,8 +46,11 @@ def main():
         for lam in arguments.lam:
             found = speed_ups(name, risk, lam, arguments.time_limit)
             columns += [row for row, _ in found]
-            rounds[name, lam] = [costs for _, costs in found]
+            if found:
+                rounds[name, lam] = [costs for _, costs in found]
             print(table(COLUMNS, columns), flush=True)
+    if not rounds:
+        raise SystemExit("no run ended within the time limit, so there is nothing to simulate from")
     name, lam = next(iter(rounds))
     costs = rounds[name, lam]
     simulated = {n: [speed_up(costs, message, n, workers) for workers in WORKERS] for n in EXAMPLES}

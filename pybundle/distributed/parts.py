@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 import traceback
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import planes_of
+from ..core.ragged import Ragged
 from ..runtime.executors import single_threaded_blas
 from .messages import Answer, Failure, pack
 
@@ -55,11 +59,20 @@ class Parts:
     """
 
     def __init__(self, source, n_parts):
+        self._source = source
         self._risks = {None: source if hasattr(source, "evaluate") else source()}
         self._rows = getattr(source, "rows", None)
         risk, self.n_parts = self._risks[None], n_parts
         if risk is not None and risk.n_parts != n_parts:
             raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
+
+    def __reduce__(self):
+        # to another worker go the data; compiled state is made there
+        return Parts, (self._source, self.n_parts)
+
+    def __sizeof__(self):
+        # a scheduler that took parts for small would move them about
+        return super().__sizeof__() + _size(vars(self._source) if hasattr(self._source, "__dict__") else self._source)
 
     def answer(self, question, w):
         """The answer to a question at w; what an oracle raises travels in it."""
@@ -114,10 +127,23 @@ class Parts:
         return True
 
 
+def _size(thing):
+    """Bytes of the arrays in dictionaries, sequences and objects that hold some; of a list, by its first item."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if sp.issparse(thing):
+        return sum(_size(getattr(thing, name, None)) for name in ("data", "indices", "indptr"))
+    if isinstance(thing, Mapping):
+        return sum(map(_size, thing.values()))
+    if isinstance(thing, tuple):
+        return sum(map(_size, thing))
+    if isinstance(thing, list):
+        return len(thing) * _size(thing[0]) if thing else 0
+    return _size(vars(thing)) if isinstance(thing, Ragged) else 0
+
+
 def _portable(error):
     """The exception where it survives a pickle, else None."""
-    import pickle
-
     try:
         return pickle.loads(pickle.dumps(error))
     except Exception:

@@ -136,8 +136,10 @@ class Spread(pb.models.Dependency):
         for vector in vectors:
             moved = np.concatenate([moved, moved ^ vector])
         head, word, distance, root, sets, each, kinds, kind = arcs.arrays
-        low = (1 << SMALL) - 1
-        head = moved[head & low] + (head >> SMALL << self.bits)
+        low, template = (1 << SMALL) - 1, head >> SMALL
+        # without an offset for each template all of them would share few sets of the cache
+        shift = rng.integers(0, 1 << self.bits, len(root))
+        head = (moved[head & low] ^ shift[template]) + (template.astype(np.int64) << self.bits)
         keys = [head, moved[word], moved[distance], moved[root], sets, each, kinds, moved[kind]]
         return HashedArcs(arcs.starts_array, *(k if k is kinds else k.astype(np.int32) for k in keys), self.dim), pieces
 

@@ -26,7 +26,7 @@ from .scaled import ScaledRisk, scaled_rows
 
 SHARE = 0.3
 """A run ends at this share of the gap so far, or of that of the run before where that one did not move."""
-FIRST, LEAST = 0.1, 1e-12
+FIRST, LEAST = 0.3, 1e-12
 """Gaps of the first run, and of any."""
 MOVED = 0.02
 """Share of the gap that the value falls by where a run moved."""

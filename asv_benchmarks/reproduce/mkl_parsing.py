@@ -237,7 +237,8 @@ first row most features share weights, which fit into the second level of the ca
 different features, up to forty times as many met in these sentences, and each lies in a cache line of its own. The
 columns in the middle keep the features of the first row and spread them among more weights: the iterates are the same,
 and what grows is the number of lines, until every feature has its own. The last columns read as many numbers as a round
-does at random places of an array of that size, and do nothing else.
+does at random places of an array of that size, and do nothing else. Other programs share the processor's caches and
+move all three from run to run.
 
 {speed}
 """

@@ -149,8 +149,8 @@ processor time.
 ## Choosing C: one warm path for each fold against single fits
 
 MNIST, 60000 x 784 pixels / 255, float32, 8 values of C in equal factors, 3 folds, and the final fit. Both sides fit
-`MulticlassSVM` to the certified gap `tol`; solves of the path that are only scored reach `search_tol` (1e-2 by default
-for these two). In the last row GridSearchCV has `LinearSVC` with the objective of Crammer and Singer, whose tol of 0.2
+`MulticlassSVM` to the certified gap `tol`; solves of the path that are only scored reach `search_tol` (by default
+`tol`). In the last row GridSearchCV has `LinearSVC` with the objective of Crammer and Singer, whose tol of 0.2
 brings it within about 1e-2 of the optimum.
 
 {search}

@@ -100,6 +100,14 @@ def test_bits_repeat_for_any_number_of_threads(method):
     assert len({run.n_passes for run in runs}) == 1
 
 
+def test_batches_in_pieces_give_the_same_bits(monkeypatch):
+    whole = pb.minimize(chains(), lam=2.0, method="prox-bcfw", tol=1e-3, batch=10)
+    monkeypatch.setattr("pybundle.solvers.cached_blocks.PIECE", 1)
+    pieces = [pb.minimize(chains(), lam=2.0, method="prox-bcfw", tol=1e-3, batch=10, n_jobs=jobs) for jobs in (1, 3)]
+    assert (pieces[0].x == pieces[1].x).all() and (pieces[0].x == whole.x).all()
+    assert {run.n_passes for run in pieces} == {whole.n_passes}
+
+
 def test_weights_of_examples_and_models_in_plain_python():
     X, Y = _sentences(15, 3)
     weights = np.random.default_rng(1).random(15) * (np.arange(15) % 4 > 0)

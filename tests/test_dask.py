@@ -158,3 +158,9 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 def test_only_a_client_is_a_client():
     with pytest.raises(pb.InputTypeError, match=r"distributed\.Client"):
         pb.distributed.Dask(3)
+
+
+def test_a_cluster_without_workers_is_named():
+    with local_cluster(0, processes=False) as cluster, distributed.Client(cluster) as client:
+        with pytest.raises(pb.BundleError, match="client must have a worker"):
+            pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Dask(client, patience=0.2))

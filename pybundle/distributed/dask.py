@@ -121,7 +121,11 @@ class Dask:
 
     def _slots(self):
         """Addresses of workers, each as often as it has threads."""
-        self.client.wait_for_workers(1, timeout=self.patience)
+        try:
+            self.client.wait_for_workers(1, timeout=self.patience)
+        except TimeoutError as problem:
+            raise BundleError(f"client must have a worker, but none came within {self.patience:g} s; start some, or raise "
+                              "patience") from problem
         return [address for address, n in sorted(self.client.nthreads().items()) for _ in range(n)]
 
 

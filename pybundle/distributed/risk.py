@@ -36,6 +36,7 @@ class RemoteRisk:
     Planes of a part are computed by one worker over the same shards in the same order as without workers, and stand in
     the order of the parts: a run that waits for all of them has the same bits, whatever the workers. There is no access
     to single examples and no line search: block methods and `method="oca"` with `line_search=True` need the data.
+    One run at a time may use it.
     """
 
     n_parts_given = True

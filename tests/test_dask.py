@@ -129,6 +129,21 @@ def test_workers_that_come_and_go_change_nothing():
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
 
 
+def test_a_newcomer_gets_parts_of_a_worker_with_too_many(monkeypatch):
+    monkeypatch.setattr("pybundle.distributed.dask.BALANCE_EVERY", 0.0)
+    risk = blobs()
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    with local_cluster(1, processes=False) as cluster, distributed.Client(cluster) as client:
+        remote = pb.distributed.Dask(client, n_groups=2).place(risk)
+        remote.planes(np.ones(remote.dim))
+        cluster.scale(2)
+        client.wait_for_workers(2, timeout=30)
+        b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
+        homes = [keys for keys in client.has_what().values() if any("parts" in str(key) for key in keys)]
+        remote.close()
+    assert len(homes) == 2 and (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
 def test_a_scheduler_that_goes_is_named_and_the_state_kept():
     risk = blobs()
     cluster = local_cluster(1, processes=False)

@@ -17,6 +17,8 @@ TICK = 0.25
 """Seconds between two looks at the cluster while nothing comes."""
 GRACE = 2.0
 """Seconds that Dask itself has to make parts of a lost worker elsewhere, as it does while it has another."""
+BALANCE_EVERY = 5.0
+"""Seconds between two looks for workers without parts."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
 
@@ -49,7 +51,7 @@ class Dask:
     -----
     The parts are tasks that hold their data, so that Dask makes a lost one again on another worker; the scheduler keeps
     these data for that. Data that should not pass it stay where they are with `risk_of`. Every round is one task a
-    group, with w in it. A worker that comes back, or a new one, gets parts when others are lost or have a queue.
+    group, with w in it. A worker that comes back, or a new one, gets parts of one that has more than it has threads.
 
     Examples
     --------
@@ -124,8 +126,8 @@ class Dask:
         try:
             self.client.wait_for_workers(1, timeout=self.patience)
         except TimeoutError as problem:
-            raise BundleError(f"client must have a worker, but none came within {self.patience:g} s; start some, or raise "
-                              "patience") from problem
+            raise BundleError(f"client must have a worker, but none came within {self.patience:g} s; start some, or "
+                              "raise patience") from problem
         return [address for address, n in sorted(self.client.nthreads().items()) for _ in range(n)]
 
 
@@ -137,7 +139,7 @@ class DaskWorkplace(Workplace):
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
-        self._seen = time.monotonic()           # when a worker was last known
+        self._seen = self._balanced = time.monotonic()      # when a worker was last known, and parts dealt out
         self._homes = [slots[g % len(slots)] for g in range(len(groups))]
         self._homeless = [None] * len(groups)   # since when
         self._held = [self._make(g) for g in range(len(groups))]
@@ -153,6 +155,8 @@ class DaskWorkplace(Workplace):
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
+        if time.monotonic() - self._balanced > BALANCE_EVERY:
+            self._balance()
         self._submit(group, question, w, 1)
 
     def _submit(self, group, question, w, tries):
@@ -243,6 +247,25 @@ class DaskWorkplace(Workplace):
                 self._homeless[g] = now
             elif now - self._homeless[g] > GRACE:
                 self._move(g, workers[g % len(workers)])
+
+    def _balance(self):
+        """Moves parts from workers with more groups than threads to workers without any, old ones or new ones."""
+        self._balanced = time.monotonic()
+        try:
+            threads = self._client.nthreads()
+            holders = self._client.who_has(self._held)
+        except (OSError, TimeoutError):
+            return
+        load = {address: [] for address in threads}
+        for g, held in enumerate(self._held):
+            for address in set(holders.get(held.key, ())) & set(load):
+                load[address].append(g)
+        for address in [address for address, groups in load.items() if not groups]:
+            fullest = max(load, key=lambda other: len(load[other]) / threads[other])
+            if len(load[fullest]) <= threads[fullest]:
+                break
+            load[address].append(load[fullest].pop())
+            self._move(load[address][0], address)
 
     def _move(self, g, home):
         """Makes the parts of a group anew, and asks again what was asked of them."""

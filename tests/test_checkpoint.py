@@ -45,8 +45,8 @@ RISKS = {
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
     "crf": lambda: chain("logistic"), "callable": lambda: distances,
 }  # fmt: skip
-CASES = [(method, name, {}) for method in ("oca", "bmrm", "prox-bmrm", "frank-wolfe", "bcfw", "mp-bcfw", "prox-bcfw", "alm",
-                                           "auto") for name in ("dense", "csr", "chain")]
+METHODS = ("oca", "bmrm", "prox-bmrm", "frank-wolfe", "bcfw", "mp-bcfw", "prox-bcfw", "alm", "auto")
+CASES = [(method, name, {}) for method in METHODS for name in ("dense", "csr", "chain")]
 CASES += [(method, "callable", {}) for method in ("oca", "bmrm", "prox-bmrm", "auto")]
 CASES += [(method, name, {"lam": 0.1}) for method in ("lbfgs", "auto", "oca") for name in ("logistic", "crf")]
 CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}), ("alm", "binary", {}),
@@ -137,8 +137,10 @@ def test_seconds_count_from_the_first_start(tmp_path):
     assert third.history["time"][-1] > first.history["time"][-1] and np.all(np.diff(third.history["time"]) >= 0.0)
 
 
-CHANGES = [({"lam": 2.0}, "lam is 1.0 there and 2.0 here"), ({"method": "bmrm"}, "method is 'oca' there and 'bmrm' here"),
-           ({"random_state": 7}, "random_state is None there and 7 here"), ({"theta": 0.1}, "theta is None there and 0.1"),
+CHANGES = [({"lam": 2.0}, "lam is 1.0 there and 2.0 here"),
+           ({"method": "bmrm"}, "method is 'oca' there and 'bmrm' here"),
+           ({"random_state": 7}, "random_state is None there and 7 here"),
+           ({"theta": 0.1}, "theta is None there and 0.1"),
            ({"n_parts": 3}, "n_parts is"), ({"w0": np.ones(32)}, "w0 is None there and 'array"),
            ({"nonneg": NONNEG}, "nonneg is None"), ({"scale": "mean"}, "scale is 'sum' there and 'mean' here")]
 
@@ -157,12 +159,12 @@ def test_a_file_of_other_data_is_refused(tmp_path):
     pb.minimize(dense(), lam=1.0, checkpoint=file)
     for other in (pb.risks.MulticlassHinge((X + 1e-3 * (np.arange(8) == 0)).astype(np.float32), y),
                   pb.risks.MulticlassHinge(X.astype(np.float32), (y + 1) % 4)):
-        with pytest.raises(pb.StateError, match="data is .* there and .* here"):
+        with pytest.raises(pb.StateError, match=r"data is .* there and .* here"):
             pb.minimize(other, lam=1.0, checkpoint=file)
     with pytest.raises(pb.StateError, match="n_examples is 80 there and 79 here"):
         pb.minimize(pb.risks.MulticlassHinge(X[:79].astype(np.float32), y[:79], n_classes=4), lam=1.0, checkpoint=file)
     pb.minimize(distances, np.zeros(6), lam=1.0, checkpoint=tmp_path / "f.npz")
-    with pytest.raises(pb.StateError, match="data is 'value .* slope .* at w0'"):
+    with pytest.raises(pb.StateError, match=r"data is 'value .* slope .* at w0'"):
         pb.minimize(lambda w: (2.0 * distances(w)[0], 2.0 * distances(w)[1]), np.zeros(6), lam=1.0,
                     checkpoint=tmp_path / "f.npz")
 
@@ -350,12 +352,13 @@ def first(kind, at=1, value="os.system"):
     lambda header, arrays: arrays.update({"0": arrays.pop(max(arrays))}),
     first("object"), first("restored"), first("partial"),
     first("object", at=0), first("object", at=0, value="__class__"), first("object", at=2, value=[10**9]),
-    first("restored", at=2, value=[]), first("scalar", value="O"), first("dict", value=3), first("generator", value=[0]),
+    first("restored", at=2, value=[]), first("scalar", value="O"), first("dict", value=3),
+    first("generator", value=[0]),
     first("outside", value="nonsense")], ids=range(16))
 def test_a_header_that_lies_is_refused(written, tmp_path, change):
     _, _, raw = written
     rewrite(raw, tmp_path / "run.npz", change)
-    with pytest.raises(pb.StateError, match="run.npz"):
+    with pytest.raises(pb.StateError, match=r"run\.npz"):
         solve("prox-bcfw", "chain", {}, checkpoint=tmp_path / "run.npz")
 
 

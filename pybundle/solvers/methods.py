@@ -150,8 +150,8 @@ def prox_bcfw(problem):
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
-            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers and "
-                                 f"scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
+            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
+                                 f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
     opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
     schedule = Accelerated(opening, share, share_before=share, most_passes=100)
@@ -251,8 +251,8 @@ def alm(problem):
     growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
     if not callable(getattr(risk, "multipliers", None)):
         if problem.settings.memory_limit is not None:
-            raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with all "
-                                 "of them at once; use method 'prox-bcfw' or 'oca'")
+            raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
+                                 "all of them at once; use method 'prox-bcfw' or 'oca'")
         return cached(problem, "alm", Exact(), sigma=sigma, growth=growth)
     return AugmentedLagrangian(risk, objective, problem.settings, sigma, growth)
 

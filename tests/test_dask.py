@@ -89,6 +89,22 @@ def test_risks_that_were_never_here(client):
     remote.close()
 
 
+def test_dask_arrays_stay_where_they_are(client):
+    import dask.array as da
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 5)), rng.integers(0, 3, size=90)
+    rows, labels = da.from_array(X, chunks=(30, 5)), da.from_array(y, chunks=30)
+    blocks = zip(rows.to_delayed().ravel(), labels.to_delayed().ravel(), strict=True)
+    hinge = dask.delayed(pb.risks.MulticlassHinge)
+    remote = pb.distributed.Dask(client).risk_of([hinge(rows, labels, n_classes=3) for rows, labels in blocks])
+    here = pb.risks.MulticlassHinge(X, y, n_parts=3, partition="contiguous")
+    a, b = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", **options)
+            for risk, options in ((remote, {}), (here, {"line_search": False})))
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+    remote.close()
+
+
 def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
     with pytest.raises(pb.OracleError, match="for example 17: no way"):
         pb.minimize(fails_at(17), lam=1.0, executor=client)

@@ -60,7 +60,7 @@ def main():
         lam=lam, example=1e6 * costs[0].example, message=1e3 * message, bandwidth=BANDWIDTH / 1e9,
         plane=costs[-1].plane / 1e3, w=costs[0].w / 1e3,
         qp=", ".join(f"{1e3 * cost.driver:.1f} ms at P = {cost.n_parts}" for cost in costs),
-        simulated=table(("examples", *WORKERS), [(f"10^{round(np.log10(n))}", *(f"{value:.0f}" for value in row))
+        simulated=table(("examples", *WORKERS), [(f"10^{round(np.log10(n))}", *map(rounded, row))
                                                  for n, row in simulated.items()]))
     (RESULTS / "scaling.md").write_text(text, encoding="utf-8")
     print(text)
@@ -82,14 +82,16 @@ def measure_processes(risk, lam, limit):
 
     def run(where, reference, risk=risk, **more):
         began = time.perf_counter()
-        result = pb.minimize(risk, **options, **more)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.ConvergenceWarning)
+            result = pb.minimize(risk, **options, **more)
         seconds[where] = time.perf_counter() - began
         rounds, rest = result.get("rounds"), result.seconds
         costs = ("-", f"{rest['oracle']:.1f}", f"{rest['total'] - rest['oracle']:.1f}", "-") if rounds is None else (
             f"{100 * rounds['idle']:.0f}", f"{rounds['oracle'].sum():.1f}", f"{rounds['driver'].sum():.1f}",
             f"{rounds['bytes_in'].sum() / 1e6:.0f}")
-        rows.append((where, f"{seconds[where]:.1f}", f"{result.gap:.2e}", result.nit,
-                     f"{seconds[reference] / seconds[where]:.2f}", *costs))
+        rows.append((where, f"{seconds[where]:.1f}", f"{result.gap:.2e}" + ("" if result.success else " (time limit)"),
+                     result.nit, f"{seconds[reference] / seconds[where]:.2f}", *costs))
         print(*rows[-1], sep=" | ", flush=True)
 
     run("one thread", "one thread")
@@ -171,6 +173,10 @@ def speed_up(costs, message, n, workers):
     return alone / (iterations * (n / workers * first.example + wire * (workers > 1) + driver))
 
 
+def rounded(value):
+    return f"{value:.2g}" if value < 10.0 else f"{value:.0f}"
+
+
 def plot(simulated):
     from matplotlib.figure import Figure
 
@@ -219,8 +225,8 @@ fast. The iterations depend on P alone, not on the number of examples, and P is 
 P measured; beyond, a part is shared by several workers, each of which sends its sum, and the iterations stay. In every
 round the driver sends w ({w:.0f} kB) to each worker and receives a plane ({plane:.0f} kB) from each, at
 {bandwidth:g} GB/s in all, and every message costs it {message:.2f} ms, the measured cost of a task of Dask. Its own
-work is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come would
-do better.
+work is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come
+would do better.
 """
 
 

@@ -146,7 +146,7 @@ def test_workers_that_come_and_go_change_nothing():
 
 
 def test_a_newcomer_gets_parts_of_a_worker_with_too_many(monkeypatch):
-    monkeypatch.setattr("pybundle.distributed.dask.BALANCE_EVERY", 0.0)
+    monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 0.0)
     risk = blobs()
     a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
     with local_cluster(1, processes=False) as cluster, distributed.Client(cluster) as client:

@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 
 from common import RESULTS, table  # sets threads: before NumPy
 
@@ -116,7 +117,8 @@ def killed(risk, serial, n_runs, victims=1):
 
             def kill(pids=pids):
                 for pid in pids[:victims]:
-                    os.kill(pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):      # the run has ended
+                        os.kill(pid, signal.SIGKILL)
 
             timer = threading.Timer(moment, kill)
             timer.start()

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import queue
 import sys
-import time
-import uuid
 
 from ..core.exceptions import BundleError, InputTypeError
 from ..core.validation import check_choice, check_integer, check_number
-from .parts import Description, Parts
+from .dask_workplace import DaskWorkplace
+from .parts import Description
 from .risk import RemoteRisk
-from .workplace import Workplace, excerpt, grouped
-
-TICK = 0.25
-"""Seconds between two looks at the cluster while nothing comes."""
-GRACE = 2.0
-"""Seconds that Dask itself has to make parts of a lost worker elsewhere, as it does while it has another."""
-BALANCE_EVERY = 5.0
-"""Seconds between two looks for workers without parts."""
-GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
+from .workplace import excerpt, grouped
 
 
 class Dask:
@@ -129,170 +118,6 @@ class Dask:
             raise BundleError(f"client must have a worker, but none came within {self.patience:g} s; start some, or "
                               "raise patience") from problem
         return [address for address, n in sorted(self.client.nthreads().items()) for _ in range(n)]
-
-
-class DaskWorkplace(Workplace):
-    """Futures of parts, pinned to workers as long as these live, and one task for every question."""
-
-    def __init__(self, client, groups, source, slots, patience, max_tries):
-        super().__init__(groups, min(len(groups), len(slots)))
-        self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
-        self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
-        self._done, self._pending = queue.SimpleQueue(), {}
-        self._seen = self._balanced = time.monotonic()      # when a worker was last known, and parts dealt out
-        self._homes = [slots[g % len(slots)] for g in range(len(groups))]
-        self._homeless = [None] * len(groups)   # since when
-        self._held = [self._make(g) for g in range(len(groups))]
-
-    def _make(self, g):
-        """Future of the parts of a group at its home."""
-        import dask
-
-        self._count += 1
-        with dask.config.set(GRAPH_SIZE):
-            return self._client.submit(Parts, self._source(g, self._homes[g]), len(self.groups[g]), pure=False,
-                                       key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
-                                       allow_other_workers=True)
-
-    def ask(self, group, question, w):
-        if time.monotonic() - self._balanced > BALANCE_EVERY:
-            self._balance()
-        self._submit(group, question, w, 1)
-
-    def _submit(self, group, question, w, tries):
-        if tries > self._max_tries:
-            raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries - 1} times; "
-                              "look at the workers' logs, for instance for want of memory")
-        self._count += 1
-        try:
-            future = self._client.submit(ask_parts, self._held[group], question, w, pure=False,
-                                         key=f"{self._name}-{question.kind}-{self._count}")
-        except Exception as problem:        # the client is closed, or its scheduler has gone
-            raise self._lost() from problem
-        self._pending[future.key] = future, group, question, w, tries
-        future.add_done_callback(self._done.put)
-
-    def answers(self, timeout=None):
-        found, end = [], None if timeout is None else time.monotonic() + timeout
-        while not found and (end is None or time.monotonic() < end):
-            for future in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
-                future, group, question, w, tries = self._pending.pop(future.key, (None,) * 5)
-                if future is None:          # told twice
-                    continue
-                answer = self._fetch(future, group)
-                if answer is not None:
-                    found.append((group, question, answer))
-                else:
-                    self._submit(group, question, w, tries + 1)
-        return found
-
-    def _finished(self, timeout):
-        """Futures that ended since the last call; looks after the cluster while it waits for one."""
-        try:
-            ended = [self._done.get(timeout=timeout)]
-        except queue.Empty:
-            self._check_cluster()
-            return []
-        while not self._done.empty():
-            ended.append(self._done.get())
-        return ended
-
-    def _fetch(self, future, group):
-        """The answer of an ended future, or None where it must be asked again."""
-        from distributed import CancelledError, KilledWorker
-
-        if future.status in ("finished", "error"):
-            try:
-                return future.result(timeout=self._patience)
-            except KilledWorker as problem:
-                raise BundleError(f"workers died again and again while they had parts {self.groups[group].tolist()}; "
-                                  "look at their logs, for instance for want of memory") from problem
-            except (CancelledError, TimeoutError, OSError):
-                pass
-            except Exception as problem:        # making the parts failed: answers carry what oracles raise
-                raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
-                                  f"{type(problem).__name__}: {problem}") from problem
-        if self._client.status != "running":
-            raise self._lost()
-        if self._held[group].status in ("cancelled", "lost"):
-            self._held[group] = self._make(group)
-        return None
-
-    def _check_cluster(self):
-        """Raises where there has been no worker, or no scheduler, for too long; finds new homes for parts."""
-        now = time.monotonic()
-        workers = self._workers()
-        if workers:
-            self._seen = now
-            self._rehouse(workers, now)
-        elif self._client.status == "closed" or now - self._seen > self._patience:
-            if self._client.status != "running":
-                raise self._lost()
-            raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
-                              "warm_start=error.result")
-
-    def _workers(self):
-        """Addresses of workers; none where the scheduler does not answer."""
-        try:
-            return sorted(self._client.nthreads()) if self._client.status == "running" else []
-        except (OSError, TimeoutError):
-            return []
-
-    def _rehouse(self, workers, now):
-        """Parts wait for ever for a home that is gone where no other worker was left at that moment."""
-        for g, held in enumerate(self._held):
-            if held.status == "finished" or self._homes[g] in workers:
-                self._homeless[g] = None
-            elif self._homeless[g] is None:
-                self._homeless[g] = now
-            elif now - self._homeless[g] > GRACE:
-                self._move(g, workers[g % len(workers)])
-
-    def _balance(self):
-        """Moves parts from workers with more groups than threads to workers without any, old ones or new ones."""
-        self._balanced = time.monotonic()
-        try:
-            threads = self._client.nthreads()
-            holders = self._client.who_has(self._held)
-        except (OSError, TimeoutError):
-            return
-        load = {address: [] for address in threads}
-        for g, held in enumerate(self._held):
-            for address in set(holders.get(held.key, ())) & set(load):
-                load[address].append(g)
-        for address in [address for address, groups in load.items() if not groups]:
-            fullest = max(load, key=lambda other: len(load[other]) / threads[other])
-            if len(load[fullest]) <= threads[fullest]:
-                break
-            load[address].append(load[fullest].pop())
-            self._move(load[address][0], address)
-
-    def _move(self, g, home):
-        """Makes the parts of a group anew, and asks again what was asked of them."""
-        open_questions = [entry for entry in self._pending.values() if entry[1] == g]
-        for future, *_ in open_questions:
-            del self._pending[future.key]
-        self._client.cancel([self._held[g], *(entry[0] for entry in open_questions)], force=True)
-        self._homes[g], self._homeless[g] = home, None
-        self._held[g] = self._make(g)
-        for _, _, question, w, tries in open_questions:
-            self._submit(g, question, w, tries + 1)
-
-    def _lost(self):
-        return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "
-                           "warm_start=error.result")
-
-    def close(self):
-        futures = [entry[0] for entry in self._pending.values()]
-        self._pending.clear()
-        if self._client.status == "running":
-            self._client.cancel(futures, force=True)
-        self._held = []
-
-
-def ask_parts(parts, question, w):
-    """The task of a worker."""
-    return parts.answer(question, w)
 
 
 def is_client(executor):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.validation import check_number
 from ..mkl import Features, OnlineMKL
+from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import validate_data
 from .kernels import described, function_of, listed, n_columns, part_of, suggested, support_of
@@ -239,8 +240,8 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         X = validate_data(self, X, reset=False, **FORMATS)
         K, executor = len(self.classes_), make_executor(self.n_jobs)
         try:
-            return sum((part_of(*function, X, K).scores(X, executor) for function in self._functions()),
-                       np.zeros((X.shape[0], K)))
+            return block_scores([part_of(*function, X, K).scorer(X) for function in self._functions()], X.shape[0], K,
+                                executor)
         finally:
             executor.close()
 
@@ -286,4 +287,5 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
             if isinstance(kernel, Features) != (support is None) or \
                     (support is not None and support.shape[1] != n_columns(kernel, found)):
                 raise StateError(f"the examples of {type(kernel).__name__} do not fit its columns")
-            part_of(kernel, support, coefs, sp.csr_array((1, found)), K).scores(sp.csr_array((1, found)))
+            row = sp.csr_array((1, found))
+            block_scores([part_of(kernel, support, coefs, row, K).scorer(row)], 1, K)

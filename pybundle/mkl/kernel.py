@@ -6,6 +6,8 @@ a multiple kernel learner start alike; rows of zero norm stay zero.
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,6 +15,15 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
+
+
+def described(x):
+    """The call that makes x, with the numbers that are not the default ones."""
+    values = [(name, getattr(x, name, parameter.default), parameter.default)
+              for name, parameter in signature(type(x)).parameters.items()]
+    given = [f"{name}={value!r}" for name, value, default in values
+             if not isinstance(value, np.ndarray) and value is not default and value != default]
+    return f"{type(x).__name__}({', '.join(given)})"
 
 
 class Kernel:
@@ -34,6 +45,9 @@ class Kernel:
             raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
         self.normalise, self.columns = bool(normalise), columns
         self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
+
+    def __repr__(self):
+        return described(self)
 
     is_sparse = False
     is_trusted = True           # known to be symmetric

@@ -69,7 +69,7 @@ class Gaussian(Kernel):
 
     def __init__(self, sigma=1.0, columns=None, low_rank=None):
         super().__init__(False, columns, low_rank)      # its diagonal is 1
-        self.sigma = check_number("sigma", sigma, low=0.0, strict=True)
+        self.sigma = check_number("sigma", sigma, low=1e-100, high=1e100)
 
     def _values(self, X, Z):
         values = _distances(X, Z)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-import warnings
 from contextlib import closing
 
 import numpy as np
 
-from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError, StateError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
+from ..core.warn import warn_user
 from ..models.base import as_model
 from ..models.graphs import labels_of
 from ..runtime.executors import make_executor, single_threaded_blas
@@ -293,8 +293,8 @@ class OnlineMKL:
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
         self.history_ = {name: np.array([row[j] for row in found.history]) for j, name in enumerate(names)}
         if self.gap_ > settings.tol:
-            warnings.warn(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
-                          "raise max_iter or tol", ConvergenceWarning, stacklevel=4)
+            warn_user(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
+                      "raise max_iter or tol")
 
     def _run(self, session, settings, n_epochs, certify=False):
         """Epochs; Ctrl-C keeps what was learnt."""

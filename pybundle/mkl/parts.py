@@ -16,7 +16,7 @@ from ._groups import LinkGroup
 from ._kernel_group import KernelGroup
 from ._lazy import LazyVectors
 from .gram import LowRank
-from .kernel import Kernel
+from .kernel import Kernel, described
 from .kernels import as_kernel, squares_of
 
 BLOCK = 1024
@@ -48,6 +48,9 @@ class Features:
         if not isinstance(normalise, (bool, np.bool_)):
             raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
         self.columns, self.normalise = columns, bool(normalise)
+
+    def __repr__(self):
+        return described(self)
 
 
 def block_scores(scorers, n, n_labels, executor=None):

@@ -1,0 +1,173 @@
+"""Memory limits, estimates, and data in a mapped file."""
+
+import mmap
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+from pybundle.bundle._blocks import Blocks
+
+rng = np.random.default_rng(0)
+y = rng.integers(0, 10, 3000)
+X = (rng.normal(size=(10, 60))[y] + 2.0 * rng.normal(size=(3000, 60))).astype(np.float32)
+WORDS = [rng.normal(size=(rng.integers(3, 7), 30)) for _ in range(200)]
+TAGS = [np.argmax(word[:, :4] + rng.gumbel(size=(len(word), 4)), axis=1) for word in WORDS]
+
+
+def digits(**options):
+    return pb.risks.MulticlassHinge(X, y, **options)
+
+
+def chains():
+    return pb.risks.Structured(pb.models.Chain(4, 30), WORDS, TAGS)
+
+
+def peak(run):
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        result = run()
+        return tracemalloc.get_traced_memory()[1] - before, result
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "auto"])
+def test_a_quarter_of_the_memory_reaches_the_gap(method):
+    risk = digits()
+    options = {"lam": 50.0, "tol": 1e-2, "method": method}
+    free = pb.minimize(risk, **options | {"method": "oca" if method == "auto" else method})
+    size = 8 * (free.max_planes * risk.dim + free.max_planes**2)
+    limit = max(size // 4, 1_000_000)
+    used, result = peak(lambda: pb.minimize(risk, **options, memory_limit=limit))
+    assert result.success and used <= 1.1 * limit
+    assert result.lower_bound <= free.fun and free.lower_bound <= result.fun
+
+
+@pytest.mark.parametrize("method", ["prox-bcfw", "mp-bcfw"])
+def test_blocks_within_a_limit_prove_the_same(method):
+    free = pb.minimize(chains(), lam=10.0, tol=3e-2, method=method)
+    blocks = free.state.blocks
+    limit = int(0.4 * blocks.bytes)
+    result = pb.minimize(chains(), lam=10.0, tol=3e-2, method=method, memory_limit=limit)
+    assert result.success and result.state.blocks.bytes <= limit < blocks.bytes
+    assert result.lower_bound <= free.fun and free.lower_bound <= result.fun
+    with pytest.raises(pb.ParameterError, match="memory_limit must hold a plane of each of 200 examples") as caught:
+        pb.minimize(chains(), lam=1.0, method=method, memory_limit=10_000)
+    assert caught.value.result is None or caught.value.result.lower_bound <= free.fun
+
+
+def test_a_run_of_blocks_within_a_limit_goes_on_from_a_checkpoint(tmp_path):
+    options = {"lam": 1.0, "tol": 1e-3, "method": "prox-bcfw", "memory_limit": 400_000}
+    whole = pb.minimize(chains(), **options)
+    with pytest.warns(pb.ConvergenceWarning):
+        pb.minimize(chains(), **options, max_iter=4, checkpoint=tmp_path / "run.npz")
+    again = pb.minimize(chains(), **options, checkpoint=tmp_path / "run.npz")
+    assert np.array_equal(again.x, whole.x) and again.n_passes == whole.n_passes
+
+
+def test_shrinking_keeps_point_and_bound():
+    free = pb.minimize(chains(), lam=1.0, tol=1e-3, method="prox-bcfw")
+    blocks = free.state.blocks.copy()
+    offset, phi, _ = blocks.aggregate()
+    bytes_before, planes_before = blocks.bytes, blocks.n_planes
+    assert blocks.shrink(0.5 * bytes_before) and blocks.bytes <= 0.5 * bytes_before
+    assert blocks.n_planes < planes_before and blocks.n_merged >= 0
+    after = blocks.aggregate()
+    assert after[0] == pytest.approx(offset, rel=1e-12)
+    np.testing.assert_allclose(after[1], phi, atol=1e-11 * np.abs(phi).max())
+    for i in range(0, 200, 40):
+        offsets, slopes, alpha = blocks.block(i)
+        assert alpha.sum() == pytest.approx(1.0) and (alpha >= 0.0).all()
+    assert not blocks.shrink(0.0) and blocks.n_planes <= 200        # one for each block is the least
+    assert blocks.aggregate()[0] == pytest.approx(offset, rel=1e-12)
+
+
+def test_blocks_that_cannot_shrink_stay():
+    blocks = Blocks(3, 5)
+    assert blocks.shrink(blocks.bytes) and not blocks.shrink(1.0)
+    assert blocks.n_planes == 0 and blocks.aggregate()[0] == 0.0
+
+
+def test_exact_blocks_say_what_they_need():
+    with pytest.raises(pb.ParameterError, match="memory_limit must be at least .* bytes for method 'prox-bcfw'"):
+        pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=100_000)
+    needed = int(pb.estimate_memory(digits(), method="prox-bcfw"))
+    assert pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=needed).success
+
+
+# ---------------------------------------------------------------------- estimates
+@pytest.mark.parametrize(("make", "method"), [(digits, "oca"), (digits, "bmrm"), (digits, "auto"), (digits, "frank-wolfe"),
+                                              (chains, "oca"), (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
+def test_estimates_are_of_the_right_size(make, method):
+    risk = make()
+    memory = pb.estimate_memory(risk, method=method, lam=50.0)
+    used, _ = peak(lambda: pb.minimize(risk, lam=50.0, method=method, tol=1e-2, time_limit=5.0))
+    assert 0.5 * used <= memory <= 20.0 * used + 100_000
+    assert isinstance(memory, int) and sum(memory.parts.values()) - memory.parts["data"] == pytest.approx(memory, abs=8)
+
+
+def test_estimates_of_cached_planes_count_the_slopes():
+    memory = pb.estimate_memory(chains(), method="prox-bcfw")
+    used = pb.minimize(chains(), lam=1.0, tol=1e-3, method="prox-bcfw").state.blocks.bytes
+    assert 0.2 * used < memory < 5.0 * used
+    assert pb.estimate_memory(chains(), method="prox-bcfw", memory_limit=500_000).parts["planes"] <= 500_000
+    assert pb.estimate_memory(chains()).method == "prox-bcfw" and "MB for prox-bcfw" in repr(memory)
+
+
+def test_estimates_know_limits_and_refuse_nonsense():
+    free, limited = (pb.estimate_memory(digits(), method="oca", memory_limit=limit) for limit in (None, 1_000_000))
+    assert limited < free and limited <= 1_100_000
+    assert pb.estimate_memory(digits(), method="alm") > 0
+    assert pb.estimate_memory(digits(), method="cutting-plane", lam=1.0) > 0
+    with pytest.raises(pb.ParameterError, match="unknown option"):
+        pb.estimate_memory(digits(), method="oca", kappa=1.0)
+    with pytest.raises(pb.ParameterError, match="wrap a callable in pb.risks.Function"):
+        pb.estimate_memory(lambda w: (0.0, w))
+
+
+# ---------------------------------------------------------------------- mapped files
+@pytest.fixture
+def mapped(tmp_path):
+    X.tofile(tmp_path / "X.dat")
+    return np.memmap(tmp_path / "X.dat", np.float32, "r", shape=X.shape)
+
+
+def test_mapped_data_are_neither_copied_nor_read_twice(mapped, monkeypatch):
+    used, risk = peak(lambda: pb.risks.MulticlassHinge(mapped, y))
+    assert risk.is_mapped and np.shares_memory(risk.examples.X, mapped) and used < 0.5 * mapped.nbytes
+    assert risk.fingerprint == digits().fingerprint and "fingerprint" in vars(risk.examples)
+    assert np.array_equal(risk.examples.norms, digits().examples.norms)
+    used, result = peak(lambda: pb.minimize(risk, lam=50.0, tol=1e-2))
+    assert result.success and result.message.endswith("which is read in the order of its rows")
+    same = pb.minimize(digits(n_parts=1), lam=50.0, tol=1e-2, method="oca", line_search=False)
+    assert np.array_equal(result.x, same.x) and result.n_passes == same.n_passes
+
+
+def test_parts_of_mapped_data_lie_in_one_piece(mapped):
+    whole = pb.minimize(pb.risks.MulticlassHinge(mapped, y), lam=50.0)
+    pieces = pb.minimize(pb.risks.MulticlassHinge(mapped, y, partition="contiguous"), lam=50.0)
+    assert whole.state.bundle.n_parts == 1 and pieces.state.bundle.n_parts == 16
+    assert pieces.n_passes < whole.n_passes
+
+
+def test_what_is_a_mapped_file(mapped, tmp_path):
+    with open(tmp_path / "X.dat", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+        view = np.frombuffer(raw, np.float32).reshape(X.shape)
+        risk = pb.risks.MulticlassHinge(view, y)
+        assert risk.is_mapped and np.array_equal(risk.examples.norms, digits().examples.norms)
+        del view, risk
+    assert pb.risks.MulticlassHinge(mapped[100:], y[100:]).is_mapped
+    assert pb.risks.MulticlassHinge(np.asarray(mapped), y).is_mapped
+    assert not digits().is_mapped and not pb.risks.MulticlassHinge(np.array(mapped), y).is_mapped
+    assert not pb.risks.MulticlassHinge(mapped.astype(np.float64), y).is_mapped
+
+
+def test_a_row_that_is_not_finite_is_named(tmp_path):
+    bad = X.copy()
+    bad[2000, 3] = np.nan
+    bad.tofile(tmp_path / "bad.dat")
+    with pytest.raises(pb.ParameterError, match="row 2000, column 3"):
+        pb.risks.MulticlassHinge(np.memmap(tmp_path / "bad.dat", np.float32, "r", shape=X.shape), y)

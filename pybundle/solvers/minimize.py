@@ -59,7 +59,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     time_limit : float, optional
         Seconds; checked after each iteration.
     memory_limit : int, optional
-        Bytes for planes and their Gram matrix. Over it idle planes are dropped and active ones aggregated.
+        Bytes for all that the run adds to the data. Over it idle planes are dropped and active ones aggregated; see
+        "Long runs" in the documentation.
     nonneg : bool array, shape (dim,), optional
         Weights that must not be negative; None takes those that the risk names in its attribute `nonneg`, if any.
     callback : callable or list of callables, optional

@@ -82,7 +82,7 @@ def test_shrinking_keeps_point_and_bound():
     assert after[0] == pytest.approx(offset, rel=1e-12)
     np.testing.assert_allclose(after[1], phi, atol=1e-11 * np.abs(phi).max())
     for i in range(0, 200, 40):
-        offsets, slopes, alpha = blocks.block(i)
+        _, _, alpha = blocks.block(i)
         assert alpha.sum() == pytest.approx(1.0) and (alpha >= 0.0).all()
     assert not blocks.shrink(0.0) and blocks.n_planes <= 200        # one for each block is the least
     assert blocks.aggregate()[0] == pytest.approx(offset, rel=1e-12)
@@ -95,15 +95,15 @@ def test_blocks_that_cannot_shrink_stay():
 
 
 def test_exact_blocks_say_what_they_need():
-    with pytest.raises(pb.ParameterError, match="memory_limit must be at least .* bytes for method 'prox-bcfw'"):
+    with pytest.raises(pb.ParameterError, match=r"memory_limit must be at least .* bytes for method 'prox-bcfw'"):
         pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=100_000)
     needed = int(pb.estimate_memory(digits(), method="prox-bcfw"))
     assert pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=needed).success
 
 
 # ---------------------------------------------------------------------- estimates
-@pytest.mark.parametrize(("make", "method"), [(digits, "oca"), (digits, "bmrm"), (digits, "auto"), (digits, "frank-wolfe"),
-                                              (chains, "oca"), (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
+@pytest.mark.parametrize(("make", "method"), [(digits, "oca"), (digits, "bmrm"), (digits, "auto"),
+                                              (digits, "frank-wolfe"), (chains, "oca"), (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
 def test_estimates_are_of_the_right_size(make, method):
     risk = make()
     memory = pb.estimate_memory(risk, method=method, lam=50.0)
@@ -127,7 +127,7 @@ def test_estimates_know_limits_and_refuse_nonsense():
     assert pb.estimate_memory(digits(), method="cutting-plane", lam=1.0) > 0
     with pytest.raises(pb.ParameterError, match="unknown option"):
         pb.estimate_memory(digits(), method="oca", kappa=1.0)
-    with pytest.raises(pb.ParameterError, match="wrap a callable in pb.risks.Function"):
+    with pytest.raises(pb.ParameterError, match=r"wrap a callable in pb\.risks\.Function"):
         pb.estimate_memory(lambda w: (0.0, w))
 
 

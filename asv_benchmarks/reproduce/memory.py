@@ -8,8 +8,8 @@ solve, the data among it. What `pb.estimate_memory` foretold stands beside it.
 
 mapped: a generated file of float32 rows, mapped by `numpy.memmap`, in a process that may have a quarter of its size in
 anonymous memory (RLIMIT_DATA, the interpreter with all libraries included). Before each pass its pages are dropped from
-the page cache, so that every pass reads the file. Sequential reads of the whole file with read(2) before and after the run
-are what its speed is compared with; bytes read are those of the process in /proc (block device).
+the page cache, so that every pass reads the file. Sequential reads of the whole file with read(2) before and after the
+run are what its speed is compared with; bytes read are those of the process in /proc (block device).
 
 Linux only. Writes results/memory.md.
 """
@@ -35,8 +35,8 @@ import pybundle as pb
 MB = 2.0**20
 SHARE = 0.25
 FEATURES, CLASSES = 784, 10
-LIMIT_HEADER = ("data", "method", "memory_limit, MB", "peak, MB", "of the limit", "foretold, MB", "gap", "reached", "passes",
-                "seconds", "planes")
+LIMIT_HEADER = ("data", "method", "memory_limit, MB", "peak, MB", "of the limit", "foretold, MB", "gap", "reached",
+                "passes", "seconds", "planes")
 MAPPED_HEADER = ("X, MB", "anonymous memory allowed, MB", "method", "gap", "certified", "passes", "read, MB", "seconds",
                  "MB/s", "sequential, MB/s before, after", "share")
 
@@ -206,9 +206,10 @@ def sequential(path):
 
 HEAD = """# Memory
 
-Peaks are those of resident memory above what the process held before the solve, where the data were already; the limit is
-25 % of the peak of the free run in the row above. One thread. The mapped file is read from the disk in each pass; the
-speed is what was read by the seconds of the whole run, beside reading the file once with read(2). Written by `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
+Peaks are those of resident memory above what the process held before the solve, where the data were already; the limit
+is 25 % of the peak of the free run in the row above. One thread. The mapped file is read from the disk in each pass; the
+speed is what was read by the seconds of the whole run, beside reading the file once with read(2). Written by
+`asv_benchmarks/reproduce/memory.py` with pybundle {version}.
 """
 
 

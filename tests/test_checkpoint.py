@@ -358,7 +358,7 @@ def first(kind, at=1, value="os.system"):
 def test_a_header_that_lies_is_refused(written, tmp_path, change):
     _, _, raw = written
     rewrite(raw, tmp_path / "run.npz", change)
-    with pytest.raises(pb.StateError, match="run.npz"):
+    with pytest.raises(pb.StateError, match=r"run\.npz"):
         solve("prox-bcfw", "chain", {}, checkpoint=tmp_path / "run.npz")
 
 

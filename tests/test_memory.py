@@ -103,7 +103,8 @@ def test_exact_blocks_say_what_they_need():
 
 # ---------------------------------------------------------------------- estimates
 @pytest.mark.parametrize(("make", "method"), [(digits, "oca"), (digits, "bmrm"), (digits, "auto"),
-                                              (digits, "frank-wolfe"), (chains, "oca"), (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
+                                              (digits, "frank-wolfe"), (chains, "oca"),
+                                              (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
 def test_estimates_are_of_the_right_size(make, method):
     risk = make()
     memory = pb.estimate_memory(risk, method=method, lam=50.0)

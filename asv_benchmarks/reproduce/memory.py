@@ -207,8 +207,8 @@ def sequential(path):
 HEAD = """# Memory
 
 Peaks are those of resident memory above what the process held before the solve, where the data were already; the limit
-is 25 % of the peak of the free run in the row above. One thread. The mapped file is read from the disk in each pass; the
-speed is what was read by the seconds of the whole run, beside reading the file once with read(2). Written by
+is 25 % of the peak of the free run in the row above. One thread. The mapped file is read from the disk in each pass;
+the speed is what was read by the seconds of the whole run, beside reading the file once with read(2). Written by
 `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
 """
 

@@ -159,8 +159,8 @@ HEAD = """# The solving process killed at random moments
 
 SIGKILL at {kills} moments for each problem, drawn uniformly from the time of the whole run (seed {seed}); then the same
 call again, with the same checkpoint. "same w" and "same history" count the runs that ended with the bits of the run
-that was never stopped; the history has passes, values, bounds and gaps of every iteration. A checkpoint every {every} s.
-Written by `asv_benchmarks/reproduce/faults_driver.py` with pybundle {version}.
+that was never stopped; the history has passes, values, bounds and gaps of every iteration. A checkpoint every
+{every} s. Written by `asv_benchmarks/reproduce/faults_driver.py` with pybundle {version}.
 
 """
 

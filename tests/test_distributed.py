@@ -314,6 +314,18 @@ def test_failing_parts_and_oracles_in_a_process(processes):
     assert pb.minimize(signs(), lam=1.0, executor=processes).success
 
 
+def test_closing_ends_what_is_still_placed():
+    from multiprocessing.shared_memory import SharedMemory
+
+    with pb.distributed.Processes(1) as executor:
+        remote = executor.place(blobs())
+        remote.planes(np.ones(remote.dim))
+        name = remote._workplace._processes[0].block.name
+    with pytest.raises(FileNotFoundError):
+        SharedMemory(name)
+    remote.close()
+
+
 class Broken:
     rows = ()
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from multiprocessing.connection import wait
+from weakref import WeakSet
 
 from ..core.exceptions import BundleError
 from ..core.validation import check_choice, check_integer
@@ -53,7 +54,7 @@ class Processes:
         self.n_jobs = check_integer("n_jobs", cpu_count() if n_jobs == -1 else n_jobs, low=1)
         self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
         self.max_tries = check_integer("max_tries", max_tries, low=1)
-        self._free, self._lock = [], threading.Lock()
+        self._free, self._lock, self._placed = [], threading.Lock(), WeakSet()
 
     def place(self, risk):
         """The risk with its parts in the processes, a `RemoteRisk`; a placed risk stays as it is."""
@@ -61,7 +62,9 @@ class Processes:
             return risk
         groups = grouped(risk.n_parts, self.n_jobs)
         first = excerpt(risk, groups[0])        # refuses what cannot be placed before a process starts
-        return RemoteRisk(ProcessWorkplace(self, risk, groups, first), Description.of(risk), self.single)
+        workplace = ProcessWorkplace(self, risk, groups, first)
+        self._placed.add(workplace)
+        return RemoteRisk(workplace, Description.of(risk), self.single)
 
     def take(self):
         """A process that nobody uses."""
@@ -79,7 +82,9 @@ class Processes:
             self._free.append(process)
 
     def close(self):
-        """Ends the processes that are not in use."""
+        """Ends the processes, also those of risks that are still placed."""
+        for workplace in list(self._placed):
+            workplace.close()
         with self._lock:
             for process in self._free:
                 process.close()

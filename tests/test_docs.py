@@ -22,9 +22,10 @@ def blocks(page):
         yield language, re.sub("^   ", "", text, flags=re.M)
 
 
-# the blocks of kernels.rst work on data that a reader has
+# the blocks of these work on what a reader has: data, a cluster, a compiler
+ELSEWHERE = {"kernels", "distributed", "embedding"}
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.rst"))
-         if page.stem != "kernels" and any(language == "python" for language, _ in blocks(page))]
+         if page.stem not in ELSEWHERE and any(language == "python" for language, _ in blocks(page))]
 
 
 @pytest.fixture

@@ -178,6 +178,22 @@ cdef class Blocks(BlockPlanes):
                 self.averages[k].offset_drift, self.averages[k].count = point["averages"][k]
         return self
 
+    @classmethod
+    def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
+        """The planes and multipliers that `arrays` described, or others in their form; at w = 0 until placed."""
+        cdef Blocks self = cls(n_blocks, dim)
+        cdef Py_ssize_t j, n
+        cdef const Py_ssize_t[::1] row = rows
+        cdef const double[::1] offset = offsets, value = slopes.data
+        cdef const int32_t[::1] index = slopes.indices
+        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
+        for j in range(row.shape[0]):
+            n = start[j + 1] - start[j]
+            self._insert(&self.blocks[row[j]], offset[j], n, &index[start[j]] if n else NULL,
+                         &value[start[j]] if n else NULL)
+        self.assign(alpha)
+        return self
+
     def assign(self, const double[::1] alpha):
         """Sets the multipliers of all planes, in the order of `arrays`; truths get what they leave."""
         cdef Py_ssize_t i, j = 0

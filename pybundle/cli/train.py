@@ -76,9 +76,8 @@ def _estimator(kind, arguments):
     else:
         if kind not in ("svm", "chain"):
             raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
-        if any(value is not None for value in (arguments.C, arguments.lam, arguments.parts, arguments.checkpoint)):
-            raise ParameterError("--cv chooses C in many runs, so -C, --lam, --parts and --checkpoint cannot be given "
-                                 "with it")
+        if any(value is not None for value in (arguments.C, arguments.lam, arguments.checkpoint)):
+            raise ParameterError("--cv chooses C in many runs, so -C, --lam and --checkpoint cannot be given with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, **parameters)

@@ -1,6 +1,6 @@
 """Handwritten digits over Dask: the parts of the risk live with the workers, the bundle here."""
 
-from distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster
 
 import pybundle as pb
 

@@ -69,6 +69,7 @@ def test_every_display_follows_the_convention(result, svm, chain):
         figure.canvas.draw()
         with pytest.raises(pb.InputTypeError, match="ax must be matplotlib axes, got int"):
             display.plot(ax=3)
+        pyplot.close("all")
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch, result, svm, chain):

@@ -164,7 +164,7 @@ def test_a_file_of_other_data_is_refused(tmp_path):
     with pytest.raises(pb.StateError, match="n_examples is 80 there and 79 here"):
         pb.minimize(pb.risks.MulticlassHinge(X[:79].astype(np.float32), y[:79], n_classes=4), lam=1.0, checkpoint=file)
     pb.minimize(distances, np.zeros(6), lam=1.0, checkpoint=tmp_path / "f.npz")
-    with pytest.raises(pb.StateError, match=r"data is 'value .* slope .* at w0'"):
+    with pytest.raises(pb.StateError, match=r"data is 'value .* slope .* at w0, check sum .*'"):
         pb.minimize(lambda w: (2.0 * distances(w)[0], 2.0 * distances(w)[1]), np.zeros(6), lam=1.0,
                     checkpoint=tmp_path / "f.npz")
 
@@ -457,3 +457,18 @@ def test_nothing_unknown_is_written():
             through([stranger], classes={})
     node = Node()
     assert through([node], classes={}, outside=lambda x: "there" if x is node else None)[0] is not node
+
+
+def test_a_callable_of_other_signs_is_another_problem(tmp_path):
+    # value and norm of the slope at 0 are those of the problem with all labels turned round
+    def hinge(sign):
+        def risk(w):
+            z = sign * (2.0 * y - 3.0)[:, None] * X
+            losses = np.maximum(0.0, 1.0 - z @ w)
+            return losses.sum(), -(z * (losses > 0.0)[:, None]).sum(axis=0)
+        return risk
+
+    w0, options = np.zeros(X.shape[1]), {"lam": 1.0, "checkpoint": tmp_path / "run.npz"}
+    pb.minimize(hinge(1.0), w0, **options)
+    with pytest.raises(pb.StateError, match="another problem: data is"):
+        pb.minimize(hinge(-1.0), w0, **options)

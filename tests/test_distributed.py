@@ -277,6 +277,14 @@ def test_an_oracle_that_raises_is_named_with_its_traceback():
 
 # ---------------------------------------------------------------------- processes of our own
 
+def test_warm_starts_remember_the_rounding_of_planes():
+    risk = blobs()
+    single = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=InTurn(2, single=True))
+    assert (single.state.errors[0] > 100.0 * risk.slope_errors).all()
+    again = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", warm_start=single)
+    assert (again.state.errors[0] >= single.state.errors[0]).all()
+
+
 @pytest.fixture(scope="module")
 def processes():
     with pb.distributed.Processes(2) as executor:

@@ -503,3 +503,12 @@ def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):
     result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=1e-2)
     assert result.success and result.certified and result.gap <= 0.01
     assert seen[0] == "float32" and set(seen[1:]) == {"float64"}
+
+
+def test_auto_goes_on_with_alm_where_blocks_hardly_close_the_gap():
+    wine = pytest.importorskip("sklearn.datasets").load_wine()      # columns from 0.1 to 1000
+    risk = pb.risks.MulticlassHinge(wine.data, wine.target)
+    result = pb.minimize(risk, lam=1.0, tol=1e-3)
+    assert result.success and result.n_passes < 1000
+    blocks = pb.minimize(risk, lam=1.0, tol=1e-3, method="prox-bcfw", max_iter=1000)
+    assert not blocks.success and blocks.n_passes > result.n_passes

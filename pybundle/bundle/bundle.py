@@ -347,6 +347,8 @@ class Bundle:
         known = ((parts >= -bundle.dim) & (parts < bundle.n_parts)).all()
         if not fits or len(bundle._store) != n or not known:
             raise ValueError("array shapes do not agree")
+        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+            raise ValueError("planes must be finite")
         bundle._reserve(n)
         bundle.n_planes = n
         bundle.H[:] = arrays["H"]

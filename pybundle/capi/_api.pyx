@@ -136,6 +136,8 @@ cdef settings_of(const pb_settings* given):
 cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
           double n_passes, int64_t n_planes):
     cdef pb_result result
+    if to == NULL:
+        raise ParameterError("result must not be NULL")
     cdef size_t known = to.size
     if known < sizeof(size_t):
         raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
@@ -147,6 +149,8 @@ cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bo
 
 cdef void api_settings(pb_settings* settings) noexcept with gil:
     cdef pb_settings made
+    if settings == NULL:
+        return
     cdef size_t known = settings.size
     memset(&made, 0, sizeof(pb_settings))
     made.size, made.method, made.tol, made.max_iter, made.n_jobs = known, "auto", 1e-2, 10000, 1
@@ -157,6 +161,8 @@ cdef int api_init(const pb_problem* problem, const pb_settings* settings, const 
                   pb_solver** solver) noexcept with gil:
     cdef Handle handle
     cdef const double[::1] start
+    if solver == NULL:
+        return PB_PARAMETER
     solver[0] = NULL
     try:
         handle = Handle()

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import OracleError, ParameterError
+from ..core.exceptions import BundleError, OracleError, ParameterError
 from ..core.plane import PartialPlanes, Planes
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
@@ -114,6 +114,7 @@ class RemoteRisk:
 
     def close(self):
         """Lets the workers forget the parts."""
+        self._workplace.is_closed = True
         self._workplace.close()
 
     # ------------------------------------------------------------------ planes as they come
@@ -142,7 +143,10 @@ class RemoteRisk:
 
     # ------------------------------------------------------------------ inside
     def _send(self, w, kind, groups):
+        if self._workplace.is_closed:
+            raise BundleError("the parts of this risk were given back by close(); place the risk again")
         w, number = np.array(w), self._accounts.open()
+        self._workplace.last_round = number
         question = Question(number, kind, self._precision, self._single and self._precision is None)
         for g in groups:
             self._workplace.ask(g, question, w)
@@ -153,9 +157,15 @@ class RemoteRisk:
         began = time.perf_counter()
         found = self._workplace.answers(timeout)
         self._accounts.waited(time.perf_counter() - began)
+        failed = None
         for _, question, answer in found:
-            self._accounts.received(question.round, checked(answer))
-        return found
+            self._accounts.received(question.round, answer)
+            if failed is None and answer.failure is not None and question.round > self._workplace.given_up:
+                failed = answer
+        if failed is not None:
+            self._workplace.given_up = self._workplace.last_round
+            checked(failed)
+        return [entry for entry in found if entry[2].failure is None]
 
 
 def checked(answer):

@@ -22,6 +22,8 @@ class Workplace(ABC):
 
     def __init__(self, groups, n_workers):
         self.groups, self.n_workers = groups, n_workers
+        self.is_closed = False
+        self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been told
 
     @abstractmethod
     def ask(self, group, question, w):

@@ -116,11 +116,12 @@ class CompiledOracle(BatchOracle):
     def fingerprint(self):
         """The number that was given, or one of what the functions say at w = 0."""
         if self._fingerprint is None:
-            rows = np.arange(min(PROBED, self.n_examples))
-            losses, slopes = self.planes(rows, self.solve_batch(rows, np.zeros(self.dim)).labellings)
-            mark = crc32(repr((self.dim, self.n_examples, self.label_size)).encode())
-            for part in (losses, slopes.indptr.astype(np.int64), slopes.indices, slopes.data):
-                mark = crc32(part.tobytes(), mark)
+            mark, zero = crc32(repr((self.dim, self.n_examples, self.label_size)).encode()), np.zeros(self.dim)
+            for first in range(0, self.n_examples, PROBED):
+                rows = np.arange(first, min(first + PROBED, self.n_examples))
+                losses, slopes = self.planes(rows, self.solve_batch(rows, zero).labellings)
+                for part in (losses, slopes.indptr.astype(np.int64), slopes.indices, slopes.data):
+                    mark = crc32(part.tobytes(), mark)
             self._fingerprint = mark
         return self._fingerprint
 

@@ -49,8 +49,8 @@ class BundleMethod(Run):
         self.policy = policy
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
-        none = np.zeros(risk.n_parts)
-        self._errors = tuple(np.asarray(getattr(risk, name, none)) for name in ("slope_errors", "offset_errors"))
+        self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
+        self.expect(*(getattr(risk, name, self._errors[0]) for name in ("slope_errors", "offset_errors")))
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
@@ -64,6 +64,8 @@ class BundleMethod(Run):
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
+            if state.errors is not None:
+                self.expect(*state.errors)
             self.bundle.drop_signs()            # those of another run may be none of this one's
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
@@ -124,7 +126,15 @@ class BundleMethod(Run):
         if self._changing:
             return None
         return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores,
-                     bound=self.bound)
+                     bound=self.bound, errors=self._errors)
+
+    def expect(self, slope_errors, offset_errors):
+        """Planes with rounding errors up to these are, or will be, among the others."""
+        self._errors = tuple(np.maximum(mine, theirs) for mine, theirs in
+                             zip(self._errors, (slope_errors, offset_errors), strict=True))
+
+    def allowance(self, w):
+        return self._errors[0] * float(np.linalg.norm(w))
 
     def refine(self):
         if self.policy.scores is not None:
@@ -147,7 +157,7 @@ class BundleMethod(Run):
     def check_model(self, solution, w, values, centre_products=None):
         """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
         def excess(products):
-            return self.bundle.model(products, self.slack) - values
+            return self.bundle.model(products, self.slack) - values - self.allowance(w)
 
         largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))

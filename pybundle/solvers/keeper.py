@@ -190,6 +190,9 @@ class Keeper(Unkept):
 
     def _take_up(self, fresh, found):
         old, status = found.objects.get("run"), found.header["status"]
+        current = getattr(old, "_current", old)
+        if isinstance(current, BundleMethod):       # another executor may round differently
+            current.expect(*(getattr(current.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
         if old is None:
             return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
@@ -204,7 +207,7 @@ class Keeper(Unkept):
         if not is_over and (memory != self._settings.memory_limit or (tol < FINE) != (gap.tol < FINE)):
             state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
             return self._start_from(fresh, state, old.trace), None
-        for run in [current, *(run for run, _ in getattr(old, "_others", ()))]:
+        for run in [current, *(other[0] for other in getattr(old, "_others", ()))]:
             run.settings = self._settings
         return old, Status.CONVERGED if is_over else None
 
@@ -250,7 +253,17 @@ def _word(value):
 
 
 def _probe(risk, w):
-    """Instead of a fingerprint: value and size of the slope at w to nine digits, from one call that no pass counts."""
-    planes = planes_of(risk, w)
-    slope = np.asarray(planes.slopes.sum(axis=0)).ravel()
-    return f"value {np.sum(planes.values):.9g}, slope {np.linalg.norm(slope):.9g} at w0"
+    """Instead of a fingerprint: what the risk says at w and at a point beside it, in calls that no pass counts.
+
+    Values of the parts, and products of their slopes with fixed random vectors, to nine digits: other signs or another
+    order of the coordinates show.
+    """
+    rng, marks = np.random.default_rng(0), []
+    for point in (w, w + rng.standard_normal(len(w))):
+        planes = planes_of(risk, point)
+        products = np.asarray(planes.slopes @ rng.standard_normal((len(w), 3)))
+        marks += [f"{x:.9g}" for x in (*planes.values, *products.ravel())]
+        if len(marks) <= 4 * len(planes.values):
+            value, slope = np.sum(planes.values), np.asarray(planes.slopes.sum(axis=0)).ravel()
+            words = f"value {value:.9g}, slope {np.linalg.norm(slope):.9g} at w0"
+    return f"{words}, check sum {crc32(' '.join(marks).encode())}"

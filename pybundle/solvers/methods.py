@@ -26,6 +26,8 @@ from .sgd import StochasticSubgradient
 
 FINE, HANDOVER = 1e-4, 1e-3
 """Tolerances below FINE are for the augmented Lagrangian, from a gap of HANDOVER on: cold it is ten times slower."""
+SLOW = 150.0
+"""Passes in which exact blocks have to halve the gap, or ALM goes on: with columns of unequal size, with huge C."""
 COST = 20.0
 """Visits of cached blocks that a visit of the oracle counts as, where a run may not look at the clock."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
@@ -57,8 +59,8 @@ def check_options(method, options):
     known = METHODS[method].options
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; it takes "
-                             f"{', '.join(sorted(known))}")
+        hint = "lam = 1/C" if unknown[0] == "C" else f"it takes {', '.join(sorted(set(known)))}"
+        raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; {hint}")
 
 
 # ---------------------------------------------------------------------- bundle methods
@@ -192,22 +194,22 @@ def auto(problem):
     if isinstance(problem.objective, Ball):
         return _because(last_iterate(problem), "'cutting-plane': a radius is given")
     if getattr(risk, "smooth", False):
-        return _because(Relay(lbfgs(problem), (oca(problem), None)), "'lbfgs': the risk is smooth")
+        return _because(Relay(lbfgs(problem), (oca(problem), None, np.inf)), "'lbfgs': the risk is smooth")
     if getattr(risk, "is_mapped", False):
         return _because(oca(problem), "'oca': the data are mapped from a file, which is read in the order of its rows")
     if memory is not None:
         return _because(oca(problem), "'oca': planes of parts can be kept under a memory limit")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         if problem.settings.gap.tol < FINE:
-            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER), (oca(problem), None))
+            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER, SLOW), (oca(problem), None, np.inf))
             return _because(run, "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small")
-        return _because(Relay(prox_bcfw(problem), (oca(problem), None)),
+        return _because(Relay(prox_bcfw(problem), (alm(problem), None, SLOW), (oca(problem), None, np.inf)),
                         "'prox-bcfw': the labels of an example can be enumerated")
     if hasattr(risk, "oracle") and _is_positive(risk):
         if problem.settings.gap.tol < FINE and problem.objective.nonneg is None:
-            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER), (oca(problem), None))
+            run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER, SLOW), (oca(problem), None, np.inf))
             return _because(run, "'prox-bcfw', then 'alm': examples can be decoded one at a time, tol is small")
-        return _because(Relay(prox_bcfw(problem), (oca(problem), None)),
+        return _because(Relay(prox_bcfw(problem), (oca(problem), None, np.inf)),
                         "'prox-bcfw': examples can be decoded one at a time")
     return _because(oca(problem), "'oca': the risk gives planes of parts only")
 

@@ -156,11 +156,11 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
+    check_options(method, options)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
     objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
-    check_options(method, options)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
     risk = regrouped(risk, n_parts, method, pool, settings, places is not None)
@@ -178,6 +178,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     try:
         with placed(risk, places) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
+            if checkpoint is not None and not deterministic and places is not None:
+                raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
+                                     "that does not wait for all of them cannot be repeated")
             keeper = Unkept() if checkpoint is None else Keeper(
                 check_path("checkpoint", checkpoint), check_seconds(checkpoint_every), working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,

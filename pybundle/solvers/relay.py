@@ -11,12 +11,14 @@ class Relay:
     Parameters
     ----------
     first : Run
-    *others : (Run, float or None)
-        Each with the relative gap at which it takes over; None only where the one before stalls.
+    *others : (Run, float or None, float)
+        Each with the relative gap at which it takes over, None for no such gap, and the number of passes in which the
+        one before must halve its gap. It also takes over where the one before stalls.
     """
 
     def __init__(self, first, *others):
         self._current, self._others = first, list(others)
+        self._mark = 0.0, float("inf")      # passes and gap when the gap had last halved
 
     def __getattr__(self, name):
         return getattr(self._current, name)
@@ -26,9 +28,12 @@ class Relay:
         status = self._current.step()
         if not self._others:
             return status
-        handover = self._others[0][1]
-        is_near = handover is not None and self._current.progress().gap <= handover
-        if status is Status.STALLED or (status is None and is_near):
+        _, handover, patience = self._others[0]
+        at = self._current.progress()
+        if not at.gap > 0.5 * self._mark[1]:
+            self._mark = at.n_passes, at.gap
+        is_ripe = (handover is not None and at.gap <= handover) or at.n_passes > self._mark[0] + patience
+        if status is Status.STALLED or (status is None and is_ripe):
             self._take_over()
             return None
         return status
@@ -37,5 +42,5 @@ class Relay:
         first, second = self._current, self._others[0][0]
         second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
         second.start(first.w, first.state())       # the first is there to hand back its state until this is done
-        self._current = second
+        self._current, self._mark = second, (second.trace.n_passes, float("inf"))
         del self._others[0]

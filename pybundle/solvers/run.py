@@ -68,6 +68,8 @@ class State:
         Steps and changes of the gradient, of a quasi-Newton method.
     bound : LowerBound or None
         The best aggregate plane: evidence for any lam.
+    errors : (ndarray, ndarray) or None
+        Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
     """
 
     w: np.ndarray
@@ -78,6 +80,7 @@ class State:
     blocks: Any = None
     pairs: Any = None
     bound: Any = None
+    errors: Any = None
 
 
 @dataclass
@@ -142,13 +145,18 @@ class Run:
         self.check(planes)
         return planes
 
+    def allowance(self, w):
+        """What the rounding of slopes explains of the height of planes at w, by parts."""
+        return np.zeros(self.risk.n_parts)
+
     def check(self, planes, parts=None):
         """Refuses planes of wrong shape, with NaN, or above the risk at the best point; of all parts or of `parts`."""
         check_planes(planes, self.risk, None if parts is None else len(parts))
         if self.w is None or self.best_values is None:
             return
         products, best = planes.dot(self.w), self.best_values if parts is None else self.best_values[parts]
-        above = planes.offsets + products - best
+        allowed = self.allowance(self.w)
+        above = planes.offsets + products - best - (allowed if parts is None else allowed[parts])
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 

@@ -22,8 +22,8 @@ def blocks(page):
         yield language, re.sub("^   ", "", text, flags=re.M)
 
 
-# the blocks of these work on what a reader has: data, a cluster, a compiler
-ELSEWHERE = {"kernels", "distributed", "embedding"}
+# the blocks of these work on what a reader has: a cluster, a compiler
+ELSEWHERE = {"distributed", "embedding"}
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.rst"))
          if page.stem not in ELSEWHERE and any(language == "python" for language, _ in blocks(page))]
 

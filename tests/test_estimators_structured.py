@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
-from pybundle.estimators.tokens import encode, entries, learn_vocabulary
+from pybundle.estimators.tokens import count_features, encode, entries, frequent_features
 
 
 def chains(n=24, noise=0.7, seed=0):
@@ -139,7 +139,7 @@ def test_pipeline_on_a_transformer_of_lists():
 
 def test_formats_of_tokens_are_one_problem():
     X, y = chains()
-    names = learn_vocabulary(X)
+    names = frequent_features(count_features(X))
     csr = encode(X, names)
     forms = {
         "dict": X, "texts": [[[name for name, value in entries(token, 0, 0) if value] for token in x] for x in X],
@@ -166,7 +166,7 @@ def test_entries_are_those_of_crfsuite():
     assert entries(["a", "b"], 0, 0) == [("a", 1.0), ("b", 1.0)] and entries("a", 0, 0) == [("a", 1.0)]
     matrix = encode([[["a", "a", "new"], []], [{"b": 0.1}]], ["a", "b"])
     np.testing.assert_array_equal(matrix.values.toarray(), [[2.0, 0.0], [0.0, 0.0], [0.0, 0.1]])
-    assert learn_vocabulary([["a", "b", "a"]], min_count=2) == ["a"]
+    assert frequent_features(count_features([["a", "b", "a"]]), min_count=2) == ["a"]
 
 
 def score(svm, x, labels):
@@ -360,7 +360,7 @@ def test_what_is_refused(estimator, X, y, error, match):
 
 def test_predictions_refuse_other_data():
     X, y = chains()
-    names, arrays = pb.ChainSVM().fit(X, y), pb.ChainSVM().fit(encode(X, learn_vocabulary(X)), y)
+    names, arrays = pb.ChainSVM().fit(X, y), pb.ChainSVM().fit(encode(X, frequent_features(count_features(X))), y)
     with pytest.raises(pb.ParameterError, match="X must hold features by name"):
         names.predict([np.ones((2, 3))])
     with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):

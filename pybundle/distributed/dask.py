@@ -105,10 +105,26 @@ class Dask:
                 return delayed[g]
             return self.client.compute(delayed[g], workers=[home], allow_other_workers=True)
 
-        return RemoteRisk.described_by_workers(self._workplace(groups, source), self.single)
+        return RemoteRisk.described_by_workers(self._workplace(groups, source, self._holders(delayed)), self.single)
 
-    def _workplace(self, groups, source):
-        return DaskWorkplace(self.client, groups, source, self._slots(), self.patience, self.max_tries)
+    def _workplace(self, groups, source, holders=()):
+        return DaskWorkplace(self.client, groups, source, self._slots(), self.patience, self.max_tries, holders)
+
+    def _holders(self, delayed):
+        """Addresses of the workers that have these already, as futures do; none where that is not known of all."""
+        from distributed import Future, wait
+
+        if not all(isinstance(item, Future) for item in delayed):
+            return ()
+        wait(delayed)
+        found = self.client.who_has(delayed)
+        addresses = [next(iter(found.get(item.key, ())), None) for item in delayed]
+        return () if None in addresses else addresses
+
+    @property
+    def n_slots(self):
+        """Threads of all workers; waits for one."""
+        return len(self._slots())
 
     def _slots(self):
         """Addresses of workers, each as often as it has threads."""

@@ -23,13 +23,13 @@ GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 class DaskWorkplace(Workplace):
     """Futures of parts, pinned to workers as long as these live, and one task for every question."""
 
-    def __init__(self, client, groups, source, slots, patience, max_tries):
+    def __init__(self, client, groups, source, slots, patience, max_tries, holders=()):
         super().__init__(groups, min(len(groups), len(slots)))
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
         self._seen = self._balanced = time.monotonic()      # when a worker was last known, and parts dealt out
-        self._homes = [slots[g % len(slots)] for g in range(len(groups))]
+        self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
         self._homeless = [None] * len(groups)   # since when
         self._held = [self._make(g) for g in range(len(groups))]
 

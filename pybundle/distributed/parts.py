@@ -52,15 +52,15 @@ class Parts:
 
     Parameters
     ----------
-    source : callable or Risk
-        `source()` gives the risk, or None where its parts are empty.
+    source : callable, Risk or None
+        `source()` gives the risk, or None where its parts are empty; so may the source itself.
     n_parts : int
         Of this group.
     """
 
     def __init__(self, source, n_parts):
         self._source = source
-        self._risks = {None: source if hasattr(source, "evaluate") else source()}
+        self._risks = {None: source if source is None or hasattr(source, "evaluate") else source()}
         self._rows = getattr(source, "rows", None)
         risk, self.n_parts = self._risks[None], n_parts
         if risk is not None and risk.n_parts != n_parts:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..core.exceptions import InputTypeError, StateError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
+from .collections import is_collection, placed
 from .compat import CallbackSupportMixin, with_callbacks
 from .stored import StoredEstimator, unchanged_by_failure
 
@@ -60,7 +61,16 @@ def documented(**pieces):
 
 
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
-    """Base of the estimators that `minimize` fits."""
+    """Base of the estimators that `minimize` fits.
+
+    What a fit learns of the data before the solve, it learns from surveys, so that these may be of blocks of the data
+    at several workers. A subclass gives
+
+    * `_take(X, y, sample_weight) -> (X, y, weights)`: checked, without examples of weight 0;
+    * `_survey(X, y, weights)`: what a block says of the fitted attributes;
+    * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
+    * `_risk(X, y, weights, fitted)`: the risk of a block.
+    """
 
     # of `minimize`, for the command line alone: parts of the risk, else the choice of the method; a file to go on from
     _n_parts = _checkpoint = _checkpoint_every = None
@@ -72,9 +82,11 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         Parameters
         ----------
         X, y
-            As the class says.
+            As the class says, or Dask arrays or bags of it, whose blocks stay with the workers of the current
+            `distributed.Client`.
         sample_weight : array, shape (n,), optional
-            Weights c_i >= 0 of the examples: 0 is the same as leaving one out, 2 as having it twice.
+            Weights c_i >= 0 of the examples: 0 is the same as leaving one out, 2 as having it twice. With Dask
+            arrays or bags one of these, in the same blocks.
 
         Returns
         -------
@@ -88,12 +100,19 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         """
         with unchanged_by_failure(self):
             self._begin_callbacks(X, y)
+            if is_collection(X) or is_collection(y):
+                with placed(self, X, y, sample_weight) as (risk, fitted):
+                    return self._solve(risk, fitted, X, y)
             risk, fitted = self._prepare(X, y, sample_weight)
             return self._solve(risk, fitted, X, y)
 
     def _prepare(self, X, y, sample_weight):
         """The risk of the data, and the attributes of the fit that are known before the solve."""
-        raise NotImplementedError
+        X, y, weights = self._take(X, y, sample_weight)
+        if len(weights) == 0:
+            raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
+        fitted = self._learn([self._survey(X, y, weights)])
+        return self._risk(X, y, weights, fitted), fitted
 
     def _unpack(self, w):
         """The attributes that follow from w."""

@@ -10,7 +10,8 @@ from ..core.ragged import Ragged
 from ..core.validation import check_number, check_vector
 from ..models import BinaryLabeling
 from .base import documented
-from .structured import StructuredEstimator, encode_labels
+from .labels import encode_labels, label_classes, merged_classes
+from .structured import StructuredEstimator
 
 
 @documented()
@@ -72,31 +73,46 @@ class BinaryLabelingSVM(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y, weights):
-        graphs = self._encode(X)
-        labels, of_nodes = _split(y)
-        classes, codes, offsets = encode_labels(labels)
+    def _survey(self, X, y, weights):
+        """Classes with the sums of the weights of their nodes, and the numbers of features."""
+        graphs, (labels, of_nodes) = self._encode(X), _split(y)
+        classes = label_classes(labels)
+        codes = encode_labels(labels, classes)
+        counts = _joined(codes, of_nodes) * np.repeat(weights, np.diff(codes.offsets))
+        sizes = int(graphs[0].nodes.shape[1]), int(np.shape(graphs[0].edge_features)[-1])
+        return classes, np.bincount(codes.values, counts, len(classes)), sizes
+
+    def _learn(self, surveys):
+        found = [classes for classes, _, _ in surveys]
+        classes = merged_classes(found)
         if len(classes) != 2:
             raise ParameterError(f"y must hold two classes, got {len(classes)}: {classes.tolist()[:5]}")
-        codes = Ragged(codes.astype(np.int64), offsets)
-        joined = np.ones(offsets[-1]) if of_nodes is None else np.concatenate(of_nodes)
-        counted = joined * np.repeat(weights, np.diff(offsets))
-        attributes = {"classes_": classes, "n_features_in_": int(graphs[0].nodes.shape[1]),
-                      "n_edge_features_": int(np.shape(graphs[0].edge_features)[-1]),
-                      "class_weight_": self._class_weights(classes, codes.values, counted)}
-        truths = codes if of_nodes is None else WeightedLabels(codes, Ragged(joined, offsets))
-        return attributes, graphs, truths
+        if len({sizes for _, _, sizes in surveys}) > 1:
+            raise ParameterError("X must have the same numbers of features in all blocks, got (of nodes, of edges) "
+                                 + " and ".join(map(str, sorted({sizes for _, _, sizes in surveys}))))
+        sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
+                           np.concatenate([sums for _, sums, _ in surveys]), 2)
+        n_features, n_edge_features = surveys[0][2]
+        return {"classes_": classes, "n_features_in_": n_features, "n_edge_features_": n_edge_features,
+                "class_weight_": self._class_weights(classes, sums)}
+
+    def _encode_pairs(self, X, y, fitted):
+        labels, of_nodes = _split(y)
+        codes = encode_labels(labels, fitted["classes_"])
+        codes = Ragged(codes.values.astype(np.int64), codes.offsets)
+        if of_nodes is not None:
+            codes = WeightedLabels(codes, Ragged(_joined(codes, of_nodes), codes.offsets))
+        return self._encode(X), codes
 
     def _check_state(self):
         if len(self.classes_) != 2 or self.class_weight_.shape != (2,):
             raise StateError("classes_ and class_weight_ must be two")
         super()._check_state()
 
-    def _class_weights(self, classes, codes, weights):
+    def _class_weights(self, classes, sums):
         if self.class_weight is None:
             return np.ones(2)
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            sums = np.bincount(codes, weights, 2)
             if not sums.all():
                 raise ParameterError(f"class_weight='balanced' needs nodes of weight > 0 in both classes, got none of "
                                      f"{classes.tolist()[int(sums.argmin())]!r}")
@@ -150,3 +166,8 @@ def _split(y):
         return labels, None
     return labels, [check_vector(f"y[{i}].weights", item.weights) if isinstance(item, WeightedLabels) else
                     np.ones(len(item)) for i, item in enumerate(y)]
+
+
+def _joined(codes, of_nodes):
+    """Weights of all nodes, one after another."""
+    return np.ones(len(codes.values)) if of_nodes is None else np.concatenate(of_nodes)

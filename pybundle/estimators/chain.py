@@ -12,8 +12,9 @@ from ..models.chain_oracle import scores as token_scores
 from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
 from .base import documented
-from .structured import StructuredEstimator, as_fitted, check_list, encode_labels, label_array
-from .tokens import as_lists, check_bits, encode, encode_hashed, holds_texts, learn_vocabulary
+from .labels import encode_labels, label_array, label_classes, merged_classes
+from .structured import StructuredEstimator, as_fitted, check_list
+from .tokens import as_lists, check_bits, count_features, encode, encode_hashed, frequent_features, holds_texts
 
 EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
     is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
@@ -41,18 +42,33 @@ class ChainEstimator(StructuredEstimator):
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
 
-    def _learn(self, X, y, weights):
-        classes, codes, offsets = encode_labels(y)
+    def _survey(self, X, y, weights):
+        """Classes, in how many tokens a feature by name occurs (None for arrays and hashes), number of columns."""
+        X = as_lists(X)
+        if not holds_texts(X):
+            shape = X.values.shape[1:] if isinstance(X, Ragged) else np.shape(X[0])[1:]
+            return label_classes(y), None, int(shape[0]) if shape else 1
+        if self.hash_bits is not None:
+            return label_classes(y), None, 1 << check_bits(self.hash_bits)
+        return label_classes(y), count_features(X), None
+
+    def _learn(self, surveys):
+        classes = merged_classes([classes for classes, _, _ in surveys])
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        X, vocabulary, hashed = as_lists(X), None, False
-        if holds_texts(X):
-            hashed = self.hash_bits is not None
-            vocabulary = None if hashed else learn_vocabulary(X, self.min_count)
-        attributes = {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": 0}
-        x = _encode(X, vocabulary, self.hash_bits if hashed else None)
-        attributes["n_features_in_"] = int(x.values.shape[1]) if len(x.values.shape) == 2 else 1
-        return attributes, x, Ragged(codes, offsets)
+        widths = {width for _, _, width in surveys}
+        if len(widths) > 1:
+            raise ParameterError("X must hold features by name, or arrays of one width, in all blocks, got "
+                                 + " and ".join(sorted("names" if width is None else str(width) for width in widths)))
+        vocabulary, width = None, widths.pop()
+        if width is None:
+            counts = sum((counts for _, counts, _ in surveys[1:]), surveys[0][1])
+            vocabulary = frequent_features(counts, self.min_count)
+            width = len(vocabulary)
+        return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
+
+    def _encode_pairs(self, X, y, fitted):
+        return _encode(as_lists(X), fitted["vocabulary_"], self.hash_bits), encode_labels(y, fitted["classes_"])
 
     def _make_model(self, fitted):
         return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,

@@ -21,6 +21,7 @@ from ..solvers import path
 from ..solvers.arguments import as_callbacks
 from .base import documented
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
+from .collections import is_collection
 from .compat import validate_data
 from .multiclass import FORMATS, MulticlassSVM
 from .stored import unchanged_by_failure
@@ -73,6 +74,9 @@ class _PathCV:
         -------
         self
         """
+        if is_collection(X) or is_collection(y):
+            raise InputTypeError(f"X and y must be in memory for a search over C, got Dask collections; fit "
+                                 f"{self._kind.__name__} to them for each C")
         with unchanged_by_failure(self):
             return self._fit(X, y, sample_weight, groups)
 

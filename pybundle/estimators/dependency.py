@@ -96,14 +96,26 @@ class DependencyParser(StructuredEstimator):
     def _log_loss(self):
         return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
 
-    def _learn(self, X, y, weights):
+    def _survey(self, X, y, weights):
+        """Whether arcs are CSR rows, number of columns, counts of values where they matter, whether heads have a root.
+        """
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
-        kinds = None if is_sparse or not _is_text(X) else self._learn_kinds(X)
-        n_features = (X[0].shape[1] if is_sparse else len(self.attributes))
-        heads, with_root = self._heads(y, X)
-        attributes = {"n_features_in_": int(n_features), "is_sparse_": bool(is_sparse), "kinds_": kinds,
-                      "with_root_": with_root}
-        return attributes, self._words(X, attributes), heads
+        n_features = X[0].shape[1] if is_sparse else len(self.attributes)
+        counts = None if is_sparse or not _is_text(X) else self._count_kinds(X)
+        return bool(is_sparse), int(n_features), counts, _have_root(_heads(y))
+
+    def _learn(self, surveys):
+        forms = {(is_sparse, n_features, counts is None) for is_sparse, n_features, counts, _ in surveys}
+        if len(forms) > 1:
+            raise ParameterError("X must hold sentences of one form in all blocks: texts, arrays of integers, or CSR "
+                                 "matrices with the same number of columns")
+        (is_sparse, n_features, is_array), = forms
+        kinds = None if is_array else self._most_frequent([counts for _, _, counts, _ in surveys])
+        return {"n_features_in_": n_features, "is_sparse_": is_sparse, "kinds_": kinds,
+                "with_root_": all(with_root for *_, with_root in surveys)}
+
+    def _encode_pairs(self, X, y, fitted):
+        return self._words(X, fitted), _rooted(_heads(y), fitted["with_root_"])
 
     def _make_model(self, fitted):
         if fitted.is_sparse_:
@@ -131,7 +143,8 @@ class DependencyParser(StructuredEstimator):
         return x.shape[0] if model.templates is not None else round(x.shape[0] ** 0.5)
 
     def _count(self, X, y):
-        found, (truth, _) = self.predict(X), self._heads(y, X)
+        found, truth = self.predict(X), _heads(y)
+        truth = _rooted(truth, _have_root(truth))
         right, total = np.zeros(len(found)), np.zeros(len(found))
         for i, (heads, gold) in enumerate(zip(found, truth, strict=True)):
             heads, gold = heads[self.with_root_:], gold[1:]
@@ -155,22 +168,16 @@ class DependencyParser(StructuredEstimator):
         return [arborescence_marginals(scores, self.single_root)[0] for scores in self.decision_function(X)]
 
     # ------------------------------------------------------------------ what users write
-    def _heads(self, y, X):
-        """Heads with the root in front, and whether it was there."""
-        rows = []
-        for i, heads in enumerate(y):
-            heads = np.asarray(heads)
-            if heads.ndim != 1 or heads.dtype.kind not in "iu" or len(heads) == 0:
-                raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
-            rows.append(heads.astype(np.int32))
-        with_root = all(heads[0] == -1 for heads in rows)
-        return rows if with_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows], with_root
+    def _count_kinds(self, X):
+        """How often every value occurs, a Counter for each column that templates ask for between head and word."""
+        return {column: Counter(self._column(x, i, column)[k] for i, x in enumerate(X) for k in range(_n_words(x)))
+                for column in self._between()}
 
-    def _learn_kinds(self, X):
-        """The values of attributes between head and word, by frequency: models number them below MOST_KINDS."""
+    def _most_frequent(self, counted):
+        """Names of the most frequent values; `counted` is a list of what `_count_kinds` gave."""
         kinds = []
         for column in self._between():
-            counts = Counter(self._column(x, i, column)[k] for i, x in enumerate(X) for k in range(_n_words(x)))
+            counts = sum((counts[column] for counts in counted[1:]), counted[0][column])
             often = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KINDS - 1]
             kinds += [f"{self.attributes[column]}={value}" for value in often]
         return kinds
@@ -217,6 +224,26 @@ class DependencyParser(StructuredEstimator):
                 raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
                                      f"{', '.join(self.attributes)}, got {word!r:.60}")
         return [str(word[name] if isinstance(word, Mapping) else word[column]) for word in x]
+
+
+def _heads(y):
+    """Heads as arrays, with or without the root in front."""
+    rows = []
+    for i, heads in enumerate(y):
+        heads = np.asarray(heads)
+        if heads.ndim != 1 or heads.dtype.kind not in "iu" or len(heads) == 0:
+            raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
+        rows.append(heads.astype(np.int32))
+    return rows
+
+
+def _have_root(rows):
+    return all(heads[0] == -1 for heads in rows)
+
+
+def _rooted(rows, have_root):
+    """Heads with the root in front."""
+    return rows if have_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows]
 
 
 def _is_text(X):

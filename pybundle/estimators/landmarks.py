@@ -90,18 +90,28 @@ class LandmarkDetector(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y, weights):
-        n_landmarks = len(np.asarray(y[0]))
-        parents = self._parents(n_landmarks)
-        images = None if self.descriptor is not None else _images(X)
-        shape = self.shape if images is None else images.shape[1:]
-        if shape is None:
+    def _survey(self, X, y, weights):
+        """The landmarks, and the shape of the images."""
+        if self.descriptor is None:
+            return y, _images(X).shape[1:]
+        if self.shape is None:
             raise ParameterError("shape must be given with descriptor, (rows, columns) of the images")
-        model = Landmarks.from_examples(shape, parents, y, self._descriptor(), yardstick=self.yardstick,
-                                        unit=self.unit, margin=check_integer("box_margin", self.box_margin, low=0))
-        attributes = {"shape_": np.array(model.shape), "boxes_": model.boxes, "anchors_": model.anchors,
-                      "spreads_": model.spreads}
-        return attributes, X if images is None else self._maps(images), y
+        return y, self.shape
+
+    def _learn(self, surveys):
+        shape = surveys[0][1]
+        for _, other in surveys:
+            if tuple(other) != tuple(shape):
+                raise ParameterError(f"X must hold images of one size, got {tuple(shape)} and {tuple(other)}")
+        y = [points for block, _ in surveys for points in block]
+        model = Landmarks.from_examples(shape, self._parents(len(np.asarray(y[0]))), y, self._descriptor(),
+                                        yardstick=self.yardstick, unit=self.unit,
+                                        margin=check_integer("box_margin", self.box_margin, low=0))
+        return {"shape_": np.array(model.shape), "boxes_": model.boxes, "anchors_": model.anchors,
+                "spreads_": model.spreads}
+
+    def _encode_pairs(self, X, y, fitted):
+        return X if self.descriptor is not None else self._maps(_images(X)), y
 
     def _check_state(self):
         for name in ("shape_", "boxes_"):

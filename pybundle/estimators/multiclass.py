@@ -14,6 +14,7 @@ from ..core.labels import example_weights
 from ..core.validation import check_integer, check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
+from .collections import by_blocks
 from .compat import validate_data
 
 
@@ -46,7 +47,8 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
     ----------
     coef_ : ndarray, shape (K, d), or (1, d) for two classes
     intercept_ : ndarray, shape (K,) or (1,)
-    classes_ : ndarray, shape (K,)
+    classes_, class_weight_ : ndarray, shape (K,)
+        Classes and the factors of their weights.
     n_features_in_ : int
     feature_names_in_ : ndarray
         Where X had names.
@@ -93,43 +95,58 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _prepare(self, X, y, sample_weight):
+    def _take(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, **FORMATS)
         check_classification_targets(y)
         weights = example_weights(sample_weight, len(y))
         kept = np.flatnonzero(weights)
-        if len(kept) == 0:
-            raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
         if len(kept) < len(y):      # a class that has none else is not there
             X, y, weights = X[kept], y[kept], weights[kept]
+        return X, y, weights
+
+    def _survey(self, X, y, weights):
+        """Classes, the sums of their weights, and the number of columns."""
         classes, codes = np.unique(y, return_inverse=True)
+        return classes, np.bincount(codes, weights, len(classes)), int(X.shape[1])
+
+    def _learn(self, surveys):
+        widths = sorted({width for _, _, width in surveys})
+        if len(widths) > 1:
+            raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
+        classes, codes = np.unique(np.concatenate([found for found, _, _ in surveys]), return_inverse=True)
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weights, len(classes))      # weighted: a weight of 2 is an example twice
-            weights = weights * (weights.sum() / (len(classes) * counts))[codes]
-        elif self.class_weight is not None:
-            factors = self._class_factors(classes, y)
-            if np.count_nonzero(factors) < 2:
-                raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
-                                     f"{'but one' if factors.any() else 'of them'}")
-            weights = weights * factors[codes]
+        sums = np.bincount(codes, np.concatenate([sums for _, sums, _ in surveys]), len(classes))
+        return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
+
+    def _risk(self, X, y, weights, fitted):
+        classes = fitted["classes_"]
+        codes = np.searchsorted(classes, y)
+        weights = weights * fitted["class_weight_"][codes]
         options = {"sample_weight": weights, "bias": self._bias()}
         if len(classes) == 2:
             if self.loss is not None:
                 raise ParameterError("loss must be None for two classes, got a matrix; use class_weight, which is the "
                                      "same")
-            return BinaryHinge(X, 2 * codes - 1, **options), {"classes_": classes}
-        return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options), {"classes_": classes}
+            return BinaryHinge(X, 2 * codes - 1, **options)
+        return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options)
 
-    def _class_factors(self, classes, y):
+    def _class_factors(self, classes, sums):
+        """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return sums.sum() / (len(classes) * sums)       # weighted: a weight of 2 is an example twice
         try:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
         except (TypeError, ValueError) as problem:
             raise ParameterError(f"class_weight must be a dictionary of weights by class, 'balanced' or None, got "
                                  f"{self.class_weight!r:.60}: {problem}") from problem
         for label, factor in zip(classes.tolist(), factors.tolist(), strict=True):
             check_number(f"class_weight[{label!r}]", factor, low=0.0)
+        if np.count_nonzero(factors) < 2:
+            raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
+                                 f"{'but one' if factors.any() else 'of them'}")
         return factors
 
     def _bias(self):
@@ -160,6 +177,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         w = np.hstack(columns).ravel()
         return w if len(w) == risk.dim else None
 
+    @by_blocks
     def decision_function(self, X):
         """Scores of the classes, shape (n, K); for two classes that of `classes_[1]`, shape (n,).
 
@@ -173,6 +191,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         scores = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @by_blocks
     def predict(self, X):
         """Classes of the examples X (n, d), shape (n,)."""
         scores = self.decision_function(X)

@@ -11,7 +11,8 @@ from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
 from .base import documented
-from .structured import StructuredEstimator, label_array
+from .labels import label_array
+from .structured import StructuredEstimator
 
 
 @documented()
@@ -82,20 +83,32 @@ class SegmentationSVM(StructuredEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _learn(self, X, y, weights):
+    def _survey(self, X, y, weights):
+        """The labels with their widths, each kind once, and the height of the images."""
         images = self._encode(X)
-        pairs = [_pairs(i, segments, len(image)) for i, (segments, image) in enumerate(zip(y, images, strict=True))]
-        labels = [label for segments in pairs for label, _, _ in segments]
-        further = self._further_widths()
-        named = label_array(labels + [label for label, _ in further], "labels of y and widths")
+        kinds = {(label, width) for i, (segments, image) in enumerate(zip(y, images, strict=True))
+                 for label, _, width in _pairs(i, segments, len(image))}
+        return kinds, int(images[0].shape[1])
+
+    def _learn(self, surveys):
+        heights = sorted({height for _, height in surveys})
+        if len(heights) > 1:
+            raise ParameterError(f"X must hold images of one height, got {heights[0]} and {heights[1]}")
+        found = [*set().union(*(kinds for kinds, _ in surveys)), *self._further_widths()]
+        named = label_array([label for label, _ in found], "labels of y and widths")
         classes, codes = np.unique(named, return_inverse=True)
-        widths = [width for segments in pairs for _, _, width in segments] + [width for _, width in further]
-        kinds, templates = np.unique(np.stack([codes, widths], axis=1), axis=0, return_inverse=True)
-        ends = np.cumsum([0] + [len(segments) for segments in pairs])
-        truths = Ragged(templates.ravel()[:ends[-1]].astype(np.int64), ends)
-        attributes = {"classes_": classes, "symbols_": np.ascontiguousarray(kinds[:, 0]),
-                      "widths_": np.ascontiguousarray(kinds[:, 1]), "height_": int(images[0].shape[1])}
-        return attributes, images, truths
+        kinds = np.unique(np.stack([codes, [width for _, width in found]], axis=1), axis=0)
+        return {"classes_": classes, "symbols_": np.ascontiguousarray(kinds[:, 0]),
+                "widths_": np.ascontiguousarray(kinds[:, 1]), "height_": heights[0]}
+
+    def _encode_pairs(self, X, y, fitted):
+        images, classes = self._encode(X), fitted["classes_"].tolist()
+        numbers = {(classes[symbol], width): k for k, (symbol, width) in
+                   enumerate(zip(fitted["symbols_"].tolist(), fitted["widths_"].tolist(), strict=True))}
+        truths = [[numbers[label, width] for label, _, width in _pairs(i, segments, len(image))]
+                  for i, (segments, image) in enumerate(zip(y, images, strict=True))]
+        ends = np.cumsum([0] + [len(labels) for labels in truths])
+        return images, Ragged(np.concatenate(truths).astype(np.int64), ends)
 
     def _check_state(self):
         for name, low, high in (("symbols_", 0, len(self.classes_) - 1), ("widths_", 1, self.coef_.size)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from functools import wraps
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from ..core.ragged import Ragged
 from ..models.base import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator
+from .collections import by_blocks, is_collection, served, summed_by_blocks
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "method", "max_iter", "time_limit", "n_jobs",
            "random_state", "warm_start", "verbose", "callback"}
@@ -33,8 +33,8 @@ def as_fitted(method):
 class StructuredEstimator(CertifiedEstimator):
     """Base of the estimators of structured labels.
 
-    Subclasses give `_learn(X, y, weights) -> (attributes, x, truths)`, `_make_model(attributes)`, `_encode(X)` and
-    `_predict`.
+    Subclasses give `_survey` and `_learn`, `_encode_pairs(X, y, fitted) -> (x, truths)`, `_make_model(attributes)`,
+    `_encode(X)` and `_predict`.
     """
 
     _log_loss = False
@@ -45,14 +45,14 @@ class StructuredEstimator(CertifiedEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _prepare(self, X, y, sample_weight):
+    def _take(self, X, y, sample_weight):
         X, y = check_list("X", X), check_list("y", y)
-        weights = example_weights(sample_weight, check_lengths(X, y))
-        X, y, weights = without_weightless(X, y, weights)
-        attributes, x, truths = self._learn(X, y, weights)
-        model = self._make_model(SimpleNamespace(**attributes))
+        return without_weightless(X, y, example_weights(sample_weight, check_lengths(X, y)))
+
+    def _risk(self, X, y, weights, fitted):
+        x, truths = self._encode_pairs(X, y, fitted)
         loss = "logistic" if self._log_loss else "hinge"
-        return Structured(model, x, truths, loss=loss, sample_weight=weights), attributes
+        return Structured(self._make_model(SimpleNamespace(**fitted)), x, truths, loss=loss, sample_weight=weights)
 
     def _store(self, result, fitted):
         super()._store(result, fitted)
@@ -91,6 +91,7 @@ class StructuredEstimator(CertifiedEstimator):
         check_is_fitted(self)
         return self._make_model(self)
 
+    @by_blocks
     @as_fitted
     def predict(self, X):
         """Best labellings of the examples X, as the class says."""
@@ -108,6 +109,11 @@ class StructuredEstimator(CertifiedEstimator):
     @as_fitted
     def score(self, X, y, sample_weight=None):
         """Mean over the examples of what the class says, weighted; larger is better."""
+        if is_collection(X):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None for Dask bags")
+            right, total = summed_by_blocks(served(self)._count, X, y)
+            return float(right / total)
         X, y = check_list("X", X), check_list("y", y)
         n = check_lengths(X, y)
         weights = example_weights(sample_weight, n)
@@ -141,36 +147,5 @@ def without_weightless(X, y, weights):
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
         return X, y, weights
-    if len(kept) == 0:
-        raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
     return *([data.take(kept) if isinstance(data, Ragged) else data[kept] if isinstance(data, np.ndarray) else
               [data[i] for i in kept] for data in (X, y)]), weights[kept]
-
-
-def label_array(labels, what):
-    """Labels as a vector of texts or numbers; NumPy alone makes texts of all where both are there."""
-    try:
-        array = np.asarray(labels)
-    except ValueError as problem:
-        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}") from problem
-    if array.ndim != 1:
-        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}")
-    if array.dtype.kind not in "UO" or (array.dtype.kind == "U" and isinstance(labels, np.ndarray)):
-        return array
-    are_texts = {isinstance(label, str) for label in labels}
-    if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
-                              not all(isinstance(label, numbers.Real) for label in labels)):
-        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
-    return array
-
-
-def encode_labels(y, name="y"):
-    """Classes, codes and offsets of sequences of labels: `classes[codes[offsets[i]:offsets[i + 1]]]` is y[i]."""
-    arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
-    are_texts = [isinstance(labels[0], str) if len(labels) else None for labels in arrays]
-    if {True, False} <= set(are_texts):
-        i = are_texts.index(not next(text for text in are_texts if text is not None))
-        raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
-                             f"{y[i]!r:.60}")
-    classes, codes = np.unique(np.concatenate(arrays), return_inverse=True)
-    return classes, codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in arrays])])

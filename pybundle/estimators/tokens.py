@@ -48,11 +48,15 @@ def holds_texts(X):
     return False
 
 
-def learn_vocabulary(X, min_count=1):
-    """Names of all features that occur in at least `min_count` tokens, sorted."""
+def count_features(X):
+    """In how many tokens every feature occurs, a Counter by name."""
+    return Counter(name for i, x in enumerate(X) for t, token in enumerate(x)
+                   for name in {name for name, _ in entries(token, i, t)})
+
+
+def frequent_features(counts, min_count=1):
+    """Names of the features that occur in at least `min_count` tokens, sorted."""
     min_count = check_integer("min_count", min_count, low=1)
-    counts = Counter(name for i, x in enumerate(X) for t, token in enumerate(x)
-                     for name in {name for name, _ in entries(token, i, t)})
     names = sorted(name for name, count in counts.items() if count >= min_count)
     if not names:
         raise ParameterError(f"X must hold at least one feature that occurs in min_count = {min_count} tokens")

@@ -1,0 +1,179 @@
+"""Dask arrays and bags as data of estimators: blocks stay with the workers, which survey them and hold their risks."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from functools import wraps
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..distributed import Dask
+
+LEAST_PARTS = 16
+"""Parts of the risk that blocks are divided into together, at least."""
+
+
+def is_collection(data):
+    """Whether this is a Dask array, bag or another collection; asked without importing anything."""
+    dask = sys.modules.get("dask")
+    return dask is not None and dask.is_dask_collection(data)
+
+
+@contextmanager
+def placed(estimator, X, y, sample_weight):
+    """The risk of collections, over the workers of the current client, and the attributes known before the solve.
+
+    Workers check and survey their blocks, the driver learns from the surveys, and then every worker makes its risk.
+    """
+    executor = Dask(_client())
+    client, bare = executor.client, _bare(estimator)
+    parts = _grouped(X, y, sample_weight, executor.n_slots)
+    taken = client.compute([_delayed(_take)(bare, *part) for part in parts])
+    surveys = [survey for survey in client.gather(client.map(_survey, [bare] * len(taken), taken, pure=False))
+               if survey is not None]
+    if not surveys:
+        raise ParameterError("X must hold at least one example of weight above 0, got none in any block")
+    fitted = estimator._learn(surveys)
+    if "n_features_in_" in fitted:              # as scikit-learn's checks note it of data that are here
+        estimator.n_features_in_ = fitted["n_features_in_"]
+        vars(estimator).pop("feature_names_in_", None)
+    n_parts = -(-LEAST_PARTS // len(taken))
+    risks = client.map(_risk, [bare] * len(taken), taken, fitted=fitted, n_parts=n_parts, pure=False)
+    for future in risks:
+        if future.exception() is not None:      # as it was raised
+            raise future.exception()
+    remote = executor.risk_of(risks, n_parts=n_parts)
+    try:
+        yield remote, fitted
+    finally:
+        remote.close()
+
+
+def by_blocks(method):
+    """A method of X alone that is lazy for Dask arrays and bags: it goes to every block."""
+    @wraps(method)
+    def call(self, X, *args, **kwargs):
+        if not is_collection(X):
+            return method(self, X, *args, **kwargs)
+        fitted = served(self)
+
+        def of_block(block):
+            return method(fitted, block, *args, **kwargs)
+
+        if _is_bag(X):
+            return X.map_partitions(lambda examples: list(of_block(list(examples))))
+        X = _whole_rows(X)
+        shape = of_block(np.zeros((1, X.shape[1]), dtype=X.dtype))
+        options = {"drop_axis": 1} if shape.ndim == 1 else {"chunks": (X.chunks[0], shape.shape[1:])}
+        return X.map_blocks(of_block, dtype=shape.dtype, meta=shape[:0], **options)
+    return call
+
+
+def summed_by_blocks(function, X, y):
+    """Sums over blocks of the arrays that `function(X, y)` gives for lists."""
+    blocks = [_delayed(_sums)(function, *pair) for pair in zip(_blocks("X", X), _blocks("y", y), strict=True)]
+    return np.sum(_client().gather(_client().compute(blocks)), axis=0)
+
+
+# ---------------------------------------------------------------------- tasks of a worker
+
+def _take(estimator, *pieces):
+    """Checked data of neighbouring blocks, or None without examples: X, y and perhaps weights of each."""
+    X, y, weights = (_joined([piece[k] for piece in pieces]) if len(pieces[0]) > k else None for k in range(3))
+    if np.shape(X)[0] if sp.issparse(X) else len(X):
+        X, y, weights = estimator._take(X, y, None if weights is None else np.asarray(weights, dtype=float))
+        return (X, y, weights) if len(weights) else None
+    return None
+
+
+def _survey(estimator, data):
+    return None if data is None else estimator._survey(*data)
+
+
+def _risk(estimator, data, fitted, n_parts):
+    return None if data is None else estimator._risk(*data, fitted).derive(n_parts=n_parts)
+
+
+def _sums(function, X, y):
+    return [np.sum(array) for array in function(list(X), list(y))]
+
+
+def _joined(blocks):
+    """One after another: arrays, sparse matrices, or the examples of bags as a list."""
+    blocks = [block if isinstance(block, np.ndarray) or sp.issparse(block) else list(block) for block in blocks]
+    if isinstance(blocks[0], list):
+        return sum(blocks[1:], blocks[0])
+    if len(blocks) == 1:
+        return blocks[0]
+    return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)
+
+
+# ---------------------------------------------------------------------- at the driver
+
+def _client():
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError as problem:
+        raise StateError("X is a Dask collection, and there is no client to compute it with; make one with "
+                         "distributed.Client()") from problem
+
+
+def _delayed(function):
+    from dask import delayed
+
+    return delayed(function, pure=False)
+
+
+def _bare(estimator):
+    """The estimator without callbacks and results, as workers need it; the searches over C do without collections."""
+    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name != "callback"}
+    return type(estimator)(**parameters)
+
+
+def served(estimator):
+    """The estimator with what predictions need."""
+    served = _bare(estimator)
+    vars(served).update({name: value for name, value in vars(estimator).items()
+                         if name.endswith("_") or name == "_of_fit"})
+    return served
+
+
+def _grouped(X, y, sample_weight, n_groups):
+    """Neighbouring blocks together, at most one group a thread: lists of (X, y[, weights])."""
+    names = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    columns = [_blocks(name, data) for name, data in names.items()]
+    for (name, _), blocks in zip(names.items(), columns, strict=True):
+        if len(blocks) != len(columns[0]):
+            raise ParameterError(f"{name} must have the same blocks as X, {len(columns[0])}, got {len(blocks)}; use "
+                                 "rechunk or repartition")
+    pieces = list(zip(*columns, strict=True))
+    return [[pieces[k] for k in group] for group in
+            np.array_split(np.arange(len(pieces)), max(1, min(n_groups, len(pieces))))]
+
+
+def _blocks(name, data):
+    """The blocks of an array, rows with all their columns, or of a bag, as delayed values."""
+    if not is_collection(data):
+        raise InputTypeError(f"{name} must be a Dask array or bag like X, got {type(data).__name__}; use "
+                             "dask.array.from_array or dask.bag.from_sequence")
+    if _is_bag(data):
+        return data.to_delayed()
+    return _whole_rows(data, name).to_delayed().ravel().tolist()
+
+
+def _is_bag(data):
+    bag = sys.modules.get("dask.bag")
+    return bag is not None and isinstance(data, bag.Bag)
+
+
+def _whole_rows(X, name="X"):
+    array = sys.modules.get("dask.array")
+    if array is None or not isinstance(X, array.Array):
+        raise InputTypeError(f"{name} must be a Dask array or bag, got {type(X).__name__}; a table is made one by "
+                             "to_dask_array(lengths=True)")
+    return X.rechunk({1: -1}) if X.ndim == 2 else X

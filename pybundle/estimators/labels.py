@@ -1,0 +1,52 @@
+"""Labels of sequences, texts or numbers: the classes among them, and their codes."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError
+from ..core.ragged import Ragged
+
+
+def label_array(labels, what):
+    """Labels as a vector of texts or numbers; NumPy alone makes texts of all where both are there."""
+    try:
+        array = np.asarray(labels)
+    except ValueError as problem:
+        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}") from problem
+    if array.ndim != 1:
+        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}")
+    if array.dtype.kind not in "UO" or (array.dtype.kind == "U" and isinstance(labels, np.ndarray)):
+        return array
+    are_texts = {isinstance(label, str) for label in labels}
+    if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
+                              not all(isinstance(label, numbers.Real) for label in labels)):
+        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
+    return array
+
+
+def label_classes(y, name="y"):
+    """The classes that occur in sequences of labels, sorted."""
+    return merged_classes([label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)], name)
+
+
+def merged_classes(arrays, name="y"):
+    """The classes in any of these arrays, sorted, which all hold texts or all hold numbers."""
+    first = None
+    for i, labels in enumerate(arrays):
+        if len(labels) == 0:
+            continue
+        if first is None:
+            first = labels
+        elif isinstance(labels[0], str) != isinstance(first[0], str):
+            raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
+                                 f"{labels.tolist()!r:.60}")
+    return np.unique(np.concatenate(arrays))
+
+
+def encode_labels(y, classes):
+    """Codes of sequences of labels as a `Ragged`: `classes[codes[i]]` is y[i]."""
+    codes = np.searchsorted(classes, np.concatenate([label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]))
+    return Ragged(codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in y])]))

@@ -1,0 +1,173 @@
+"""Estimators on Dask arrays and bags: the model of the same data in memory, which never are here."""
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+
+pytest.importorskip("sklearn", reason="needs scikit-learn, the extra `sklearn`")
+distributed = pytest.importorskip("distributed", reason="needs dask.distributed, the extra `dask`")
+bag = pytest.importorskip("dask.bag", reason="needs dask.distributed, the extra `dask`")
+da = pytest.importorskip("dask.array", reason="needs dask.distributed, the extra `dask`")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0",
+                                  silence_logs=logging.CRITICAL) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def blobs(n_classes=3, n=240):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    y = (X @ rng.normal(size=(6, n_classes)) + rng.normal(size=(n, n_classes))).argmax(axis=1)
+    return X, np.array(["ant", "bee", "cat"])[y]
+
+
+def same_optimum(one, other):
+    """Both intervals hold the one minimum."""
+    slack = 1e-9 * abs(one.objective_)
+    return (one.lower_bound_ <= other.objective_ + slack and other.lower_bound_ <= one.objective_ + slack
+            and one.converged_ and other.converged_ and one.certified_ and other.certified_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_arrays(n_classes, class_weight):
+    X, y = blobs(n_classes)
+    dX, dy = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
+    options = {"tol": 1e-4, "class_weight": class_weight}
+    here, there = pb.MulticlassSVM(**options).fit(X, y), pb.MulticlassSVM(**options).fit(dX, dy)
+    assert same_optimum(here, there) and there.classes_.tolist() == here.classes_.tolist()
+    assert np.abs(here.coef_ - there.coef_).max() < 0.05 * np.abs(here.coef_).max()
+    found = there.predict(dX)
+    assert isinstance(found, da.Array) and (found.compute() == there.predict(X)).all()
+    assert np.array_equal(there.decision_function(dX).compute(), there.decision_function(X))
+    assert there.decision_function(dX).shape == there.decision_function(X).shape
+    assert there.score(dX, dy) == there.score(X, y)
+
+
+def test_blocks_without_examples_or_with_one_class_and_weights():
+    X, y = blobs(2)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    weights = np.where(np.arange(len(y)) < 100, 0.0, 2.0)
+    chunks = (50, 50, 140)
+    there = pb.MulticlassSVM(tol=1e-4).fit(da.from_array(X, chunks=(chunks, 6)), da.from_array(y, chunks=(chunks,)),
+                                           sample_weight=da.from_array(weights, chunks=(chunks,)))
+    assert same_optimum(pb.MulticlassSVM(tol=1e-4).fit(X, y, sample_weight=weights), there)
+
+
+def test_sparse_blocks():
+    X, y = blobs()
+    dX = da.from_array(X, chunks=(60, 6)).map_blocks(sp.csr_matrix)
+    assert same_optimum(pb.MulticlassSVM().fit(X, y), pb.MulticlassSVM().fit(dX, da.from_array(y, chunks=60)))
+
+
+def sentences():
+    rng = np.random.default_rng(1)
+    words = {"DET": ["the", "a"], "N": ["dog", "cat", "bird"], "V": ["barks", "sleeps"]}
+    y = [["DET", "N", "V"] if rng.random() < 0.5 else ["N", "V"] for _ in range(40)]
+    return [[{"word": str(rng.choice(words[label]))} for label in labels] for labels in y], y
+
+
+@pytest.mark.parametrize("make", [pb.ChainSVM, pb.ChainCRF, lambda **options: pb.ChainSVM(hash_bits=6, **options),
+                                  lambda **options: pb.ChainSVM(min_count=3, **options)])
+def test_bags_of_sentences(make):
+    X, y = sentences()
+    dX, dy = (bag.from_sequence(data, npartitions=5) for data in (X, y))
+    here, there = make(tol=1e-3).fit(X, y), make(tol=1e-3).fit(dX, dy)
+    assert same_optimum(here, there)
+    assert there.classes_.tolist() == here.classes_.tolist() and there.vocabulary_ == here.vocabulary_
+    found = there.predict(dX).compute()
+    assert [list(labels) for labels in found] == [list(labels) for labels in there.predict(X)]
+    assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
+
+
+def parses():
+    words = [("the", "D"), ("dog", "N"), ("barks", "V")]
+    return [words, words[1:]] * 6, [[2, 3, 0], [2, 0]] * 6
+
+
+def graphs():
+    rng = np.random.default_rng(2)
+    y = [rng.permutation([0, 0, 1, 1, 1]) for _ in range(12)]
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    return [pb.models.Graph(np.c_[labels + 0.3 * rng.normal(size=5), np.ones(5)], edges, np.ones((4, 1)))
+            for labels in y], y
+
+
+def plates():
+    rng = np.random.default_rng(3)
+    y = [[("a", 0), ("b", 2)] if rng.random() < 0.5 else [("b", 0), ("a", 3)] for _ in range(12)]
+    return [rng.integers(0, 9, size=(5, 4)) for _ in y], y
+
+
+def faces():
+    images = pb.datasets.landmark_images(12, random_state=0)
+    return list(images.X), list(images.Y)
+
+
+@pytest.mark.parametrize("data, estimator", [
+    (parses, lambda: pb.DependencyParser(hash_bits=8)),
+    (graphs, lambda: pb.BinaryLabelingSVM(class_weight="balanced")),
+    (plates, lambda: pb.SegmentationSVM(layout="columns")),
+    (faces, lambda: pb.LandmarkDetector(windows=[(5, 5)], tol=1e-2)),
+], ids=["parses", "graphs", "plates", "faces"])
+def test_bags_of_other_structures(data, estimator):
+    X, y = data()
+    dX, dy = (bag.from_sequence(values, npartitions=3) for values in (X, y))
+    here, there = estimator().fit(X, y), estimator().fit(dX, dy)
+    assert same_optimum(here, there)
+    for name, value in vars(here).items():      # what was learned before the solve
+        if name.endswith("_") and name.strip("_") in {"classes", "class_weight", "kinds", "widths", "symbols", "boxes",
+                                                      "anchors", "spreads", "with_root", "n_features_in"}:
+            np.testing.assert_array_equal(vars(there)[name], value)
+    for mine, theirs in zip(there.predict(X), there.predict(dX).compute(), strict=True):
+        assert np.array_equal(np.asarray(mine), np.asarray(theirs))
+    assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
+
+
+def test_workers_forget_the_data(client):
+    X, y = blobs()
+    pb.MulticlassSVM().fit(da.from_array(X, chunks=(60, 6)), da.from_array(y, chunks=60))
+    client.sync(client.scheduler.identity)
+    deadline = distributed.utils.time() + 10.0
+    while distributed.utils.time() < deadline:
+        if client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0:
+            break
+    else:
+        pytest.fail("tasks are left")
+
+
+@pytest.mark.parametrize("fit, words", [
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, y), "y must be a Dask array or bag"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(X, dy), "X must be a Dask array or bag"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, dy.rechunk(70)), "y must have the same blocks"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, dy, np.ones(240)), "sample_weight must be a Dask array"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX * np.nan, dy), "NaN"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, da.full_like(dy, "bee")), "at least two classes"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM(loss=np.ones((2, 2))).fit(dX, dy), "loss must"),
+    (lambda X, y, dX, dy: pb.MulticlassSVMCV().fit(dX, dy), "in memory"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM(C=-1.0).fit(dX, dy), "C must"),
+    (lambda X, y, dX, dy: pb.ChainSVM().fit(bag.from_sequence([["a"], np.ones((2, 3))], npartitions=2),
+                                            bag.from_sequence([["x"], ["x", "y"]], npartitions=2)), "in all blocks"),
+    (lambda X, y, dX, dy: pb.ChainSVM().fit(bag.from_sequence([["a"], ["b"]], npartitions=2),
+                                            bag.from_sequence([["x"], [1]], npartitions=2)), "of one type"),
+])
+def test_errors_keep_their_names(fit, words):
+    X, y = blobs()
+    with pytest.raises((ValueError, TypeError), match=words):
+        fit(X, y, da.from_array(X, chunks=(50, 6)), da.from_array(y, chunks=50))
+
+
+def test_without_a_client(client, monkeypatch):
+    X, y = blobs()
+    monkeypatch.setattr(distributed, "default_client", lambda: (_ for _ in ()).throw(ValueError("No clients found")))
+    with pytest.raises(pb.BundleError, match=r"distributed\.Client\(\)"):
+        pb.MulticlassSVM().fit(da.from_array(X, chunks=(50, 6)), da.from_array(y, chunks=50))

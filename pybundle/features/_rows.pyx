@@ -8,6 +8,7 @@ import numpy as np
 
 from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 
 cdef extern from "_kernels.h" nogil:
@@ -264,26 +265,49 @@ cdef class Rows:
 
         Entries of coefficient 0 cost nothing; within a label they are added in the order given.
         """
-        cdef Py_ssize_t i, first, last, n, K = self.n_scores
-        if slope.shape[0] != K * self.width:
-            raise ValueError(f"slope must have {K * self.width} entries")
-        kept = np.flatnonzero(coefs)
-        order = kept[np.argsort(np.asarray(labels)[kept], kind="stable")]
-        cdef const Py_ssize_t[::1] row = np.asarray(rows)[order]
-        cdef const double[::1] coef = np.asarray(coefs)[order]
-        cdef const Py_ssize_t[::1] start = np.searchsorted(np.asarray(labels)[order], np.arange(K + 1)).astype(np.intp)
-        n = row.shape[0]
-        if n == 0:
-            return
-        if start[0] != 0 or start[K] != n:
-            raise ValueError(f"labels must lie in 0..{K - 1}")
-        with nogil:
-            for i in range(K):
-                first = start[i]
-                while first < start[i + 1]:
-                    last = min(start[i + 1], first + BLOCK)
-                    self.accumulate(&row[first], &coef[first], <int>(last - first), &slope[0] + i * self.width)
-                    first = last
+        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
+        cdef Py_ssize_t n = rows.shape[0]
+        if slope.shape[0] != self.n_scores * self.width:
+            raise ValueError(f"slope must have {self.n_scores * self.width} entries")
+        if label.shape[0] != n or coefs.shape[0] != n:
+            raise ValueError(f"labels and coefs must have {n} entries like rows")
+        if n:
+            with nogil:
+                self.add_labelled(n, &rows[0], &label[0], &coefs[0], &slope[0])
+
+    cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
+                          double* slope) except -1 nogil:
+        cdef Py_ssize_t e, k, first, last, kept, K = self.n_scores
+        cdef void* memory = malloc((K + 1 + n) * sizeof(Py_ssize_t) + n * sizeof(double))
+        if memory == NULL:
+            raise MemoryError(f"no room for the order of {n} rows")
+        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # of each label, then where its next entry goes
+        cdef Py_ssize_t* row = start + K + 1
+        cdef double* coef = <double*>(row + n)
+        memset(start, 0, (K + 1) * sizeof(Py_ssize_t))
+        for e in range(n):
+            if coefs[e] != 0.0:
+                if not 0 <= labels[e] < K:
+                    free(memory)
+                    raise ValueError(f"labels must lie in 0..{K - 1}")
+                start[labels[e]] += 1
+        kept = 0
+        for k in range(K + 1):
+            e, start[k] = start[k], kept
+            kept += e
+        for e in range(n):
+            if coefs[e] != 0.0:
+                k = start[labels[e]]
+                row[k], coef[k] = rows[e], coefs[e]
+                start[labels[e]] += 1
+        first = 0
+        for k in range(K):
+            while first < start[k]:
+                last = min(start[k], first + BLOCK)
+                self.accumulate(row + first, coef + first, <int>(last - first), slope + k * self.width)
+                first = last
+        free(memory)
+        return 0
 
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil:

@@ -111,6 +111,59 @@ cdef class ChainData:
         free(memory)
         return labels_array, offsets_array, values_array
 
+    def add(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
+            const double[::1] scales, double[::1] slope):
+        """Adds `sum_j scales[j] psi_j` of the labellings `labels[offsets[j]:offsets[j + 1]]` to the slope.
+
+        Gives the sum of their losses, each times its scale.
+        """
+        cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], j, t, first, length, n_wrong = 0
+        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
+        cdef double cost, scale, total = 0.0
+        cdef const int32_t* y
+        cdef const int32_t* gold
+        if slope.shape[0] != end + K * self.has_end:
+            raise ValueError(f"slope must have {end + K * self.has_end} entries")
+        if n == 0:
+            return 0.0
+        # those of the labellings, then those of the truth
+        token_array, label_array, coef_array = (np.empty((2, offsets[n]), dtype) for dtype in
+                                                (np.intp, np.int32, np.float64))
+        cdef Py_ssize_t[:, ::1] token = token_array
+        cdef int32_t[:, ::1] label = label_array
+        cdef double[:, ::1] coef = coef_array
+        with nogil:
+            for j in range(n):
+                first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
+                gold, y = &self.gold[first], &labels[offsets[j]]
+                cost = 0.0
+                for t in range(length):
+                    cost += self.costs[gold[t], y[t]]
+                cost *= self.factors[rows[j]]
+                total += scales[j] * cost
+                scale = scales[j] * cost if self.slack else scales[j]
+                if scale == 0.0:
+                    continue
+                for t in range(length):
+                    if y[t] != gold[t]:
+                        token[0, n_wrong] = token[1, n_wrong] = first + t
+                        label[0, n_wrong], label[1, n_wrong] = y[t], gold[t]
+                        coef[0, n_wrong], coef[1, n_wrong] = scale, -scale
+                        n_wrong += 1
+                    if t and (y[t] != gold[t] or y[t - 1] != gold[t - 1]):
+                        slope[pairs + y[t - 1] * K + y[t]] += scale
+                        slope[pairs + gold[t - 1] * K + gold[t]] -= scale
+                if self.has_start and y[0] != gold[0]:
+                    slope[start + y[0]] += scale
+                    slope[start + gold[0]] -= scale
+                if self.has_end and y[length - 1] != gold[length - 1]:
+                    slope[end + y[length - 1]] += scale
+                    slope[end + gold[length - 1]] -= scale
+            if n_wrong:
+                for j in range(2):
+                    self.tokens.add_labelled(n_wrong, &token[j, 0], &label[j, 0], &coef[j, 0], &slope[0])
+        return total
+
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
                Py_ssize_t dim):
         """Losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
@@ -195,31 +248,6 @@ def augment(double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] of
             truths[i] = augment_item(&unary[offsets[i], 0], &gold[offsets[i]], offsets[i + 1] - offsets[i],
                                      unary.shape[1], &costs[0, 0], factors[i], &transition[0, 0], &start[0], &end[0],
                                      loss)
-
-
-def count(const int32_t[::1] labels, const int32_t[::1] gold, const int64_t[::1] offsets, const double[::1] scales,
-          double[:, ::1] transition, double[::1] start, double[::1] end):
-    """Adds `scales[i]` for every transition and boundary of `labels`, and takes it off for those of `gold`.
-
-    start, end (K,) may be empty: not wanted.
-    """
-    cdef Py_ssize_t i, t, first, last
-    cdef double scale
-    with nogil:
-        for i in range(offsets.shape[0] - 1):
-            scale, first, last = scales[i], offsets[i], offsets[i + 1] - 1
-            if scale == 0.0:
-                continue
-            for t in range(first, last):
-                if labels[t] != gold[t] or labels[t + 1] != gold[t + 1]:
-                    transition[labels[t], labels[t + 1]] += scale
-                    transition[gold[t], gold[t + 1]] -= scale
-            if start.shape[0] and labels[first] != gold[first]:
-                start[labels[first]] += scale
-                start[gold[first]] -= scale
-            if end.shape[0] and labels[last] != gold[last]:
-                end[labels[last]] += scale
-                end[gold[last]] -= scale
 
 
 def losses(const int32_t[::1] labels, const int32_t[::1] gold, const int64_t[::1] offsets,

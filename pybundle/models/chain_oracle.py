@@ -13,7 +13,7 @@ from ..core.ragged import Ragged
 from ..core.validation import check_rows
 from ..features import Examples, LazyWeights
 from ..oracles._chain import ChainTables, k_best_items
-from ._chain import ChainData, augment, count, losses
+from ._chain import ChainData, augment, losses
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
 from .base import BatchOracle, check_lengths
@@ -124,20 +124,8 @@ class ChainOracle(BatchOracle):
 
     def add_planes(self, rows, labellings, scales, slope):
         rows = np.asarray(rows, dtype=np.intp)
-        scales = np.ascontiguousarray(scales, dtype=np.float64)
-        found, gold = self._found(rows, labellings), self._gold.take(rows)
-        costs = self._losses(rows, found, gold)
-        total = float(scales @ costs)
-        if self._model.rescaling == "slack":
-            scales = scales * costs
-        W, transition, start, end = self._model.split(slope)
-        count(found.values, gold.values, gold.offsets, scales, transition, start, end)
-        wrong = np.flatnonzero(found.values != gold.values)
-        tokens = self._tokens.rows(rows)[wrong]
-        coefs = np.repeat(scales, gold.sizes)[wrong]
-        self._rows.add(np.concatenate([tokens, tokens]), np.concatenate([found.values[wrong], gold.values[wrong]]),
-                       np.concatenate([coefs, -coefs]), W.ravel())
-        return total
+        found = self._found(rows, labellings)
+        return self._data.add(rows, found.values, found.offsets, np.ascontiguousarray(scales, dtype=np.float64), slope)
 
     def planes(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)

@@ -264,3 +264,32 @@ def test_products_of_the_newest_planes_with_all(n, dim):
         np.testing.assert_allclose(inner, rows[first:] @ rows.T, rtol=0, atol=1e-13 * dim)
         if 4 <= n - first <= 48:
             np.testing.assert_array_equal(inner[:, first:], inner[:, first:].T)
+
+
+@pytest.mark.parametrize("n_new", [1, 3, 16, 60])
+def test_dense_planes_in_several_blocks_are_those_in_one(n_new):
+    """Bits must not depend on how rows came: a resumed run appends all at once what the first one got by and by."""
+    rng = np.random.default_rng(n_new)
+    dim, capacity, rows = 37, 8, rng.standard_normal((0, 37))
+    grown = DensePlanes(dim, capacity)
+    for _ in range(9):
+        new = rng.standard_normal((n_new, dim))
+        rows = np.concatenate([rows, new])
+        grown.append(new)
+        dropped = np.arange(len(rows)) % 5 == 2
+        order = np.flatnonzero(~dropped)
+        rows = rows[order]
+        grown.keep(order)
+    assert len(rows) > capacity or n_new == 1
+    twin = DensePlanes(dim, capacity)
+    twin.restore(grown.arrays())
+    assert np.array_equal(grown.arrays()["slopes"], rows) and grown.nbytes == rows.nbytes
+    weights, w = rng.standard_normal(len(rows)), rng.standard_normal(dim)
+    for first in {0, len(rows) // 2, len(rows) - 1}:
+        np.testing.assert_allclose(grown.inner(first), rows[first:] @ rows.T, rtol=0, atol=1e-12)
+        assert np.array_equal(grown.inner(first), twin.inner(first))
+        np.testing.assert_allclose(grown.dot(w, first), rows[first:] @ w, rtol=0, atol=1e-12)
+        assert np.array_equal(grown.dot(w, first), twin.dot(w, first))
+    np.testing.assert_allclose(grown.combine(weights), rows.T @ weights, rtol=0, atol=1e-12)
+    assert np.array_equal(grown.combine(weights), twin.combine(weights))
+    assert grown.equal(0, 0) and not grown.equal(0, len(rows) - 1)

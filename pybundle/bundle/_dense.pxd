@@ -3,12 +3,15 @@
 cdef class DensePlanes:
     cdef readonly Py_ssize_t dim
     cdef Py_ssize_t count           # rows alive, in no particular order
-    cdef object _rows               # owner of the memory
-    cdef double[:, ::1] view        # (capacity, dim)
+    cdef Py_ssize_t capacity        # rows that there is memory for
+    cdef const double** _rows       # where they stand
+    cdef list _blocks, _starts      # owners of the memory, and the first row of each
 
     # slope j (dim,), valid until a plane is added or removed
     cdef const double* row(self, Py_ssize_t j) noexcept nogil
     # phi (dim,) += A' weights,  weights (count,); reads only rows of non-zero weight
     cdef void add_combination(self, const double* weights, double* phi) noexcept nogil
+    # how many living rows from j on stand one behind another
+    cdef Py_ssize_t run(self, Py_ssize_t j) noexcept nogil
     # y (count - first,) = A[first:] w,  first < count
     cdef void multiply(self, const double* w, Py_ssize_t first, double* y) noexcept nogil

@@ -1,29 +1,56 @@
-"""Dense plane storage: slopes as rows of one C-contiguous array that grows by half its size.
+"""Dense plane storage: slopes as rows in blocks of memory, so that growing copies nothing.
 
-`n` planes of dimension `dim` take `8 n dim` bytes. All products go through BLAS.
+`n` planes of dimension `dim` take `8 n dim` bytes. Products of a few planes with all have a kernel of their own, the
+others go through BLAS.
 """
 
 import numpy as np
 
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
 from pybundle.core cimport _blas
 
 cdef extern from "_inner.h" nogil:
-    int pb_inner(int m, int n, int d, const double* A, const double* B, double* C)
+    int pb_inner(int m, int n, int d, const double** A, const double** B, double* C)
+
+cdef enum:
+    BLOCK_BYTES = 1 << 24       # blocks grow by half of all before them, up to this or to the size of the first
 
 
 cdef class DensePlanes:
     """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order.
 
-    Memory layout: `_rows[capacity, dim]`, float64; rows from `len` on are unused.
+    Memory layout: blocks of whole rows, float64. Their sizes follow from the first one alone, so that products have the
+    same bits however the rows came.
     """
 
     is_sparse = False
 
     def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
         self.dim = dim
-        self.count = 0
-        self._rows = np.empty((max(1, capacity), dim))
-        self.view = self._rows
+        self.count = self.capacity = 0
+        self._rows = NULL
+        self._blocks, self._starts = [], []
+        self._add_block(max(1, capacity))
+
+    def __dealloc__(self):
+        free(self._rows)
+
+    def _add_block(self, Py_ssize_t n):
+        cdef double[:, ::1] block
+        cdef Py_ssize_t j
+        array = np.empty(n * self.dim + 1)[:-1].reshape(n, self.dim)    # blocks never touch: `run` tells them apart
+        cdef const double** rows = <const double**>realloc(self._rows, (self.capacity + n) * sizeof(double*))
+        if rows == NULL:
+            raise MemoryError(f"no room for {self.capacity + n} rows")
+        self._rows = rows
+        block = array
+        for j in range(n):
+            rows[self.capacity + j] = &block[j, 0]
+        self._blocks.append(array)
+        self._starts.append(self.capacity)
+        self.capacity += n
 
     def __len__(self):
         return self.count
@@ -34,7 +61,14 @@ cdef class DensePlanes:
         return 8 * self.count * self.dim
 
     cdef const double* row(self, Py_ssize_t j) noexcept nogil:
-        return &self.view[j, 0]
+        return self._rows[j]
+
+    cdef Py_ssize_t run(self, Py_ssize_t j) noexcept nogil:
+        """Number of the living rows from j on that stand one behind another in memory."""
+        cdef Py_ssize_t k = j + 1
+        while k < self.count and self._rows[k] == self._rows[k - 1] + self.dim:
+            k += 1
+        return k - j
 
     cdef void add_combination(self, const double* weights, double* phi) noexcept nogil:
         cdef Py_ssize_t j
@@ -43,17 +77,23 @@ cdef class DensePlanes:
                 _blas.axpy(<int>self.dim, weights[j], self.row(j), phi)
 
     cdef void multiply(self, const double* w, Py_ssize_t first, double* y) noexcept nogil:
-        _blas.gemv(<int>(self.count - first), <int>self.dim, 1.0, self.row(first), <int>self.dim, w, 0.0, y)
+        cdef Py_ssize_t j = first, n
+        while j < self.count:
+            n = self.run(j)
+            _blas.gemv(<int>n, <int>self.dim, 1.0, self.row(j), <int>self.dim, w, 0.0, y + j - first)
+            j += n
 
     def append(self, slopes):
         """Adds the rows of `slopes` (k, dim), dense or sparse."""
-        cdef Py_ssize_t k = slopes.shape[0], need = self.count + k
-        if need > self._rows.shape[0]:
-            rows = np.empty((max(need, self._rows.shape[0] * 3 // 2), self.dim))
-            rows[:self.count] = self._rows[:self.count]
-            self._rows = rows
-            self.view = rows
-        self._rows[self.count:need] = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        slopes = slopes.toarray() if hasattr(slopes, "toarray") else slopes
+        cdef Py_ssize_t need = self.count + slopes.shape[0], first = self.count, last, start
+        while need > self.capacity:
+            self._add_block(max(len(self._blocks[0]), min(self.capacity // 2, BLOCK_BYTES // (8 * self.dim))))
+        for block, start in zip(self._blocks, self._starts, strict=True):
+            last = min(need, start + <Py_ssize_t>len(block))
+            if first < last:
+                block[first - start:last - start] = slopes[first - self.count:last - self.count]
+                first = last
         self.count = need
 
     def inner(self, Py_ssize_t first):
@@ -61,10 +101,19 @@ cdef class DensePlanes:
         out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
         cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
+        cdef Py_ssize_t i, j, some, many
         if new > 0:
             with nogil:
-                if not pb_inner(new, n, d, self.row(first), self.row(0), &C[0, 0]):
-                    _blas.gemm_nt(new, n, d, self.row(first), d, self.row(0), d, &C[0, 0], n)
+                if not pb_inner(new, n, d, self._rows + first, self._rows, &C[0, 0]):
+                    i = first
+                    while i < self.count:
+                        some, j = self.run(i), 0
+                        while j < self.count:
+                            many = self.run(j)
+                            _blas.gemm_nt(<int>some, <int>many, d, self.row(i), d, self.row(j), d,
+                                          &C[i - first, j], n)
+                            j += many
+                        i += some
         return out
 
     def combine(self, const double[::1] weights):
@@ -94,7 +143,7 @@ cdef class DensePlanes:
         cdef Py_ssize_t k
         for k in range(order.shape[0]):
             if order[k] != k:
-                self.view[k, :] = self.view[order[k], :]
+                memcpy(<double*>self._rows[k], self._rows[order[k]], self.dim * sizeof(double))
         self.count = order.shape[0]
 
     def equal(self, Py_ssize_t i, Py_ssize_t j):
@@ -104,15 +153,17 @@ cdef class DensePlanes:
             raise ValueError(f"rows must lie in 0..{self.count - 1}, got {i} and {j}")
         with nogil:
             for k in range(self.dim):
-                if self.view[i, k] != self.view[j, k]:
+                if self._rows[i][k] != self._rows[j][k]:
                     break
             else:
                 k = self.dim
         return k == self.dim
 
     def arrays(self):
-        """Named arrays for saving, which share memory."""
-        return {"slopes": self._rows[:self.count]}
+        """Named arrays for saving, which share memory where there is one block."""
+        used = [block[:self.count - start] for block, start in zip(self._blocks, self._starts, strict=True)
+                if start < self.count or start == 0]
+        return {"slopes": used[0] if len(used) == 1 else np.concatenate(used)}
 
     def restore(self, arrays):
         """Inverse of `arrays`, for a store without planes."""

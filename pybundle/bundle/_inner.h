@@ -48,7 +48,7 @@ static inline void pb_tile(int n, const double *const *a, const double *const *b
 }
 
 __attribute__((target("arch=x86-64-v4")))
-static void pb_inner_v4(int m, int n, int d, const double *A, const double *B, double *C)
+static void pb_inner_v4(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
     memset(C, 0, sizeof(double) * m * n);
     for (int start = 0; start < d; start += PB_STRIP) {
@@ -59,8 +59,8 @@ static void pb_inner_v4(int m, int n, int d, const double *A, const double *B, d
                 const double *a[PB_TILE], *b[PB_TILE];
                 double c[PB_TILE][PB_TILE] = {{0.0}};
                 for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row again, for nothing */
-                    a[r] = A + (size_t)(i + (r < rows ? r : rows - 1)) * d + start;
-                    b[r] = B + (size_t)(j + (r < columns ? r : columns - 1)) * d + start;
+                    a[r] = A[i + (r < rows ? r : rows - 1)] + start;
+                    b[r] = B[j + (r < columns ? r : columns - 1)] + start;
                 }
                 pb_tile(width, a, b, c);
                 for (int r = 0; r < rows; r++)
@@ -71,8 +71,8 @@ static void pb_inner_v4(int m, int n, int d, const double *A, const double *B, d
 }
 #endif
 
-/* C (m, n) = A B' for A (m, d) and B (n, d), all C-contiguous; 0 and nothing done where BLAS is as fast. */
-static int pb_inner(int m, int n, int d, const double *A, const double *B, double *C)
+/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d; 0 and nothing done where BLAS is as fast. */
+static int pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
 #if PB_HAS_CLONES
     if (m >= PB_FEW && m <= PB_MANY && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")

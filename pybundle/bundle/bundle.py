@@ -78,7 +78,7 @@ class Bundle:
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
 
     def reserve(self, n_planes):
-        """Takes memory for so many dense planes and their Gram matrix at once; to grow takes twice as much in between.
+        """Takes memory for so many dense planes and their Gram matrix at once, so that none is left unused.
 
         Where there are planes already, they move there.
         """

@@ -6,6 +6,8 @@ are enough, and where the centre lies.
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 
 from ..bundle._blocks import Blocks
@@ -17,7 +19,8 @@ from .plane_master import PlaneMaster
 CAP = 100           # most planes of an example
 CHUNK = 1024        # examples that a thread decodes at a time
 PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
-MOST_PIECES = 4     # by threads if there are any
+MOST_PIECES = 4     # by threads if there are any,
+THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 WAVE = 8            # chunks whose planes wait to be stored
 SMALL_CHUNK = 64    # the same, one after the other, under a memory limit
 SHRINK = 0.8        # of the memory, to which blocks that have outgrown it come down
@@ -83,6 +86,7 @@ class CachedBlocks:
             self._for_blocks = max(memory_limit - points, memory_limit // 2)
             self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
+        self._seconds = 0.0             # of the last batch of decodings
 
     def __getstate__(self):
         return vars(self) | {"oracle": None}        # it belongs to the risk
@@ -139,14 +143,20 @@ class CachedBlocks:
 
     def _decode(self, rows, weights):
         """(examples, their planes, further planes) of a batch, in pieces that depend on nothing but their work."""
-        def look(piece):
-            found, *more = self._ask(piece, weights)
-            return piece, self.oracle.planes(piece, found.labellings), more
+        seconds = []
 
-        n_pieces = min(int(self.oracle.sizes[rows].sum()) // PIECE, MOST_PIECES, len(rows))
-        if n_pieces < 2:
-            return [look(rows)]
-        return list(getattr(self.risk, "_map", map)(look, np.array_split(rows, n_pieces)))
+        def look(piece):
+            began = perf_counter()
+            found, *more = self._ask(piece, weights)
+            answer = piece, self.oracle.planes(piece, found.labellings), more
+            seconds.append(perf_counter() - began)
+            return answer
+
+        n_pieces = max(1, min(int(self.oracle.sizes[rows].sum()) // PIECE, MOST_PIECES, len(rows)))
+        mapping = getattr(self.risk, "_map", map) if n_pieces > 1 and self._seconds > THREADS_PAY else map
+        answers = list(mapping(look, np.array_split(rows, n_pieces)))
+        self._seconds = sum(seconds)
+        return answers
 
     def _keep_within(self):
         """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""

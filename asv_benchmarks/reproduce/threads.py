@@ -38,7 +38,7 @@ def main():
         make, lam = SETS[name]
         risk = (make or faces)()
         risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
-        rows += passes(name, risk, arguments.repeats)
+        rows += passes(name, risk, arguments.repeats, bandwidths[1])
         rows.append(solves(name, risk, lam, max(2, arguments.repeats // 3)))
         print(table(HEADER, rows), flush=True)
     text = TEXT.format(version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
@@ -47,7 +47,7 @@ def main():
     print(text)
 
 
-HEADER = ("data", "what", "one thread, ms", "two threads, ms", "ratio", "CPU ratio")
+HEADER = ("data", "what", "one thread, ms", "two threads, ms", "ratio", "CPU ratio", "of the bandwidth, %")
 
 
 class Metered:
@@ -109,11 +109,12 @@ def in_turns(run, repeats):
     return seconds, answers
 
 
-def row(name, what, seconds, run):
-    return name, what, *(f"{1e3 * value:.1f}" for value in seconds), f"{seconds[0] / seconds[1]:.2f}", cpu_ratio(run)
+def row(name, what, seconds, run, share="-"):
+    return (name, what, *(f"{1e3 * value:.1f}" for value in seconds), f"{seconds[0] / seconds[1]:.2f}", cpu_ratio(run),
+            share)
 
 
-def passes(name, risk, repeats):
+def passes(name, risk, repeats, bandwidth):
     """A pass at a random w, and one near the optimum, where few examples count."""
     rng = np.random.default_rng(0)
     near = pb.minimize(risk, lam=SETS[name][1], tol=0.1, time_limit=60.0).x
@@ -126,7 +127,10 @@ def passes(name, risk, repeats):
             one.slopes - two.slopes).max() == 0.0
         if not same:
             raise SystemExit(f"{name}: two threads gave other planes than one")
-        yield row(name, what, seconds, run)
+        share = "-"
+        if hasattr(risk, "examples"):           # read once in a pass
+            share = f"{100 * risk.examples.X.nbytes / seconds[1] / 1e9 / bandwidth:.0f}"
+        yield row(name, what, seconds, run, share)
 
 
 def solves(name, risk, lam, repeats):
@@ -151,7 +155,8 @@ TEXT = """\
 
 Least of {repeats} repeats in turns, P = 16. Bandwidth of reading 400 MB in float32: {one:.1f} GB/s with one thread,
 {two:.1f} GB/s with two, a ratio of {ratio:.2f}. The bits of both are the same. "CPU ratio" comes from CPU seconds
-alone: those of one thread against those of the calling thread and of the busier of two. Written by
+alone: those of one thread against those of the calling thread and of the busier of two. "of the bandwidth" is the
+share of the bandwidth of two threads at which the data were read by two. Written by
 `asv_benchmarks/reproduce/threads.py` with pybundle {version}.
 
 {table}

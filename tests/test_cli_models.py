@@ -170,7 +170,9 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["train", "none.svm"], "No such file or directory: 'none.svm'"),
+    (["train", "none.svm"], "error: none.svm: no such file or directory"),
+    (["predict", "a.svm", "--load", "none.npz"], "error: none.npz: no such file or directory"),
+    (["train", "a.svm", "--cv", "1"], "cv must be at least 2 folds"),
     (["train", "a.txt"], "the format cannot be told from the name; give --format"),
     (["train", "a.svm", "--save", "no/m.npz"], "there is no such folder"),
     (["train", "a.svm", "--model", "crf"], "--model crf takes sequences (CoNLL columns, npz with offsets)"),

@@ -126,6 +126,13 @@ def test_a_failure_on_the_way_hands_back_the_best_state():
     assert caught.value.result.nit >= 3 and caught.value.result.lower_bound > 0.0
 
 
+def test_a_compiled_risk_alone_is_told_what_to_be_wrapped_in():
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+    for w0 in (None, np.zeros(3)):
+        with pytest.raises(InputTypeError, match=r"pb\.risks\.Function\(compiled, dim, n_parts\), .*ExampleFunctions"):
+            pb.minimize(LowLevelCallable(function), w0, lam=1.0)
+
+
 def test_wrong_callables_are_refused():
     data = sample()
     with pytest.raises(InputTypeError, match=r"fun must have the signature 'int \(double \*, int64, .*got 'int \("):

@@ -8,43 +8,12 @@ import threading
 
 import numpy as np
 import pytest
+from reference.small_risks import blobs, signs
 
 import pybundle as pb
 
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, the extra `dask`")
 dask = pytest.importorskip("dask", reason="needs dask.distributed, the extra `dask`")
-
-
-def blobs(seed=0, n_parts=6):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(240, 12))
-    y = (X @ rng.normal(size=(12, 3)) + rng.normal(size=(240, 3))).argmax(axis=1)
-    return pb.risks.MulticlassHinge(X, y, n_parts)
-
-
-def fails_at(i):
-    """A risk whose oracle raises at example i, but for w = 0."""
-    class Signs(pb.models.StructuredModel):
-        dim = 3
-
-        def joint_feature(self, x, y):
-            return y * x
-
-        def loss(self, y, y_hat):
-            return float(y != y_hat)
-
-        def decode(self, w, x):
-            return 1 if w @ x >= 0.0 else -1
-
-        def loss_augmented_decode(self, w, x, y):
-            if x[0] == 7.0 and w.any():
-                raise ZeroDivisionError("no way to decode this")
-            return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
-
-    rng = np.random.default_rng(2)
-    X, Y = rng.normal(size=(30, 3)), rng.choice([-1, 1], size=30)
-    X[i, 0] = 7.0
-    return pb.risks.Structured(Signs(), X, list(Y), n_parts=4)
 
 
 class Broken:
@@ -79,8 +48,8 @@ def test_planes_come_without_waiting_with_dask(client):
 
 
 def test_risks_that_were_never_here(client):
-    remote = pb.distributed.Dask(client).risk_of([dask.delayed(blobs)(k, 2) for k in range(3)], n_parts=2)
-    wholes = [blobs(k, 2) for k in range(3)]
+    remote = pb.distributed.Dask(client).risk_of([dask.delayed(blobs)(seed=k, n_parts=2) for k in range(3)], n_parts=2)
+    wholes = [blobs(seed=k, n_parts=2) for k in range(3)]
     w = np.random.default_rng(0).normal(size=remote.dim)
     assert remote.n_examples == 720 and remote.n_parts == 6
     assert (remote.evaluate(w)[0] == np.concatenate([risk.evaluate(w)[0] for risk in wholes])).all()
@@ -107,7 +76,7 @@ def test_dask_arrays_stay_where_they_are(client):
 
 def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
     with pytest.raises(pb.OracleError, match="for example 17: no way"):
-        pb.minimize(fails_at(17), lam=1.0, executor=client)
+        pb.minimize(signs(bad=17), lam=1.0, executor=client)
     risk = blobs()
     risk.excerpt = lambda numbers: Broken()
     with pytest.raises(pb.BundleError, match="could not be made at their worker: RuntimeError: no data"):
@@ -189,6 +158,17 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 def test_only_a_client_is_a_client():
     with pytest.raises(pb.InputTypeError, match=r"distributed\.Client"):
         pb.distributed.Dask(3)
+
+
+def test_a_closed_client_is_named():
+    with local_cluster(1, processes=False) as cluster:
+        client = distributed.Client(cluster)
+        executor = pb.distributed.Dask(client)
+        client.close()
+        for call in (lambda: pb.minimize(blobs(), lam=1.0, executor=client), lambda: executor.place(blobs()),
+                     lambda: executor.risk_of([dask.delayed(blobs)()])):
+            with pytest.raises(pb.ParameterError, match="client must be open, got one that is closed"):
+                call()
 
 
 def test_a_cluster_without_workers_is_named():

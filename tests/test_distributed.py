@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from reference.small_risks import blobs, signs
 
 import pybundle as pb
 from pybundle.core.plane import Planes
@@ -15,47 +16,12 @@ from pybundle.distributed.risk import RemoteRisk
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
 
-def blobs(n=240, d=12, K=3, seed=0, n_parts=6, kind=None, **options):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = (X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K))).argmax(axis=1)
-    return (kind or pb.risks.MulticlassHinge)(X, y, n_parts, **options)
-
-
 def chains(n_parts=5, loss="hinge", seed=1):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6, size=40)
     X = [rng.normal(size=(k, 4)) for k in sizes]
     Y = [rng.integers(0, 3, size=k) for k in sizes]
     return pb.risks.Structured(pb.models.Chain(3, 4), X, Y, n_parts=n_parts, loss=loss)
-
-
-class Signs(pb.models.StructuredModel):
-    """A model in plain Python; it fails at an example whose first feature is 7."""
-
-    dim = 3
-
-    def joint_feature(self, x, y):
-        return y * x
-
-    def loss(self, y, y_hat):
-        return float(y != y_hat)
-
-    def decode(self, w, x):
-        return 1 if w @ x >= 0.0 else -1
-
-    def loss_augmented_decode(self, w, x, y):
-        if x[0] == 7.0 and w.any():
-            raise ZeroDivisionError("no way to decode this")
-        return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
-
-
-def signs(bad=None, n_parts=4):
-    rng = np.random.default_rng(2)
-    X, Y = rng.normal(size=(30, 3)), rng.choice([-1, 1], size=30)
-    if bad is not None:
-        X[bad, 0] = 7.0
-    return pb.risks.Structured(Signs(), X, list(Y), n_parts=n_parts)
 
 
 def landmarks():

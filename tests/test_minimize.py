@@ -293,6 +293,8 @@ def test_verbose_prints_few_lines(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "300 examples" in lines[0] and "MB" in lines[0]
     assert "objective" in lines[1] and 3 <= len(lines) < 20
+    pb.minimize(multiclass(n=300, n_parts=1), lam=0.5, method="bmrm", verbose=1)
+    assert ", 1 part: about" in capsys.readouterr().out
 
 
 def test_an_unreachable_tolerance_ends():

@@ -35,7 +35,10 @@ def main(argv=None):
             return 141
         except MemoryError:
             _say("error: not enough memory for data of this size")
-        except (BundleError, ImportError, OSError, ValueError) as problem:      # scikit-learn raises ValueError
+        except OSError as problem:
+            of_file = problem.filename is not None and problem.strerror
+            _say(f"error: {problem.filename}: {problem.strerror.lower()}" if of_file else f"error: {problem}")
+        except (BundleError, ImportError, ValueError) as problem:       # scikit-learn raises ValueError
             _say(f"error: {problem}")
         return 2
 

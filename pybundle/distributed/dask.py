@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..core.exceptions import BundleError, InputTypeError
+from ..core.exceptions import BundleError, InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
 from .dask_workplace import DaskWorkplace
 from .parts import Description
@@ -35,6 +35,8 @@ class Dask:
     ------
     ImportError
         Without dask.distributed.
+    ParameterError
+        For a client that is closed, also where it was closed before parts are sent.
 
     Notes
     -----
@@ -56,7 +58,7 @@ class Dask:
         if not is_client(client):
             raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
                                  "distributed.Client(address)")
-        self.client = client
+        self.client = check_open(client)
         self.n_groups = None if n_groups is None else check_integer("n_groups", n_groups, low=1)
         self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
         self.patience = check_number("patience", patience, low=0.0, strict=True)
@@ -128,6 +130,7 @@ class Dask:
 
     def _slots(self):
         """Addresses of workers, each as often as it has threads."""
+        check_open(self.client)
         try:
             self.client.wait_for_workers(1, timeout=self.patience)
         except TimeoutError as problem:
@@ -140,6 +143,14 @@ def is_client(executor):
     """Whether this is a dask.distributed Client; asked without importing anything."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and isinstance(executor, distributed.Client)
+
+
+def check_open(client):
+    """The client; ParameterError where it is closed: what it raises itself speaks of event loops."""
+    if client.status in ("closing", "closed"):
+        raise ParameterError(f"client must be open, got one that is {client.status}; make another one with "
+                             "distributed.Client(address), and close it after the run")
+    return client
 
 
 def require_dask():

@@ -82,6 +82,8 @@ class _PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
+        if isinstance(self.cv, (int, np.integer)) and self.cv < 2:
+            raise ParameterError(f"cv must be at least 2 folds, one to score and one to learn from, got {self.cv}")
         data = self._checked(X, y)
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
         folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data, groups))

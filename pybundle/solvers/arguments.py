@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import LowLevelCallable
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
@@ -22,6 +23,10 @@ def as_risk(risk, w0):
             raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
                                  f"{type(risk).__name__} lacks {', '.join(missing)}")
         return risk
+    if isinstance(risk, LowLevelCallable):
+        raise InputTypeError("risk must say its dimension, which a LowLevelCallable alone does not; pass "
+                             "pb.risks.Function(compiled, dim, n_parts), or for the oracle of single examples "
+                             "pb.risks.ExampleFunctions(solve, plane, n_examples, dim, label_size)")
     if not callable(risk):
         raise InputTypeError(f"risk must be a risk or a callable fun(w) -> (value, subgradient), "
                              f"got {type(risk).__name__}")

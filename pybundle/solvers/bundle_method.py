@@ -116,7 +116,8 @@ class BundleMethod(Run):
         planes = risk.n_parts * (self.max_idle + 2)
         size = estimate_bytes(risk.dim, planes) / 2**20
         limit = "" if self.max_planes is None else f", at most {self.max_planes} under the memory limit"
-        return (f"{risk.n_examples} examples, dimension {risk.dim}, {risk.n_parts} parts: about {size:.0f} MB "
+        parts = "1 part" if risk.n_parts == 1 else f"{risk.n_parts} parts"
+        return (f"{risk.n_examples} examples, dimension {risk.dim}, {parts}: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
 
     def n_planes(self):

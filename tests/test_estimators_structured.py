@@ -329,8 +329,14 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.ChainSVM(), 3, ONE[1], pb.InputTypeError, "X must be a list with one entry for each example, got int"),
     (pb.ChainSVM(), *ONE[:1], [], pb.ParameterError, "y must hold at least one"),
     (pb.ChainSVM(), [*ONE[0], ["a"]], ONE[1], pb.ParameterError, "X and Y"),
-    (pb.ChainSVM(), ONE[0], [["A"]], pb.ParameterError, "two classes, got one class only, 'A'"),
-    (pb.ChainSVM(), ONE[0], [["A", "B", "C"]], pb.ParameterError, r"Y\[0\] must have 2 labels"),
+    (pb.ChainSVM(), ONE[0], [["A", "A"]], pb.ParameterError, "two classes, got one class only, 'A'"),
+    (pb.ChainSVM(), ONE[0], [["A"]], pb.ParameterError, r"y\[0\] must have 2 labels, one for each token of X\[0\]"),
+    (pb.ChainSVM(), ONE[0], [["A", "B", "C"]], pb.ParameterError, r"y\[0\] must have 2 labels"),
+    (pb.ChainSVM(), [np.eye(3)], [["A", "B"]], pb.ParameterError, r"y\[0\] must have 3 labels"),
+    (pb.ChainSVM(), Ragged.of([np.eye(2)]), [["A"]], pb.ParameterError, r"y\[0\] must have 2 labels"),
+    (pb.ChainSVM(), ["the dog"], [["DET", "N"]], pb.InputTypeError, r"X\[0\] must be a sequence of tokens, got 'the d"),
+    (pb.ChainSVM(), [{"word": "a"}], [["A"]], pb.InputTypeError, r"one sequence alone as \[sequence\]"),
+    (pb.ChainSVM(), np.eye(2), [["A"], ["B"]], pb.ParameterError, r"got \(2,\); one sequence alone is \[sequence\]"),
     (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], []], pb.ParameterError, r"X\[1\] must have at least one token"),
     (pb.ChainSVM(), ONE[0], ["AB"], pb.InputTypeError, r"y\[0\] must be a sequence of labels, got 'AB'"),
     (pb.ChainSVM(), [["a", 3]], ONE[1], pb.InputTypeError, r"X\[0\]\[1\] must be a dictionary of features"),
@@ -341,6 +347,7 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.ChainSVM(C=-1), *ONE, pb.ParameterError, "C must be"),
     (pb.ChainSVMCV(Cs=[]), *ONE, pb.ParameterError, "Cs must be"),
     (pb.ChainSVMCV(Cs=0), *ONE, pb.ParameterError, "Cs must be at least 1"),
+    (pb.ChainSVMCV(cv=1), *ONE, pb.ParameterError, "cv must be at least 2 folds, .* got 1"),
     (pb.DependencyParser(), [[("a", "b")]], [["x"]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
     (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "must be a head"),
     (pb.SegmentationSVM(), [np.ones((3, 2))], [[("a", 1)]], pb.ParameterError, r"y\[0\] must hold segments from col"),
@@ -365,6 +372,9 @@ def test_predictions_refuse_other_data():
         names.predict([np.ones((2, 3))])
     with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):
         arrays.predict(X)
+    for model in (names, arrays):
+        with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be a sequence of tokens, got 'a'; .* \[sequence\]"):
+            model.predict(["a", "b"])
     with pytest.raises(pb.ParameterError, match=r"y\[0\] must have"):
         names.score(X, [labels[:1] for labels in y])
     with pytest.raises(Exception, match="not fitted"):

@@ -14,7 +14,16 @@ from ..oracles.chain import viterbi_batch
 from .base import documented
 from .labels import encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator, as_fitted, check_list
-from .tokens import as_lists, check_bits, count_features, encode, encode_hashed, frequent_features, holds_texts
+from .tokens import (
+    SEQUENCES,
+    as_lists,
+    check_bits,
+    count_features,
+    encode,
+    encode_hashed,
+    frequent_features,
+    holds_texts,
+)
 
 EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
     is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
@@ -44,13 +53,14 @@ class ChainEstimator(StructuredEstimator):
 
     def _survey(self, X, y, weights):
         """Classes, in how many tokens a feature by name occurs (None for arrays and hashes), number of columns."""
-        X = as_lists(X)
+        X, classes = as_lists(X), label_classes(y)
+        _check_sizes(X, np.array([len(labels) for labels in y]))
         if not holds_texts(X):
             shape = X.values.shape[1:] if isinstance(X, Ragged) else np.shape(X[0])[1:]
-            return label_classes(y), None, int(shape[0]) if shape else 1
+            return classes, None, int(shape[0]) if shape else 1
         if self.hash_bits is not None:
-            return label_classes(y), None, 1 << check_bits(self.hash_bits)
-        return label_classes(y), count_features(X), None
+            return classes, None, 1 << check_bits(self.hash_bits)
+        return classes, count_features(X), None
 
     def _learn(self, surveys):
         classes = merged_classes([classes for classes, _, _ in surveys])
@@ -302,6 +312,17 @@ class ChainCRF(ChainEstimator):
             codes = np.array(codes, dtype=np.int64)
             found.append(_score(codes, *problem) - forward_backward(*problem).log_partition)
         return np.array(found)
+
+
+def _check_sizes(X, n_labels):
+    """As many labels as tokens in every sequence; what is no sequence is refused where it is encoded."""
+    if isinstance(X, Ragged):
+        sizes = X.sizes.tolist()
+    else:
+        sizes = [x.shape[0] if len(getattr(x, "shape", ())) == 2 else len(x) if isinstance(x, SEQUENCES) else None for x in X]
+    for i, (size, n) in enumerate(zip(sizes, n_labels.tolist(), strict=True)):
+        if size not in (n, None):
+            raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
 
 
 def _encode(X, vocabulary, hash_bits):

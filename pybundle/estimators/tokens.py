@@ -28,6 +28,10 @@ def as_lists(X):
     """Arrays of texts or of objects, sequences and tokens, as lists; the rest as it is."""
     if isinstance(X, Ragged):
         return X
+    for i, x in enumerate(X):
+        if isinstance(x, (str, bytes, Mapping)):
+            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60}; split texts into tokens, and "
+                                 "give one sequence alone as [sequence]")
     return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "UO" else x for x in X]
 
 

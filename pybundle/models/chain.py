@@ -133,7 +133,8 @@ class Chain(StructuredModel):
         if len(empty):
             raise ParameterError(f"{name}[{empty[0]}] must have at least one token, got none; leave the example out")
         if len(X.values.shape) != 2:
-            raise ParameterError(f"{name}[0] must have shape (tokens, features), got {X[0].shape}")
+            raise ParameterError(f"{name}[0] must have shape (tokens, features), got {X[0].shape}; one sequence alone "
+                                 "is [sequence]")
         if self.indicators:
             return Ragged(self._from_indicators(X, name), X.offsets)
         if X.values.shape[1] != self.n_features:

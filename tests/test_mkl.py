@@ -24,6 +24,15 @@ def chains(n=40, d=6, K=4, seed=0):
     return X, [np.argmax(x @ W.T + 0.5 * rng.standard_normal((len(x), K)), axis=1) for x in X]
 
 
+def support_rows(support, kernel):
+    """The support tokens, which hold the columns of their kernel alone, with all six columns."""
+    if kernel.columns is None:
+        return support
+    rows = np.zeros((len(support), 6))
+    rows[:, kernel.columns] = support
+    return rows
+
+
 def flat(n=60, d=6, K=3, seed=0):
     X, Y = chains(n, d, K, seed)
     return np.array([x[0] for x in X]), np.array([y[0] for y in Y])
@@ -425,3 +434,25 @@ def test_unknown_classes_and_bad_data_leave_the_learner_as_it_was():
         np.testing.assert_array_equal(learner.decision_function(X), before)
     with pytest.raises(pb.StateError, match="fit"):
         OnlineMKL([Gaussian()]).predict(X)
+
+
+@pytest.mark.parametrize("group", [Gaussian(2.0), Polynomial(2, low_rank=8), Features(slice(0, 4)),
+                                   Linear(columns=[1])])
+def test_scores_are_those_of_the_functions_told(group):
+    X, y = flat()
+    learner = OnlineMKL([group, Linear()], eta0=1.0, random_state=0).fit(X, y)
+    scores = 0.0
+    for kernel, support, coefs in learner.functions():
+        scores = scores + (X[:, kernel.columns] @ coefs if support is None else kernel(X, support_rows(support, kernel))
+                           @ coefs)
+    np.testing.assert_allclose(scores, learner.decision_function(X), atol=1e-9)
+
+
+def test_functions_belong_to_kernels():
+    images = pb.datasets.contrast_images(3, shape=(3, 3))
+    model = pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1])
+    learner = OnlineMKL(model.nonneg.astype(int), model=model, lam=0.1, solver="certified", tol=0.1)
+    with pytest.raises(pb.StateError, match="fit"):
+        learner.functions()
+    with pytest.raises(pb.ParameterError, match="functions are learnt for kernels and Features"):
+        learner.fit(images.X, images.y).functions()

@@ -87,18 +87,6 @@ def _slice(text):
     return slice(*bounds)
 
 
-def function_of(group, part):
-    """What a part has learnt as (kernel, support, coefficients); (Features, None, weights) for columns as they are."""
-    if isinstance(part, KernelPart):
-        return part.kernel, part.support, part.coefs
-    theta = part.theta.point()
-    if isinstance(group, mkl.Features):
-        return group, None, theta
-    # features of a kernel of low rank are values beside its landmarks, so these are a support as good as any
-    features = part._features
-    return features._kernel, features._landmarks, features._map @ theta
-
-
 def part_of(kernel, support, coefs, X, n_labels):
     """A part of `pb.mkl` that gives scores."""
     if support is None:

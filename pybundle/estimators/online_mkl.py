@@ -19,7 +19,7 @@ from ..mkl import Features, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import validate_data
-from .kernels import described, function_of, listed, n_columns, part_of, suggested, support_of
+from .kernels import described, listed, n_columns, part_of, suggested, support_of
 from .stored import StoredEstimator, unchanged_by_failure
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -208,7 +208,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         return self
 
     def _store(self, learner, X):
-        kernels, support, coefs = zip(*map(function_of, learner.groups, learner._learner.parts), strict=True)
+        kernels, support, coefs = zip(*learner.functions(), strict=True)
         history = learner.history_
         n_passes = len(history["seconds"]) if self.solver == "online" else learner.n_rounds_
         vars(self).update({

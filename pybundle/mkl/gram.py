@@ -32,6 +32,10 @@ class LowRank:
         kept = squares > 1e-10 * squares[-1]
         self._map = vectors[:, kept] / np.sqrt(squares[kept])
 
+    def function(self, theta):
+        """`<theta, features>` as `KernelPart.function` has it: features are kernel values beside the chosen tokens."""
+        return self._kernel, self._landmarks, self._map @ theta
+
     def __call__(self, X):
         X = self._kernel.take(X)
         return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map

@@ -226,6 +226,26 @@ class OnlineMKL:
             return float(np.mean(found == np.asarray(Y)))
         return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
 
+    def functions(self):
+        """What every kernel or `Features` has learnt, a list of triples.
+
+        Returns
+        -------
+        list of (kernel, support, coefficients)
+            The kernel with the choices that the data made, the tokens it compares with, and (n_support, n_labels)
+            coefficients: `f(x, c) = sum_j kernel(x, support[j]) coefficients[j, c]` at the last point. For `Features`
+            support is None and the coefficients are weights (n_columns, n_labels). Without those of pairs of labels.
+
+        Raises
+        ------
+        ParameterError
+            For groups of the weights of a model.
+        """
+        self._check_learnt()
+        if self._structure is None:
+            raise ParameterError("functions are learnt for kernels and Features, got groups of the weights of a model")
+        return [part.function() for part in self._learner.parts]
+
     def _start(self, settings, X, Y, classes, n_epochs):
         """A new learner; nothing of an old one is lost where this fails."""
         if self.model is None:

@@ -129,6 +129,10 @@ class KernelPart:
         """What it was."""
         self.__dict__.update(saved)
 
+    def function(self):
+        """What was learnt as (kernel, support tokens, coefficients (n_support, n_labels)), at the last point."""
+        return self.kernel, self.support, self.coefs
+
     def scores(self, X, executor=None):
         """Scores (n, n_labels) of new tokens at the last point."""
         return block_scores([self.scorer(X, last=True)], X.shape[0], self.n_labels, executor)
@@ -154,7 +158,11 @@ class _Columns:
     """Columns of tokens as features."""
 
     def __init__(self, features):
-        self._kernel, self._normalise = Kernel(columns=features.columns), features.normalise
+        self._features, self._kernel, self._normalise = features, Kernel(columns=features.columns), features.normalise
+
+    def function(self, theta):
+        """The group itself, no support, weights of its columns."""
+        return self._features, None, theta
 
     def __call__(self, X):
         X = self._kernel.take(X)
@@ -198,6 +206,10 @@ class FeaturePart(Weights):
         X = sp.csr_array(X)
         X.sum_duplicates()
         return FeatureGroup(self.theta, (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)))
+
+    def function(self):
+        """What was learnt, as `KernelPart.function` has it; for `Features` (group, None, weights (n, n_labels))."""
+        return self._features.function(self.theta.point())
 
     def scorer(self, X):
         """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""

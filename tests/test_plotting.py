@@ -131,6 +131,39 @@ def test_convergence_refuses_wrong_numbers_of_axes(result):
         plotting.ConvergenceDisplay.from_estimator(pb.MulticlassSVM())
 
 
+DRAWERS = [
+    (plotting.ConvergenceDisplay.from_estimator, pb.MulticlassSVM, ()),
+    (plotting.KernelWeightsDisplay.from_estimator, pb.OnlineMKLClassifier, ()),
+    (plotting.KernelWeightsDisplay.from_estimator, lambda: pb.mkl.OnlineMKL([pb.mkl.Linear()]), ()),
+    (plotting.ParseTreeDisplay.from_estimator, pb.DependencyParser, ([("a", "b")],)),
+    (plotting.PathDisplay.from_estimator, pb.MulticlassSVMCV, ()),
+    (plotting.SegmentationDisplay.from_estimator, pb.SegmentationSVM, (np.zeros((3, 4)),)),
+    (plotting.SegmentationDisplay.from_estimator, pb.BinaryLabelingSVM, (np.zeros((3, 4)),)),
+    (plotting.TransitionDisplay.from_estimator, pb.ChainCRF, ()),
+    (plotting.WeightImagesDisplay.from_estimator, pb.MulticlassSVM, ((2, 2),)),
+    (plotting.WeightImagesDisplay.from_estimator, pb.SegmentationSVM, ()),
+]
+
+
+@pytest.mark.parametrize("draw, make, more", DRAWERS)
+def test_unfitted_estimators_and_results_are_told_where_to_go(draw, make, more, result):
+    with pytest.raises(pb.InputTypeError, match=r"^estimator must .* which is not fitted; call fit first"):
+        draw(make(), *more)
+    for given in (result, [result]):
+        with pytest.raises(pb.InputTypeError, match=r"^estimator must .* ConvergenceDisplay\.from_results"):
+            draw(given, *more)
+
+
+def test_estimators_where_results_belong_are_told_where_to_go(svm):
+    for given in (svm, [svm], {"mine": svm}):
+        with pytest.raises(pb.InputTypeError, match=r"^results must .* MulticlassSVM; draw it by from_estimator"):
+            plotting.ConvergenceDisplay.from_results(given)
+    with pytest.raises(pb.InputTypeError, match=r"^results must .* MulticlassSVM; draw it by from_estimator"):
+        plotting.PathDisplay.from_results(svm, [1.0])
+    with pytest.raises(pb.InputTypeError, match="MulticlassSVM, which is not fitted"):
+        plotting.ConvergenceDisplay.from_results(pb.MulticlassSVM())
+
+
 # ------------------------------------------------------------------ paths
 def test_path_draws_errors_of_weights_and_marks_the_smallest():
     risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0], [0.5]], [1, 1, -1, -1])
@@ -212,7 +245,7 @@ def test_weight_images_refuse(svm, chain):
         plotting.WeightImagesDisplay.from_estimator(svm, (3, 1))
     with pytest.raises(pb.ParameterError, match="shape must be"):
         plotting.WeightImagesDisplay.from_estimator(svm)
-    with pytest.raises(pb.InputTypeError, match="without coef_"):
+    with pytest.raises(pb.InputTypeError, match="which is not fitted"):
         plotting.WeightImagesDisplay.from_estimator(pb.MulticlassSVM(), (2, 2))
     with pytest.raises(pb.InputTypeError, match="weights of single features by class"):
         parser = SimpleNamespace(coef_=np.zeros(4))
@@ -240,7 +273,7 @@ def test_transitions_stand_below_first_and_left_of_last_labels(chain):
 def test_transitions_refuse(svm):
     with pytest.raises(pb.InputTypeError, match="ChainSVM or ChainCRF, got MulticlassSVM"):
         plotting.TransitionDisplay.from_estimator(svm)
-    with pytest.raises(pb.InputTypeError, match="without classes_"):
+    with pytest.raises(pb.InputTypeError, match="ChainSVM, which is not fitted"):
         plotting.TransitionDisplay.from_estimator(pb.ChainSVM())
     with pytest.raises(pb.ParameterError, match=r"transition must have shape \(K, K\), got \(2, 3\)"):
         plotting.TransitionDisplay(np.zeros((2, 3)))
@@ -262,9 +295,14 @@ def test_kernel_weights_over_epochs():
 
 def test_kernel_weights_name_their_groups():
     kernels = [pb.mkl.Linear(), np.dot]
+    shown = plotting.KernelWeightsDisplay.from_estimator
+    twice = pb.mkl.OnlineMKL([*map(pb.mkl.Features, np.arange(4).reshape(2, 2)), pb.mkl.Gaussian(2.0)], n_epochs=2)
+    assert shown(twice.fit(X, Y)).names == ["0 Features()", "1 Features()", "Gaussian(sigma=2.0)"]
+    svm = pb.OnlineMKLClassifier(kernels=[pb.mkl.Linear(), pb.mkl.Gaussian(2.0)], n_epochs=2).fit(X, Y)
+    assert shown(svm).names == ["Linear()", "Gaussian(sigma=2.0)"]
     learner = SimpleNamespace(groups=kernels, history_={"weights": np.full((2, 3), 1 / 3), "n_passes": [1, 2]})
     display = plotting.KernelWeightsDisplay.from_estimator(learner)
-    assert display.names == ["0 Linear", "1 dot", "label pairs"] and display.xlabel == "iteration"
+    assert display.names == ["Linear()", "dot", "label pairs"] and display.xlabel == "iteration"
     learner.model = SimpleNamespace(template_names=["a", "b", "c"])
     assert plotting.KernelWeightsDisplay.from_estimator(learner).names == ["a", "b", "c"]
     learner = SimpleNamespace(groups=None, history_={"weights": np.full((2, 2), 0.5)})

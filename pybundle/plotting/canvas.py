@@ -1,12 +1,14 @@
-"""What all displays share: the door to matplotlib, axes, colours."""
+"""What all displays share: a panel to draw into, the door to matplotlib, colours, words for what cannot be drawn."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..runtime.result import Result
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Of Okabe and Ito, told apart by colour-blind readers too; the yellow is left out, which is faint on white."""
@@ -14,6 +16,36 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", "-.", ":")
 RIGHT, WRONG, FAINT = COLOURS[0], COLOURS[1], "0.6"
 DIVERGING = "RdBu_r"
+
+
+class Display:
+    """Base of displays of one panel: a subclass gives `_size()`, inches of a new figure, and `_draw()` into `ax_`."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax=None):
+        """Draws what the display holds.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Of a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        (self.ax_,) = axes_for(ax, self._size())
+        self.figure_ = self.ax_.figure
+        self._draw()
+        return self
+
+    def _size(self):
+        raise NotImplementedError
+
+    def _draw(self):
+        raise NotImplementedError
 
 
 def import_matplotlib(module="pyplot"):
@@ -57,6 +89,13 @@ def bare(axis):
     axis.spines[:].set_visible(False)
 
 
+def weight_bar(image):
+    """A bar beside an image of weights that says which colour is which, without a box."""
+    bar = image.figure.colorbar(image, ax=image.axes, shrink=0.8, label="weight")
+    bar.outline.set_visible(False)
+    return bar
+
+
 def names_of(names, n, what):
     """n names as texts; by default numbers from 0."""
     if names is None:
@@ -73,5 +112,20 @@ def fitted(estimator, name, expected):
     try:
         return getattr(estimator, name)
     except AttributeError as problem:
-        raise InputTypeError(f"estimator must be {expected}, got {type(estimator).__name__} without "
-                             f"{name}") from problem
+        raise InputTypeError(f"estimator must be {expected}, got {what_came(estimator, name)}") from problem
+
+
+def what_came(run, name):
+    """What stands where something with the attribute `name` was expected, and what to do with it."""
+    kind = type(run).__name__
+    if isinstance(run, Result) or (isinstance(run, (list, tuple)) and len(run) and isinstance(run[0], Result)):
+        return ("what pybundle.minimize or path returned; draw it by ConvergenceDisplay.from_results or "
+                "PathDisplay.from_results")
+    if isinstance(run, type):
+        return f"the class {run.__name__}"
+    if callable(getattr(run, "fit", None)):
+        if not any(key.endswith("_") and not key.startswith("_") for key in vars(run)):
+            return f"{kind}, which is not fitted; call fit first"
+        if name in ("history", "lam"):
+            return f"the estimator {kind}; draw it by from_estimator"
+    return kind if name is None else f"{kind} without {name}"

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice
-from .canvas import axes_for, import_matplotlib, line_style, tidy
+from ..runtime.result import Result
+from .canvas import axes_for, import_matplotlib, line_style, tidy, what_came
 
 PANELS = {"n_passes": "passes over the data", "time": "seconds"}
 
@@ -173,10 +174,10 @@ def plot_convergence(results, *, tol=None, title=None):
 
 def _named(argument, runs, field):
     """Name -> run; the name "" keeps a single run out of the legend."""
-    if isinstance(runs, Mapping) and field not in runs:
-        named = dict(runs)
-    elif hasattr(runs, field):
+    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # one of the wrong kind, too
         named = {"": runs}
+    elif isinstance(runs, Mapping):
+        named = dict(runs)
     else:
         try:
             named = {f"run {k}": run for k, run in enumerate(runs, start=1)}
@@ -195,5 +196,5 @@ def _histories(argument, runs, field, expected):
         history = getattr(run, field, None)
         if not isinstance(history, Mapping) or not {"gap", *PANELS} <= history.keys():
             raise InputTypeError(f"{argument} must hold {expected}, whose {field} has time, n_passes and gap; got "
-                                 f"{type(run).__name__} for {name!r}")
+                                 f"{what_came(run, field)}" + (f", for {name!r}" if name else ""))
     return {str(name): getattr(run, field) for name, run in named.items()}

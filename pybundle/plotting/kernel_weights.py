@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from .canvas import FAINT, axes_for, fitted, line_style, names_of, tidy
+from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
 
 MOST_LINES = 8
 """Groups with a colour of their own; others are grey, one entry of the legend for all."""
 
 
-class KernelWeightsDisplay:
+class KernelWeightsDisplay(Display):
     """Shares of the kernels, or of groups of features, after every epoch.
 
     Parameters
@@ -50,13 +50,13 @@ class KernelWeightsDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, names=None, ax=None):
-        """Draws the history of a fitted `pb.mkl.OnlineMKL`.
+        """Draws the history of a fitted `pb.mkl.OnlineMKL` or `OnlineMKLClassifier`.
 
         Parameters
         ----------
-        estimator : OnlineMKL
+        estimator : OnlineMKL or OnlineMKLClassifier
         names : sequence, optional
-            Of the groups; by default their classes, or the templates of a parser.
+            Of the groups; by default the kernels as they were written, or the templates of a parser.
         ax : Axes, optional
 
         Returns
@@ -65,26 +65,17 @@ class KernelWeightsDisplay:
         """
         history = fitted(estimator, "history_", "a fitted pb.mkl.OnlineMKL")
         if "weights" not in history:
-            raise InputTypeError(f"estimator must be a fitted pb.mkl.OnlineMKL, got {type(estimator).__name__}, whose "
-                                 "history_ has no weights")
+            raise InputTypeError(f"estimator must be a fitted pb.mkl.OnlineMKL, got {what_came(estimator, None)}, "
+                                 "whose history_ has no weights")
         if names is None:
             names = _group_names(estimator, np.shape(history["weights"])[-1])
         return cls(history["weights"], names=names, xlabel="iteration" if "n_passes" in history else "epoch").plot(ax)
 
-    def plot(self, ax=None):
-        """Draws the weights.
+    def _size(self):
+        return 6.4, 3.8
 
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
-        (self.ax_,) = axes_for(ax, (6.4, 3.8))
-        self.figure_, self.lines_ = self.ax_.figure, []
+    def _draw(self):
+        self.lines_ = []
         n_epochs, n_groups = self.weights.shape
         epochs = np.arange(1, n_epochs + 1)
         ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # 0 for the largest at the end
@@ -103,16 +94,16 @@ class KernelWeightsDisplay:
         self.ax_.set_xlabel(self.xlabel)
         self.ax_.set_ylabel("share of the norm")
         tidy(self.ax_)
-        return self
 
 
 def _group_names(learner, n_groups):
-    """Templates of a parser, else classes of kernels with their numbers; a chain adds a group of its own."""
+    """Templates of a parser, else kernels, with numbers where two are alike; a chain adds a group of its own."""
     templates = getattr(getattr(learner, "model", None), "template_names", None)
     if templates is not None and len(templates) == n_groups:
         return list(templates)
-    groups = getattr(learner, "groups", None)
+    groups = getattr(learner, "kernels_", getattr(learner, "groups", None))
     if not isinstance(groups, (list, tuple)) or n_groups - len(groups) not in (0, 1):
         return None
-    names = [f"{k} {getattr(group, '__name__', type(group).__name__)}" for k, group in enumerate(groups)]
+    names = [getattr(group, "__name__", repr(group)) for group in groups]
+    names = [f"{k} {name}" if names.count(name) > 1 else name for k, name in enumerate(names)]
     return names + ["label pairs"] * (n_groups - len(groups))

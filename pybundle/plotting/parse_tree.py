@@ -8,10 +8,10 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import integer_array
-from .canvas import FAINT, RIGHT, WRONG, axes_for, bare, fitted, import_matplotlib, names_of
+from .canvas import FAINT, RIGHT, WRONG, Display, bare, fitted, import_matplotlib, names_of
 
 
-class ParseTreeDisplay:
+class ParseTreeDisplay(Display):
     """A dependency tree: an arrow from every head to its word, and one from above to the root.
 
     With the true tree beside, wrong arcs are orange and those of the truth that were missed dashed grey.
@@ -76,25 +76,13 @@ class ParseTreeDisplay:
         (heads,) = estimator.predict([sentence])
         return cls(heads, _words(sentence) if words is None else words, truth=truth).plot(ax)
 
-    def plot(self, ax=None):
-        """Draws the arcs.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
-        n = len(self.words)
-        pairs = [(m, h) for heads in (self.heads, self.truth) if heads is not None
-                 for m, h in enumerate(heads.tolist(), start=1)]
-        top = 1.0 + max([_height(m, h) for m, h in pairs if h > 0], default=0.0)
+    def _size(self):
         room = max(len(word) for word in self.words)
-        (self.ax_,) = axes_for(ax, (max(3.0, n * max(0.62, 0.1 * room + 0.12)), 0.6 + 0.42 * top))
-        self.figure_, self.arcs_, self.missed_ = self.ax_.figure, [], []
+        return max(3.0, len(self.words) * max(0.62, 0.1 * room + 0.12)), 0.6 + 0.42 * self._top()
+
+    def _draw(self):
+        n, top = len(self.words), self._top()
+        self.arcs_, self.missed_ = [], []
         for m, head in enumerate(self.heads.tolist(), start=1):
             is_right = self.truth is None or self.truth[m - 1] == head
             self.arcs_.append(self._arc(m, head, top, color=RIGHT if is_right else WRONG, linewidth=1.4))
@@ -106,7 +94,12 @@ class ParseTreeDisplay:
         self.ax_.set_ylim(0.0, top)
         self.ax_.set_xticks(np.arange(1, n + 1), self.words)
         self.ax_.tick_params(length=0, labelsize="medium")
-        return self
+
+    def _top(self):
+        """Above all arcs."""
+        pairs = [(m, h) for heads in (self.heads, self.truth) if heads is not None
+                 for m, h in enumerate(heads.tolist(), start=1)]
+        return 1.0 + max([_height(m, h) for m, h in pairs if h > 0], default=0.0)
 
     def _arc(self, m, head, top, **style):
         """An arrow to word m, along half an ellipse from its head or straight from above."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from .canvas import axes_for, fitted, line_style, tidy
+from .canvas import Display, fitted, line_style, tidy, what_came
 
 
-class PathDisplay:
+class PathDisplay(Display):
     """Errors along a regularisation path, from strong regularisation on the left to weak on the right.
 
     Parameters
@@ -74,7 +74,7 @@ class PathDisplay:
             lams = [float(result.lam) for result in results]
         except (TypeError, AttributeError) as problem:
             raise InputTypeError("results must be a list of results of pybundle.path, which have lam; got "
-                                 f"{type(results).__name__}: {problem}") from problem
+                                 f"{what_came(results, 'lam')}") from problem
         named = dict(errors) if isinstance(errors, Mapping) else {"": errors}
         if not lams or not named:
             raise ParameterError(f"results and errors must not be empty, got {len(lams)} and {len(named)}")
@@ -108,20 +108,11 @@ class PathDisplay:
             curve, ylabel = scores, str(getattr(estimator.scoring, "__name__", estimator.scoring))
         return cls(grid, {"": curve}, best=estimator.C_, xlabel="C", ylabel=ylabel).plot(ax)
 
-    def plot(self, ax=None):
-        """Draws the curves.
+    def _size(self):
+        return 5.2, 3.8
 
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
-        (self.ax_,) = axes_for(ax, (5.2, 3.8))
-        self.figure_, self.lines_ = self.ax_.figure, []
+    def _draw(self):
+        self.lines_ = []
         order = np.argsort(self.values)
         for k, (name, errors) in enumerate(self.curves.items()):
             known = order[np.isfinite(errors[:, order]).all(axis=0)]        # a fold may have been stopped
@@ -143,4 +134,3 @@ class PathDisplay:
         tidy(self.ax_)
         if any(self.curves):
             self.ax_.legend(frameon=False, fontsize="small")
-        return self

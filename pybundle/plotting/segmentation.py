@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from .canvas import COLOURS, RIGHT, WRONG, axes_for, bare, fitted
+from .canvas import COLOURS, RIGHT, WRONG, Display, bare, fitted, what_came
 
 
-class SegmentationDisplay:
+class SegmentationDisplay(Display):
     """An image, and over it what was predicted: segments of its columns, or two regions.
 
     Segments stand as coloured bars with their labels above the image, those of the truth below it, and wrong ones in
@@ -88,7 +88,7 @@ class SegmentationDisplay:
             return cls(image, found, truth=truth, fillers=estimator.fillers).plot(ax)
         if not hasattr(estimator, "n_edge_features_"):
             raise InputTypeError("estimator must be a fitted SegmentationSVM or BinaryLabelingSVM, got "
-                                 f"{type(estimator).__name__}")
+                                 f"{what_came(estimator, None)}")
         if image is None:
             raise ParameterError("image must be given for a graph, an array (height, width) of its nodes")
         shape = np.shape(image)[:2]
@@ -98,31 +98,22 @@ class SegmentationDisplay:
         truth = None if truth is None else np.reshape(getattr(truth, "labels", truth), shape)
         return cls(image, found.reshape(shape), truth=truth).plot(ax)
 
-    def plot(self, ax=None):
-        """Draws image and segmentation.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
+    def _size(self):
         height, width = self.image.shape[:2]
         size = min(10.0, max(3.0, 0.22 * width))
-        (self.ax_,) = axes_for(ax, (size, size * height / width + (0.8 if self.is_columns else 0.1)))
-        self.figure_, self.bars_, self.texts_, self.overlay_ = self.ax_.figure, [], [], None
+        return size, size * height / width + (0.8 if self.is_columns else 0.1)
+
+    def _draw(self):
+        self.bars_, self.texts_, self.overlay_ = [], [], None
         self.image_ = self.ax_.imshow(self.image, cmap="gray", interpolation="nearest")
         bare(self.ax_)
         if self.is_columns:
-            self._draw_segments(height, width)
+            self._draw_segments()
         else:
             self._draw_map()
-        return self
 
-    def _draw_segments(self, height, width):
+    def _draw_segments(self):
+        height, width = self.image.shape[:2]
         bar = max(0.8, 0.14 * height)
         truth = self._spans(self.truth) if self.truth is not None else None
         rows = [(self._spans(self.found), -0.8 - bar, truth)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from .canvas import DIVERGING, axes_for, fitted, names_of
+from .canvas import DIVERGING, Display, fitted, names_of, weight_bar, what_came
 
 MOST_NUMBERS = 12
 """Labels up to which numbers stand in the cells."""
 
 
-class TransitionDisplay:
+class TransitionDisplay(Display):
     """Weights of a label (row) followed by another (column): red where it is favoured, blue where it is not.
 
     Parameters
@@ -68,23 +68,16 @@ class TransitionDisplay:
         TransitionDisplay
         """
         if not hasattr(type(estimator), "transition_coef_"):
-            raise InputTypeError(f"estimator must be a fitted ChainSVM or ChainCRF, got {type(estimator).__name__}")
+            raise InputTypeError(f"estimator must be a fitted ChainSVM or ChainCRF, got {what_came(estimator, None)}")
         names = fitted(estimator, "classes_", "a fitted ChainSVM or ChainCRF").tolist()
         return cls(estimator.transition_coef_, names=names, start=estimator.start_coef_ if ends and estimator.start
                    else None, end=estimator.end_coef_ if ends and estimator.end else None).plot(ax)
 
-    def plot(self, ax=None):
-        """Draws the heat map.
+    def _size(self):
+        side = min(0.45 * len(self.names) + 2.0, 9.0)
+        return side + 0.8, side
 
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self):
         K = len(self.names)
         table, rows, columns = self.transition, list(self.names), list(self.names)
         if self.start is not None:
@@ -92,9 +85,6 @@ class TransitionDisplay:
         if self.end is not None:
             last = self.end if self.start is None else np.concatenate([[np.nan], self.end])
             table, columns = np.column_stack([table, last]), [*columns, "end"]
-        side = min(0.45 * K + 2.0, 9.0)
-        (self.ax_,) = axes_for(ax, (side + 0.8, side))
-        self.figure_ = self.ax_.figure
         largest = float(np.nanmax(np.abs(table))) or 1.0
         self.image_ = self.ax_.imshow(np.ma.masked_invalid(table), cmap=DIVERGING, vmin=-largest, vmax=largest)
         self.texts_ = self._numbers(table, largest) if K <= MOST_NUMBERS else []
@@ -105,9 +95,7 @@ class TransitionDisplay:
         self.ax_.spines[:].set_visible(False)
         self.ax_.set_xlabel("label")
         self.ax_.set_ylabel("label before")
-        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, shrink=0.8, label="weight")
-        self.colorbar_.outline.set_visible(False)
-        return self
+        self.colorbar_ = weight_bar(self.image_)
 
     def _numbers(self, table, largest):
         digits = int(np.clip(2 - np.floor(np.log10(largest)), 0, 3)) - 1 if largest >= 0.1 else 3

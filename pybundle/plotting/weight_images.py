@@ -6,13 +6,13 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer
-from .canvas import DIVERGING, axes_for, bare, fitted, names_of
+from .canvas import DIVERGING, Display, bare, fitted, names_of, weight_bar, what_came
 
 MARGIN = 1
 """Pixels between images, in units of their own; titles stand above."""
 
 
-class WeightImagesDisplay:
+class WeightImagesDisplay(Display):
     """The weights of every class as an image: red for, blue against, white without a say; one scale for all.
 
     Parameters
@@ -78,36 +78,29 @@ class WeightImagesDisplay:
             images, names = _rows(estimator, shape)
         return cls(images, names=names, n_columns=n_columns).plot(ax)
 
-    def plot(self, ax=None):
-        """Draws the images.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Of a new figure by default.
-
-        Returns
-        -------
-        self
-        """
+    def _grid(self):
+        """Images in a row, rows, height and width of a cell, and how much of the height is the title's."""
         columns = min(self.n_columns, len(self.images))
-        rows = -(-len(self.images) // columns)
         height, width = (max(image.shape[k] for image in self.images) for k in (0, 1))
-        title = max(2, round(0.3 * height))                 # room above every image
-        mosaic = np.full((rows * (height + title), columns * (width + MARGIN) - MARGIN), np.nan)
-        (self.ax_,) = axes_for(ax, (1.3 * columns + 0.9, 1.3 * rows * (height + title) / (width + MARGIN) + 0.2))
+        title = max(2, round(0.3 * height))
+        return columns, -(-len(self.images) // columns), height + title, width + MARGIN, title
+
+    def _size(self):
+        columns, rows, height, width, _ = self._grid()
+        return 1.3 * columns + 0.9, 1.3 * rows * height / width + 0.2
+
+    def _draw(self):
+        columns, rows, height, width, title = self._grid()
+        mosaic = np.full((rows * height, columns * width - MARGIN), np.nan)
         for k, (image, name) in enumerate(zip(self.images, self.names, strict=True)):
-            top, left = k // columns * (height + title) + title, k % columns * (width + MARGIN)
+            top, left = k // columns * height + title, k % columns * width
             mosaic[top:top + image.shape[0], left:left + image.shape[1]] = image
             self.ax_.text(left + 0.5 * (image.shape[1] - 1), top - 0.7, name, ha="center", va="bottom")
         largest = max(float(np.abs(image).max()) for image in self.images) or 1.0
         self.image_ = self.ax_.imshow(np.ma.masked_invalid(mosaic), cmap=DIVERGING, vmin=-largest, vmax=largest,
                                       interpolation="nearest")
         bare(self.ax_)
-        self.figure_ = self.ax_.figure
-        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, shrink=0.8, label="weight")
-        self.colorbar_.outline.set_visible(False)
-        return self
+        self.colorbar_ = weight_bar(self.image_)
 
 
 def _rows(estimator, shape):
@@ -117,7 +110,7 @@ def _rows(estimator, shape):
     weights = estimator.token_coef_ if is_chain else np.asarray(estimator.coef_)
     if weights.ndim != 2 or not hasattr(estimator, "classes_"):
         raise InputTypeError("estimator must have weights of single features by class, got "
-                             f"{type(estimator).__name__}; pass images to the class itself")
+                             f"{what_came(estimator, None)}; pass images to the class itself")
     if shape is None or np.shape(shape) != (2,):
         raise ParameterError(f"shape must be (height, width) of the images, got {shape!r}")
     height, width = (check_integer("shape", size, low=1) for size in shape)

@@ -11,9 +11,11 @@ author = "The pybundle developers"
 copyright = "2026, the pybundle developers"
 release = version = pybundle.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "sphinx_gallery.gen_gallery"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
+              "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 default_role = "code"
+autosummary_generate = False          # tables alone: the pages say what stands in them, with its members
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"            # docstrings say types, with shapes
 numpydoc_show_class_members = False
@@ -33,7 +35,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
 }
-html_sidebars = {page: [] for page in ("index", "quick_start", "api", "compare")}     # they have no pages below
+html_sidebars = {page: [] for page in ("index", "quick_start", "compare")}     # they have no pages below
 
 sphinx_gallery_conf = {
     "examples_dirs": ["gallery"],

@@ -78,7 +78,8 @@ def test_nothing_optional_is_imported_eagerly():
     import sys
 
     code = ("import sys, pybundle, pybundle.cli, pybundle.datasets, pybundle.plotting;"
-            "print([m for m in ('sklearn', 'matplotlib', 'tqdm', 'dask') if m in sys.modules])")
+            "print([m for m in ('sklearn', 'matplotlib', 'tqdm', 'dask', 'distributed', 'joblib', 'numba', 'pandas', "
+            "'multiprocessing', 'asyncio', 'concurrent.futures.process') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pybundle.runtime.result import SENTENCES
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 MIGRATIONS = sorted((ROOT / "examples").glob("from_*.py"))
@@ -74,6 +76,12 @@ def test_command_line_page_does_as_written(folder, capsys):
     for command, shown in re.findall(r"^\$ pybundle (.*)\n((?:[^$].*\n)*)", text[script.end():], re.M):
         assert main(shlex.split(command)) == 0
         assert NUMBER.sub("#", capsys.readouterr().out).split() == NUMBER.sub("#", shown).split()
+
+
+def test_sentences_of_the_reference_are_those_of_results():
+    text = (ROOT / "docs" / "api" / "runtime.rst").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^``([A-Z_]+)`` +(.*)$", text, re.M)) == {
+        status.name: words for status, words in SENTENCES.items()}
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path):

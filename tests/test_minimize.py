@@ -297,6 +297,23 @@ def test_verbose_prints_few_lines(capsys):
     assert ", 1 part: about" in capsys.readouterr().out
 
 
+def test_messages_name_what_to_change():
+    X, y = np.eye(3)[np.arange(30) % 3], np.arange(30) % 3
+    for method in ("auto", "oca"):
+        weak = pb.minimize(pb.risks.MulticlassHinge(1e12 * X, y), lam=1.0, tol=1e-3, method=method, max_iter=1000)
+        assert not weak.success and "raise lam (lower C) or scale X to about 1" in weak.message
+        assert ("use method 'auto'" in weak.message) == (method != "auto")
+    ball = pb.minimize(pb.risks.MulticlassHinge(X, y), radius=1e9, tol=1e-12)
+    assert not ball.success and "take a smaller radius" in ball.message
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(400, 60)))
+    risk = pb.risks.MulticlassHinge(X, (X @ rng.normal(size=(60, 4))).argmax(axis=1))
+    signs = pb.minimize(risk, lam=0.1, tol=1e-3, nonneg=np.ones(risk.dim, bool), memory_limit=200_000)
+    assert signs.status is pb.Status.STALLED and "raise memory_limit, where weights that must not be" in signs.message
+    early = pb.minimize(risk, lam=0.1, tol=1e-3, method="bmrm", max_iter=3)
+    assert early.message.startswith("the iteration limit was reached; raise max_iter or tol (gap ")
+
+
 def test_an_unreachable_tolerance_ends():
     result = pb.minimize(multiclass(n_parts=1), lam=1.0, method="bmrm", tol=1e-300, max_iter=5000)
     assert result.success or (result.status == pb.Status.STALLED and result.nit < 1000 and result.gap < 1e-9)

@@ -319,7 +319,8 @@ def _check_sizes(X, n_labels):
     if isinstance(X, Ragged):
         sizes = X.sizes.tolist()
     else:
-        sizes = [x.shape[0] if len(getattr(x, "shape", ())) == 2 else len(x) if isinstance(x, SEQUENCES) else None for x in X]
+        sizes = [x.shape[0] if len(getattr(x, "shape", ())) == 2 else len(x) if isinstance(x, SEQUENCES) else None
+                 for x in X]
     for i, (size, n) in enumerate(zip(sizes, n_labels.tolist(), strict=True)):
         if size not in (n, None):
             raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")

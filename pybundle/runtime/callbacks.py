@@ -66,6 +66,9 @@ class ProgressBar:
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
         # no thread that watches over the bar: it would be started and joined for every solve
         self._make = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
+        if not hasattr(self._make, "_lock"):
+            # what tqdm makes else is this one and another for processes, which takes milliseconds of the first solve
+            self._make.set_lock(tqdm.std.TqdmDefaultWriteLock.th_lock)
         self._bar, self._last, self._next = None, None, self.interval
 
     def __call__(self, progress):

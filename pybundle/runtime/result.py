@@ -25,7 +25,7 @@ SENTENCES = {
     Status.TIME_LIMIT: "the time limit was reached; raise time_limit or tol",
     Status.CALLBACK: "the callback asked to stop",
     Status.INTERRUPTED: "interrupted by the user",
-    Status.STALLED: "many iterations brought no progress; raise tol, or use another method",
+    Status.STALLED: "many iterations brought no progress; raise tol",
     Status.FAILED: "the risk broke its contract; see the exception",
 }
 
@@ -71,6 +71,7 @@ class Result(OptimizeResult):
     """
 
 
-def sentence(status, gap, tol, choice=""):
-    """The message of a result: reason, gap and tolerance, and why the method, where that was left open."""
-    return f"{SENTENCES[status]} (gap {gap:.3g}, tol {tol:.3g})" + (f"; {choice}" if choice else "")
+def sentence(status, gap, tol, choice="", advice=""):
+    """The message of a result: reason, advice, gap and tolerance, and why the method, where that was left open."""
+    reason = SENTENCES[status] + (f"; {advice}" if advice else "")
+    return f"{reason} (gap {gap:.3g}, tol {tol:.3g})" + (f"; {choice}" if choice else "")

@@ -12,6 +12,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason
+from .advice import UNFINISHED
 from .arguments import (
     as_callbacks,
     as_risk,
@@ -25,8 +26,6 @@ from .arguments import (
 from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .run import State
-
-UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 
 
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,

@@ -18,6 +18,7 @@ from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
+from .advice import advice
 from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
 
 
@@ -249,8 +250,8 @@ class Run:
         return Result(
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status,
-            message=sentence(status, gap, self.settings.gap.tol, self.choice), nit=trace.n_iter,
-            n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
+            message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),
+            nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
             history=trace.history.arrays(), state=self.state(), **self._rounds())
 

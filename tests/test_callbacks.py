@@ -3,6 +3,8 @@
 import copy
 import io
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -44,6 +46,14 @@ def test_the_bar_ends_full_and_is_closed_whatever_happens():
     assert bar._bar is None
     for twin in (copy.deepcopy(bar), pickle.loads(pickle.dumps(pb.callbacks.ProgressBar()))):
         assert twin._bar is None and callable(twin._make)
+
+
+def test_the_first_bar_brings_no_lock_of_processes():
+    code = ("import io, sys\nimport pybundle as pb\nrisk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])\n"
+            "screen = io.StringIO()\npb.minimize(risk, lam=1.0, callback=pb.callbacks.ProgressBar(file=screen))\n"
+            "print('multiprocessing' in sys.modules, '100%' in screen.getvalue())")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]     # making one takes milliseconds of the first solve
 
 
 @pytest.mark.parametrize("gap, tol, share", [

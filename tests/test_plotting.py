@@ -240,6 +240,17 @@ def test_weight_images_of_two_classes_chains_and_segmentations(chain):
         plotting.WeightImagesDisplay.from_estimator(cut, width=7)
 
 
+@pytest.mark.parametrize("figsize", [(9.0, 4.0), (5.0, 3.0), (14.0, 6.0)])
+def test_titles_of_weight_images_stay_off_the_images_above(figsize):
+    figure, axes = pyplot.subplots(1, 2, figsize=figsize, layout="constrained")
+    display = plotting.WeightImagesDisplay([np.eye(8)] * 10, n_columns=5).plot(axes[1])
+    figure.canvas.draw()
+    cell = display.image_.get_array().shape[0] / 2
+    for k, text in enumerate(axes[1].texts):
+        box = text.get_window_extent().transformed(axes[1].transData.inverted())
+        assert min(box.y0, box.y1) > k // 5 * cell - 0.5, "a title reaches into the row above"
+
+
 def test_weight_images_refuse(svm, chain):
     with pytest.raises(pb.ParameterError, match="shape must have 4 pixels, as many as features, got 3 x 1"):
         plotting.WeightImagesDisplay.from_estimator(svm, (3, 1))

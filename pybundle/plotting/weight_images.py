@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer
 from .canvas import DIVERGING, Display, bare, fitted, names_of, weight_bar, what_came
 
+TITLE = 18.0
+"""Points that a title takes, with a line of air above it."""
 MARGIN = 1
 """Pixels between images, in units of their own; titles stand above."""
 
@@ -78,11 +82,14 @@ class WeightImagesDisplay(Display):
             images, names = _rows(estimator, shape)
         return cls(images, names=names, n_columns=n_columns).plot(ax)
 
-    def _grid(self):
-        """Images in a row, rows, height and width of a cell, and how much of the height is the title's."""
+    def _grid(self, pixel=0.0):
+        """Images in a row, rows, height and width of a cell, and how much of the height is the title's.
+
+        Where a pixel is known to be so many points wide, titles get what they need.
+        """
         columns = min(self.n_columns, len(self.images))
         height, width = (max(image.shape[k] for image in self.images) for k in (0, 1))
-        title = max(2, round(0.3 * height))
+        title = max(2, round(0.3 * height), min(height, math.ceil(TITLE / pixel)) if pixel else 0)
         return columns, -(-len(self.images) // columns), height + title, width + MARGIN, title
 
     def _size(self):
@@ -90,12 +97,15 @@ class WeightImagesDisplay(Display):
         return 1.3 * columns + 0.9, 1.3 * rows * height / width + 0.2
 
     def _draw(self):
-        columns, rows, height, width, title = self._grid()
+        columns, _, _, width, _ = self._grid()
+        pixel = self.ax_.get_window_extent().width / (columns * width) * 72.0 / self.figure_.dpi
+        columns, rows, height, width, title = self._grid(pixel)
         mosaic = np.full((rows * height, columns * width - MARGIN), np.nan)
+        style = {"ha": "center", "va": "bottom", "fontsize": "medium" if pixel > 10.0 else "small"}
         for k, (image, name) in enumerate(zip(self.images, self.names, strict=True)):
             top, left = k // columns * height + title, k % columns * width
             mosaic[top:top + image.shape[0], left:left + image.shape[1]] = image
-            self.ax_.text(left + 0.5 * (image.shape[1] - 1), top - 0.7, name, ha="center", va="bottom")
+            self.ax_.text(left + 0.5 * (image.shape[1] - 1), top - 0.7, name, **style)
         largest = max(float(np.abs(image).max()) for image in self.images) or 1.0
         self.image_ = self.ax_.imshow(np.ma.masked_invalid(mosaic), cmap=DIVERGING, vmin=-largest, vmax=largest,
                                       interpolation="nearest")

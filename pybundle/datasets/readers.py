@@ -56,7 +56,7 @@ class Letters(NamedTuple):
 
 
 def read_svmlight(path, *, n_features=None, zero_based=False):
-    """Reads ``label [qid:number] index:value ... [# comment]``, one example a line.
+    """Reads svmlight, an example a line: ``label [qid:number] index:value [index:value] [# comment]``.
 
     Parameters
     ----------

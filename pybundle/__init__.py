@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bundle, datasets, distributed, mkl, models, oracles, prox, qp, risks
+from . import bundle, distributed, models, oracles, qp, risks
 from .capi import get_include
 from .core.exceptions import (
     BundleError,
@@ -29,7 +29,10 @@ from .runtime.result import Result, Status
 from .solvers import estimate_memory, minimize, path
 
 if TYPE_CHECKING:
+    from . import datasets as datasets
+    from . import mkl as mkl
     from . import plotting as plotting
+    from . import prox as prox
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
     from .estimators import ChainSVM as ChainSVM
@@ -74,18 +77,19 @@ ESTIMATORS = frozenset({
     "MulticlassSVMCV", "OnlineMKLClassifier", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
+FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting", "prox"})
+"""Folders that no solver needs, imported when first asked for."""
 
 
 def __getattr__(name):
     import importlib
 
-    if name == "plotting":
-        return importlib.import_module(".plotting", __name__)
-    if name in ESTIMATORS or name == "estimators":
-        module = importlib.import_module(".estimators", __name__)
-        return module if name == "estimators" else getattr(module, name)
+    if name in FOLDERS:
+        return importlib.import_module(f".{name}", __name__)
+    if name in ESTIMATORS:
+        return getattr(importlib.import_module(".estimators", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *ESTIMATORS, "estimators", "plotting"})
+    return sorted({*globals(), *ESTIMATORS, *FOLDERS})

@@ -40,7 +40,8 @@ right = np.concatenate([found == heads for found, heads in zip(parser.predict(X[
 print(f"{100 * right[crossing].mean():.1f} % of {crossing.sum()} crossing arcs")
 
 # %%
-# A sentence with two prepositions, each one far from its noun, as the parser understands it.
+# A sentence with two prepositions, each one far from its noun, as the parser understands it: arrows run from heads to
+# words, the one from above to the root.
 k = next(k for k in range(200, 300) if len(X[k]) == 11 and y[k][5] == 2)
 pb.plotting.ParseTreeDisplay.from_estimator(parser, X[k], truth=y[k])
 

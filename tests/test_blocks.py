@@ -72,6 +72,48 @@ def test_point_follows_the_multipliers_and_every_sweep_ascends(step, kappa, sign
     np.testing.assert_allclose(again, dual(blocks, 0.7, kappa, centre, nonneg)[3], atol=1e-12)
 
 
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("per_row", [2, 9])
+def test_blocks_follow_a_metric(signs, per_row, rng):
+    """Point, Gram matrices and dual are those of the inner product sum_j m_j a_j b_j, as m changes."""
+    nonneg = rng.random(9) < 0.5 if signs else None
+    lam, kappa, centre = 0.7, 0.4, np.abs(rng.normal(size=9))
+    blocks, met = Blocks(12, 9, nonneg), []
+
+    def value(metric):
+        _, w, offset, phi = dual(blocks, lam)
+        w = (kappa * centre - metric * phi) / (lam + kappa)
+        w = w if nonneg is None else np.where(nonneg, np.maximum(w, 0.0), w)
+        terms = lam * w**2 + kappa * (w - centre) ** 2
+        return 0.5 * (terms / metric).sum() + offset + phi @ w, w
+
+    for metric in rng.uniform(0.01, 1.0, (3, 9)):
+        blocks.weigh(metric)
+        blocks.place((kappa * centre - metric * blocks.aggregate()[1]) / (lam + kappa), lam + kappa)
+        before = value(metric)[0]
+        for _ in range(4):
+            met.append((rng.permutation(12), *random_planes(rng, 12, 9, per_row)))
+            blocks.visit(*met[-1])
+            blocks.sweep(rng.permutation(12))
+            after, w = value(metric)
+            assert after >= before - 1e-12
+            np.testing.assert_allclose(blocks.w, w, atol=1e-12)
+            before = after
+        products = [slopes @ (metric * slopes).T for slopes in (blocks.block(i)[1] for i in range(12))]
+        np.testing.assert_allclose(blocks._storage()["gram"], np.concatenate([G.ravel() for G in products]), atol=1e-12)
+        # sizes of slopes are Euclidean, as rounding errors are
+        _, _, alpha, slopes = blocks.arrays()
+        assert blocks.aggregate()[2] == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
+        n_planes = blocks.n_planes
+        blocks.learn(*met[0])                       # planes are known again whatever the metric is
+        assert blocks.n_planes == n_planes
+        twin, order = pickle.loads(pickle.dumps(blocks)), rng.permutation(12)
+        assert twin.sweep(order) == blocks.sweep(order)
+        np.testing.assert_array_equal(twin.w, blocks.w)
+    with pytest.raises(ValueError, match="metric"):
+        blocks.weigh(np.ones(3))
+
+
 def test_sweeps_reach_the_optimum_of_the_master(rng):
     lam = 0.7
     blocks, _ = filled(rng, lam=lam)

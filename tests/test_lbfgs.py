@@ -350,6 +350,24 @@ def test_pairs_of_a_quadratic_give_newton_steps():
         np.testing.assert_allclose(y, y0 + 2.0 * s)
 
 
+def test_pairs_of_any_inner_product_are_those_of_its_coordinates():
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(4, 4))
+    K = A @ A.T + 0.1 * np.eye(4)               # <a, b> = a'Kb, by a row of coefficients and one of products with K
+    C = np.linalg.cholesky(K)
+    ours, twin = Pairs(5, 1.0, lambda a, b: a[0] @ b[-1]), Pairs(5, 1.0)
+    for _ in range(4):
+        s = rng.normal(size=4)
+        y = s + A @ A.T @ s
+        ours.add(np.stack([s, K @ s]), np.stack([y, K @ y]))
+        twin.add(C.T @ s, C.T @ y)
+    assert len(ours) == len(twin) > 0
+    g = rng.normal(size=4)
+    d = ours.direction(np.stack([g, K @ g]))
+    np.testing.assert_allclose(C.T @ d[0], twin.direction(C.T @ g), rtol=1e-9)
+    np.testing.assert_allclose(K @ d[0], d[1], rtol=1e-9)
+
+
 def test_resting_coordinates_take_no_part():
     rng = np.random.default_rng(1)
     pairs, resting = Pairs(5, 1.0), np.array([True, False, False])

@@ -40,6 +40,8 @@ cdef class BlockPlanes:
     cdef object _scratch
     cdef Block* blocks
     cdef double* dense          # (dim,) zeros between uses
+    cdef object _metric
+    cdef const double* metric   # (dim,) weights of the inner product, or NULL for ones
     cdef double* u              # one entry for each plane of the largest block: scratch
     cdef double* change         # the same
     cdef int u_room
@@ -63,6 +65,8 @@ cdef class BlockPlanes:
                      const double* value) except -1 nogil
     cdef void _remove(self, Block* b, int q) noexcept nogil
     cdef int _make_room(self, Block* b) except -1 nogil
+    cdef void _multiply(self, Block* b) noexcept nogil
+    cdef double _square(self, const Block* b, int q) noexcept nogil
     # Two planes in use that were idle since before a tick become one
     cdef int _merge(self, Block* b, int before) except -1 nogil
     cdef int _copy_block(self, Block* new, const Block* b) except -1

@@ -38,6 +38,7 @@ cdef class BlockPlanes:
         cdef Py_ssize_t i
         self.blocks = NULL
         self.u = self.change = NULL
+        self.metric = NULL
         self.n_blocks, self.dim, self.cap = n_blocks, dim, 100
         self._scratch = np.zeros(dim)
         view = self._scratch
@@ -214,13 +215,14 @@ cdef class BlockPlanes:
         """Place of a plane that the block does not know."""
         cdef int q, new
         cdef Py_ssize_t k
-        cdef double norm = 0.0
+        cdef double norm = 0.0, weighted
         self._reserve(b, b.n + 1)
         new = b.n
         self._store(b, &b.planes[new], offset, n, index, value)
         for k in range(n):
-            self.dense[index[k]] = value[k]
-            norm += value[k] * value[k]
+            weighted = value[k] if self.metric == NULL else self.metric[index[k]] * value[k]
+            self.dense[index[k]] = weighted
+            norm += value[k] * weighted
         self.work += n
         for q in range(new):
             b.gram[new * b.room + q] = b.gram[q * b.room + new] = pb_slope_dot(&b.planes[q].slope, self.dense)
@@ -233,6 +235,36 @@ cdef class BlockPlanes:
         b.n += 1
         self.n_planes += 1
         return new
+
+    def weigh(self, metric):
+        """From now on `<a, b> = sum_j metric_j a_j b_j`, metric > 0 (dim,); Gram matrices afresh.
+
+        Planes and multipliers stay. The point has to be placed again: x then is metric times what it was.
+        """
+        cdef const double[::1] view = metric
+        cdef Py_ssize_t i
+        if view.shape[0] != self.dim:
+            raise ValueError(f"metric must have {self.dim} entries")
+        self._metric, self.metric = metric, &view[0]
+        with nogil:
+            for i in range(self.n_blocks):
+                self._multiply(&self.blocks[i])
+
+    cdef void _multiply(self, Block* b) noexcept nogil:
+        """The Gram matrix of a block from its planes."""
+        cdef int q, r
+        cdef Py_ssize_t k, j
+        cdef pb_slope* a
+        for q in range(1, b.n):
+            a = &b.planes[q].slope
+            for k in range(a.n):
+                j = a.index[k] if a.index != NULL else k
+                self.dense[j] = self.metric[j] * pb_slope_value(a, k)
+            for r in range(1, q + 1):
+                b.gram[q * b.room + r] = b.gram[r * b.room + q] = pb_slope_dot(&b.planes[r].slope, self.dense)
+                self.work += b.planes[r].slope.n
+            for k in range(a.n):
+                self.dense[a.index[k] if a.index != NULL else k] = 0.0
 
     cdef void _remove(self, Block* b, int q) noexcept nogil:
         """Forgets plane q, whose multiplier is 0; the last one takes its place."""
@@ -489,9 +521,19 @@ cdef class BlockPlanes:
                     if b.alpha[q] > 0.0:
                         offset[part[i]] += b.alpha[q] * b.planes[q].offset
                         pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
-                        size[part[i]] += b.alpha[q] * b.gram[q * b.room + q] ** 0.5
+                        size[part[i]] += b.alpha[q] * self._square(b, q) ** 0.5
                         self.work += b.planes[q].slope.n
         return offsets, slopes, sizes
+
+    cdef double _square(self, const Block* b, int q) noexcept nogil:
+        """|psi|^2 of a plane in the Euclidean norm."""
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        if self.metric == NULL:
+            return b.gram[q * b.room + q]
+        for k in range(b.planes[q].slope.n):
+            total += pb_slope_value(&b.planes[q].slope, k) ** 2
+        return total
 
     def sizes(self, bint used_only=False):
         """Planes of every block, or those with a multiplier, the truth included, shape (n_blocks,)."""
@@ -503,7 +545,7 @@ cdef class BlockPlanes:
         return out
 
     def mean_squared_norm(self):
-        """Mean |psi|^2 of all planes, truths left out; 0 without any."""
+        """Mean <psi, psi> of all planes, truths left out; 0 without any."""
         cdef Py_ssize_t i
         cdef int q
         cdef double total = 0.0

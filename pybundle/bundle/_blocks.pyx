@@ -15,6 +15,9 @@ A step on block i takes u_q = l_iq + <psi_iq, w> and moves alpha_i:
 The target is the best known plane, or the one that the oracle has just returned. Every step is an ascent of D of the
 proximal problem. With weights kept at or above 0, `w` is the clipped point; the Gram matrix then bounds the curvature
 from above, so steps remain ascents.
+
+After `weigh(m)` the regulariser and the centre are those of `sum_j w_j^2 / m_j`: the same with `|phi|^2 = sum_j m_j
+phi_j^2` and w = (kappa c - m phi) / s, entry by entry.
 """
 
 from libc.math cimport INFINITY
@@ -25,7 +28,8 @@ from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, pb_prefetch, pb_slope_axpy, pb_slope_dot)
+from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, pb_prefetch, pb_slope_axpy, pb_slope_dot,
+                                            pb_slope_value)
 
 cdef struct Average:
     # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
@@ -120,7 +124,12 @@ cdef class Blocks(BlockPlanes):
     cdef void _shift(self, const Plane* a, double factor) noexcept nogil:
         """x += factor psi, and what follows from it."""
         cdef Py_ssize_t k, j
-        pb_slope_axpy(&a.slope, factor, self.x)
+        if self.metric == NULL:
+            pb_slope_axpy(&a.slope, factor, self.x)
+        else:
+            for k in range(a.slope.n):
+                j = a.slope.index[k] if a.slope.index != NULL else k
+                self.x[j] += factor * self.metric[j] * pb_slope_value(&a.slope, k)
         if self.lowest != NULL and a.slope.index == NULL:
             self._clip()
         elif self.lowest != NULL:
@@ -160,15 +169,19 @@ cdef class Blocks(BlockPlanes):
         for i in range(self.n_blocks):
             other._copy_block(&other.blocks[i], &self.blocks[i])
         other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
-        other.n_merged = self.n_merged
+        other.n_merged, other._metric, other.metric = self.n_merged, self._metric, self.metric
         return other
 
     @classmethod
     def from_state(cls, n_blocks, dim, settings, storage, point):
         """The blocks that `__reduce__` described, to the last bit."""
         cdef Blocks self = cls(n_blocks, dim, *settings)
+        cdef const double[::1] metric
         cdef int k
         self._take_storage(storage)
+        if point.get("metric") is not None:         # Gram matrices are those of it
+            self._metric = metric = point["metric"]
+            self.metric = &metric[0]
         self.breath, self.offset = point["breath"], point["offset"]
         self.place(point["x"], point["scale"])
         if point["drifts"] is not None:
@@ -219,7 +232,7 @@ cdef class Blocks(BlockPlanes):
     def __reduce__(self):
         nonneg = None if self.lowest == NULL else np.asarray(self._lowest) == 0.0
         point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "breath": self.breath,
-                 "drifts": self._drifts,
+                 "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
         settings = nonneg, NAMES[self.step], self.max_steps, self.cap
         return Blocks.from_state, (self.n_blocks, self.dim, settings, self._storage(), point)

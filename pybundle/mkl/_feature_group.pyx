@@ -33,12 +33,18 @@ cdef class FeatureGroup(Group):
             self.X = storage[0]
 
     def image(self, coefs, links):
+        X = self._features()
+        scores = (coefs.T @ X) @ X.T
+        return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
+
+    def place(self, coefs):
+        Group.place(self, self._features().T @ coefs)
+
+    def _features(self):
         if not self.is_sparse:
-            X = np.asarray(self.X)
-            return np.asarray((coefs.T @ X) @ X.T)
-        X = sp.csr_array((np.asarray(self.data), np.asarray(self.indices), np.asarray(self.indptr)),
-                         shape=(len(self.indptr) - 1, self.theta.n_rows))
-        return ((coefs.T @ X) @ X.T).toarray()
+            return np.asarray(self.X)
+        return sp.csr_array((np.asarray(self.data), np.asarray(self.indices), np.asarray(self.indptr)),
+                            shape=(len(self.indptr) - 1, self.theta.n_rows))
 
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil:
         cdef Py_ssize_t t, j

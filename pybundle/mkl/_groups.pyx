@@ -39,6 +39,10 @@ cdef class Group:
         """What <phi, .> needs of a plane: scores of all tokens (n_labels, n), or `links` itself."""
         raise NotImplementedError
 
+    def place(self, coefs):
+        """theta from coefficients of tokens (n, n_labels), or of pairs of labels; `renew` has to follow."""
+        self.theta.set(coefs)
+
     def set_scale(self, double scale):
         """Another scale for the same v."""
         self.theta.scale[0], self.theta.is_zero[0] = scale, 0

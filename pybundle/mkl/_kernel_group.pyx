@@ -184,6 +184,10 @@ cdef class KernelGroup(Group):
         np.asarray(self.F)[:] = self.image(sp.csr_array(np.asarray(self.settle())), None)
         Group.renew(self)
 
+    def place(self, coefs):
+        self.is_stale = False
+        Group.place(self, coefs)
+
     def state(self):
         if self.is_stale:
             np.asarray(self.F)[:] = 0.0

@@ -25,7 +25,7 @@ CLOSE = 1e-4
 """Turns end where this share of the bound at most is left."""
 
 
-def best_bound(offsets, grams, lam, beta=None):
+def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
     """The largest LB(a) found, a, and the kernel weights there.
 
     Parameters
@@ -37,6 +37,8 @@ def best_bound(offsets, grams, lam, beta=None):
         In the scale of planes.
     beta : array, shape (n_groups,), optional
         Kernel weights to start from.
+    close : float
+        Turns end where this share of the bound at most is left.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def best_bound(offsets, grams, lam, beta=None):
     best, best_a, best_beta = 0.0, np.zeros(len(offsets)), beta
     parts, a = np.zeros(len(offsets), dtype=np.intp), None
     for _ in range(TURNS):
-        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=1e-8, slack=True, x0=a)
+        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True, x0=a)
         a = found.x
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
@@ -60,7 +62,7 @@ def best_bound(offsets, grams, lam, beta=None):
         if bound > best:
             best, best_a, best_beta = bound, a, beta
         # at these weights no a does better than the value of the QP
-        if gain - float(beta @ squares) / (2.0 * lam) - best <= CLOSE * best:
+        if gain - float(beta @ squares) / (2.0 * lam) - best <= close * best:
             break
         beta = beta * np.sqrt(squares)
         if not beta.sum() > 0.0:
@@ -68,6 +70,50 @@ def best_bound(offsets, grams, lam, beta=None):
         beta = np.maximum(beta / beta.sum(), 1e-9)
         beta /= beta.sum()
     return best, best_a, best_beta
+
+
+class KeptPlanes:
+    """Planes of the risk, at most `room`, their inner products group by group, and the bound of their best mixture.
+
+    Parameters
+    ----------
+    n_groups, room : int
+    products : callable
+        `products(a, b)`, the inner products of two slopes group by group, shape (n_groups,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.mkl.certificate import KeptPlanes
+    >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
+    >>> planes.add(np.array([2.0, 1.0]), 1.0)
+    >>> planes.bound(lam=4.0)
+    0.5
+    """
+
+    def __init__(self, n_groups, room, products):
+        self._room, self._products, self.slopes = room, products, []
+        self.offsets, self.weights, self.grams = np.zeros(0), np.zeros(0), np.zeros((n_groups, 0, 0))
+
+    def add(self, slope, offset):
+        """Another plane, in the place of the one of least weight where there is no room."""
+        if len(self.slopes) == self._room:
+            j = int(np.argmin(self.weights))
+            del self.slopes[j]
+            self.offsets, self.weights = np.delete(self.offsets, j), np.delete(self.weights, j)
+            self.grams = np.delete(np.delete(self.grams, j, axis=1), j, axis=2)
+        self.slopes.append(slope)
+        self.offsets, self.weights = np.append(self.offsets, offset), np.append(self.weights, 0.0)
+        n, grams = len(self.slopes), np.empty((len(self.grams), len(self.slopes), len(self.slopes)))
+        grams[:, :-1, :-1] = self.grams
+        for j in range(n):
+            grams[:, j, -1] = grams[:, -1, j] = self._products(self.slopes[j], slope)
+        self.grams = grams
+
+    def bound(self, lam, beta=None, close=CLOSE):
+        """The largest bound found, from kernel weights beta on; as `best_bound`."""
+        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, beta, close)
+        return bound
 
 
 def group_products(slopes, labels, n_groups):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import NumericalError
-from .certificate import best_bound
+from .certificate import KeptPlanes
 
 FLOOR = 1e-6
 """Least kernel weight: a kernel that is wanted again comes back from here."""
@@ -45,6 +45,19 @@ class Certified(NamedTuple):
 def relative_gap(objective, lower_bound):
     """(F - LB) / |F|, 0 where both are equal."""
     return 0.0 if objective <= lower_bound else (objective - lower_bound) / abs(objective)
+
+
+def reweighed(beta, norms):
+    """Kernel weights from norms |theta_k| of the point found with weights beta; as they are where all norms are 0.
+
+    >>> reweighed(np.array([0.5, 0.5]), np.array([1.0, 0.0])).round(3)
+    array([1., 0.])
+    """
+    if not norms.sum() > 0.0:
+        return beta
+    beta = beta * (norms / (norms.sum() * beta)) ** LONGER
+    beta = np.maximum(beta / beta.sum(), FLOOR)
+    return beta / beta.sum()
 
 
 def climb(ascent, lam, tol, max_passes, random_state=None):
@@ -88,7 +101,7 @@ class _Climb:
         self.beta, self.kappa = np.full(len(self.groups), 1.0 / len(self.groups)), 0.0
         self.best, self.bound, self.n_passes, self.history = np.inf, 0.0, 0, []
         self.point, self.centre, self.before, self.norms = None, None, None, np.zeros(len(self.groups))
-        self.planes, self.offsets, self.grams = [], np.zeros(0), np.zeros((len(self.groups), 0, 0))
+        self.planes = KeptPlanes(len(self.groups), KEPT, _products)
         self.began = time.perf_counter()
         self._scale()
 
@@ -142,32 +155,17 @@ class _Climb:
         else:
             phi = [[a - (kappa / b) * c for a, c in zip(V, centre, strict=True)]
                    for V, centre, b in zip(states, self.centre, self.beta, strict=True)]
-        self._add_plane(phi, self.ascent.offset())
-        bound = best_bound(self.offsets, self.grams, lam, self.beta)[0]
-        self.bound = max(self.bound, bound)
+        self.planes.add(phi, self.ascent.offset())           # its sign does not matter to inner products
+        self.bound = max(self.bound, self.planes.bound(lam, self.beta))
         if value < self.best:
             self.best, self.norms = value, np.array(norms)
             self.point = [[s * array for array in V] for s, V in zip(scales, states, strict=True)]
         self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.beta.copy()))
         return np.array(norms)
 
-    def _add_plane(self, phi, offset):
-        """Another plane beside the last ones (its sign does not matter to inner products)."""
-        self.planes = [*self.planes[1 - KEPT:], phi]
-        self.offsets = np.append(self.offsets[1 - KEPT:], offset)
-        E, grams = len(self.planes), np.empty((len(self.groups), len(self.planes), len(self.planes)))
-        grams[:, :-1, :-1] = self.grams[:, -(E - 1):, -(E - 1):] if E > 1 else 0.0
-        for k in range(len(self.groups)):
-            grams[k, -1] = grams[k, :, -1] = [_inner(plane[k], phi[k]) for plane in self.planes]
-        self.grams = grams
-
     def _weigh(self, norms):
         """beta_k from |theta_k| / sum, and the point that belongs to it."""
-        if not norms.sum() > 0.0:
-            return
-        beta = self.beta * (norms / (norms.sum() * self.beta)) ** LONGER
-        beta = np.maximum(beta / beta.sum(), FLOOR)
-        beta /= beta.sum()
+        beta = reweighed(self.beta, norms)
         if self.centre is not None:
             for group, c, new, old in zip(self.groups, self.centre, beta, self.beta, strict=True):
                 for array, a in zip(group.state(), c, strict=True):
@@ -186,6 +184,11 @@ class _Climb:
             for j, array in enumerate(group.state()):
                 array[:] = 0.0 if self.point is None else self.point[k][j]
             group.square()
+
+
+def _products(x, y):
+    """Inner products of two points group by group."""
+    return [_inner(a, b) for a, b in zip(x, y, strict=True)]
 
 
 def _inner(a, b):

@@ -258,9 +258,6 @@ class OnlineMKL:
                 return
         if not _is_list(self.groups) or len(self.groups) == 0:
             raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
-        if settings.solver == "certified" and settings.loss != "hinge":
-            raise ParameterError("solver='certified' needs loss='hinge' where groups are kernels or Features; for the "
-                                 "log-loss pass a model and groups of its weights, as pb.prox.Groups takes them")
         data = structure.bind(X, Y if classes is None else encode(Y, classes))
         settings = self._resolve(settings, data, structure)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
@@ -272,7 +269,7 @@ class OnlineMKL:
                 settings = settings._replace(certify=False)
             session = learner.session(data, settings, executor)
             if settings.solver == "certified":
-                found = session.climb(settings.tol, settings.max_iter, settings.random_state)
+                found = session.certify(settings.tol, settings.max_iter, settings.random_state)
                 session.finish()
                 self._take(learner, structure, classes, found, settings)
                 return

@@ -12,6 +12,7 @@ from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certificate import ExpectedPlanes, best_bound, plane_grams, plane_of
 from .certified import climb
+from .descent import descend
 from .parts import LinkPart, block_scores, make_part
 
 KEPT = {"hinge": 20, "logistic": 5}
@@ -85,7 +86,7 @@ class TokenSession:
         self.groups = groups + ([] if links is None else [links])
         self.rounds = TokenRounds(groups, links, data.offsets, data.gold, structure.costs,
                                   structure.factors(data.offsets), structure.start, structure.end, settings.batch)
-        self.n_examples, self._links, self._executor = data.n_examples, links, executor or Serial()
+        self.n_examples, self._links, self.executor = data.n_examples, links, executor or Serial()
         self.found, self._met = data.gold.copy(), []
         self._expect_planes()
 
@@ -143,7 +144,7 @@ class TokenSession:
             planes = [*self._met, last]
         if not planes:
             return penalty + loss, 0.0
-        grams = plane_grams(self.groups, planes, self._executor)
+        grams = plane_grams(self.groups, planes, self.executor)
         return penalty + loss, best_bound(np.array([B for _, _, B in planes]), grams, lam)[0]
 
     def _plane(self, found):
@@ -154,15 +155,17 @@ class TokenSession:
 
     def _log_loss(self):
         """The mean log-loss at the present point, and its plane there."""
+        tokens = self.groups[:-1] if self._links is not None else self.groups
+        n_tokens, L = self.data.X.shape[0], self.learner.structure.n_labels
+        scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), tokens))
+        return self.log_loss_of(scores, np.zeros((L + 2, L)) if self._links is None else self._links.all_weights())
+
+    def log_loss_of(self, scores, links):
+        """The mean log-loss for scores (n_tokens, n_labels) of tokens and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
         L, offsets, gold = structure.n_labels, data.offsets, data.gold
-        tokens = self.groups[:-1] if self._links is not None else self.groups
-        scores = sum(self._executor.map(lambda group: group.all_scores(len(gold)), tokens))
-        transition, start, end = np.zeros((L, L)), np.zeros(L), np.zeros(L)
-        if self._links is not None:
-            theta = self._links.all_weights()
-            transition, start, end = theta[:-2], theta[-2], theta[-1]
-        found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self._executor)
+        transition, start, end = links[:-2], links[-2], links[-1]
+        found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self.executor)
         inner = np.ones(len(gold), dtype=bool)
         inner[offsets[:-1]] = False
         here = np.flatnonzero(inner)
@@ -179,21 +182,81 @@ class TokenSession:
         plane = coefs / n, links / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - float(truth)) / n, plane
 
-    def climb(self, tol, max_iter, random_state):
-        """The certified optimum of the hinge; what `certified.climb` gives, with value and bound made afresh."""
-        structure, data, lam = self.learner.structure, self.data, self.settings.lam
+    def certify(self, tol, max_iter, random_state):
+        """The certified optimum, with value and bound made afresh."""
+        lam = self.settings.lam
+        if self.settings.loss == "hinge":
+            found, plane = self._climb(tol, max_iter, random_state)
+            self._renew()
+            loss = self.hinge()
+        else:
+            found = self._descend(tol, max_iter)
+            self._renew()
+            loss, plane = self._log_loss()
+        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane], self.executor), lam)[0]
+        norms = self.norms()
+        return found._replace(objective=0.5 * lam * float(norms.sum()) ** 2 + loss, norms=norms,
+                              lower_bound=max(bound, found.lower_bound))
+
+    def _climb(self, tol, max_iter, random_state):
+        """By blocks of the dual of the hinge: what was found, and the plane of its multipliers."""
+        structure, data = self.learner.structure, self.data
         tokens = self.groups[:-1] if self._links is not None else self.groups
         ascent = Ascent(tokens, self._links, data.offsets, data.gold, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end)
-        found = climb(ascent, lam, tol, max_iter, random_state)
-        self._executor.map(lambda group: group.renew(), self.groups)
-        plane = ascent.planes()
-        plane = (sp.csr_array(plane[0]), *plane[1:])
-        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane], self._executor), lam)[0]
-        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.hinge()
-        return found._replace(objective=objective, lower_bound=max(bound, found.lower_bound), norms=self.norms())
+        found = climb(ascent, self.settings.lam, tol, max_iter, random_state)
+        coefs, links, offset = ascent.planes()
+        return found, (sp.csr_array(coefs), links, offset)
+
+    def _descend(self, tol, max_iter):
+        """By quasi-Newton steps on the log-loss."""
+        risk = _LogLoss(self)
+        found, theta = descend(risk, self.settings.lam, tol, max_iter)
+        for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
+            group.place(coefs)
+        return found
+
+    def _renew(self):
+        """What was accumulated is computed afresh."""
+        self.executor.map(lambda group: group.renew(), self.groups)
 
     def finish(self):
         """What was learnt goes home to the parts."""
         for part, group in zip(self.learner._all_parts(), self.groups, strict=True):
             part.absorb(group, self.data.X, self.settings.drop)
+
+
+class _LogLoss:
+    """The log-loss as `descend` takes it: coefficients and scores of tokens, kernel by kernel, then label pairs."""
+
+    n_rows, nonneg = 2, None
+
+    def __init__(self, session):
+        self._session, self.n_groups = session, len(session.groups)
+        L, has_links = session.learner.structure.n_labels, session.learner.links is not None
+        self._shapes = [(len(session.data.gold), L)] * (self.n_groups - has_links) + [(L + 2, L)] * has_links
+        self._no_links = None if has_links else np.zeros((L + 2, L))
+        sizes = [rows * L for rows, _ in self._shapes]
+        self._edges, self.labels = np.cumsum(sizes)[:-1], np.repeat(np.arange(self.n_groups), sizes)
+
+    def split(self, row):
+        """The arrays of all groups in a row of a vector, views."""
+        return [part.reshape(shape) for part, shape in zip(np.split(row, self._edges), self._shapes, strict=True)]
+
+    def plane(self, theta):
+        scores = self.split(theta[1])
+        links = scores.pop() if self._no_links is None else self._no_links
+        loss, (coefs, links, offset) = self._session.log_loss_of(sum(scores), links)
+        slope = np.empty_like(theta)
+        parts = list(zip(self._session.groups, self.split(slope[0]), self.split(slope[1]), strict=True))
+        if self._no_links is None:
+            _, *rows = parts.pop()
+            for row in rows:
+                row[:] = links
+
+        def fill(part):
+            group, of_coefs, of_scores = part
+            of_coefs[:], of_scores[:] = coefs, group.image(coefs, links).T
+
+        self._session.executor.map(fill, parts)
+        return loss, offset, slope

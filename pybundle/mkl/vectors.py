@@ -14,10 +14,11 @@ from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
-from .alternation import alternate
 from .certificate import best_bound, group_products
+from .descent import descend
 from .kernel import Kernel
 from .parts import Features
+from .weighted import climb_weights
 
 KEPT = 5
 """Planes of epochs kept for the bound: vectors of all weights."""
@@ -114,12 +115,29 @@ class VectorLearner:
         self.theta.set(*saved)
 
     def climb(self, X, Y, settings, executor=None):
-        """The certified optimum, by `alternation.alternate`."""
-        risk = Structured(self.model, X, Y, loss=settings.loss)
-        found, theta = alternate(risk, self.group_labels(), self.n_groups, settings.lam, settings.tol,
-                                 settings.max_iter, settings.random_state, executor)
+        """The certified optimum."""
+        risk, labels = Structured(self.model, X, Y, loss=settings.loss), self.group_labels()
+        if settings.loss == "hinge":
+            found, theta = climb_weights(risk, labels, self.n_groups, settings.lam, settings.tol, settings.max_iter,
+                                         settings.random_state, executor)
+        else:
+            smooth = _Smooth(risk.derive(executor=executor), labels, self.n_groups)
+            found, (theta,) = descend(smooth, settings.lam, settings.tol, settings.max_iter)
         self.theta.set(theta[:, None])
         return found
+
+
+class _Smooth:
+    """A log-loss as `descend` takes it."""
+
+    n_rows = 1
+
+    def __init__(self, risk, labels, n_groups):
+        self._risk, self.labels, self.n_groups, self.nonneg = risk, labels, n_groups, risk.nonneg
+
+    def plane(self, theta):
+        planes, n = self._risk.planes(theta[0]), self._risk.n_examples
+        return planes.values.sum() / n, planes.offsets.sum() / n, planes.slopes / n
 
 
 def chunks(function, n, executor=None):

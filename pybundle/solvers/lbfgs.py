@@ -12,6 +12,8 @@ lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..core.exceptions import ParameterError
@@ -50,10 +52,8 @@ class QuasiNewton(Run):
         if limit is not None and rows < 3 * FEWEST:
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
-        planes = min(PLANES, max(FEWEST, rows // 8))
-        if memory is None:
-            memory = min(PAIRS, max(FEWEST, (rows - planes) // 2))
-        self.pairs = Pairs(memory, objective.lam)
+        pairs, planes = rooms(rows)
+        self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
         self._slope_error, self._offset_error = 0.0, 0.0
         self._search, self._idle = None, 0
@@ -183,10 +183,23 @@ class QuasiNewton(Run):
         return True
 
 
+def rooms(rows):
+    """Pairs and planes to keep where there is memory for so many vectors, two for a pair and one for a plane."""
+    planes = min(PLANES, max(FEWEST, rows // 8))
+    return min(PAIRS, max(FEWEST, (rows - planes) // 2)), planes
+
+
 class Pairs:
     """The last steps s and changes y of the gradient of F, at most `room`, and directions from them.
 
     y = a' - a + lam s for slopes a, a' of the risk: so pairs of one lam are pairs of any other.
+
+    Parameters
+    ----------
+    room : int
+    lam : float
+    inner : callable
+        `inner(a, b)`, the inner product of two vectors, which may be arrays of any shape; gradients are those of it.
 
     Examples
     --------
@@ -198,16 +211,16 @@ class Pairs:
     array([-1.,  2.])
     """
 
-    def __init__(self, room, lam):
-        self.room, self.lam, self._pairs = room, lam, []
+    def __init__(self, room, lam, inner=np.dot):
+        self.room, self.lam, self._inner, self._pairs = room, lam, inner, []
 
     def __len__(self):
         return len(self._pairs)
 
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
-        product = float(s @ y)
-        if product > 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        product = float(self._inner(s, y))
+        if product > 1e-14 * math.sqrt(abs(self._inner(s, s))) * math.sqrt(abs(self._inner(y, y))):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
@@ -216,7 +229,7 @@ class Pairs:
 
     def moved(self, lam, room):
         """The pairs for another lam."""
-        other = Pairs(room, lam)
+        other = Pairs(room, lam, self._inner)
         for s, y, _ in self._pairs:
             other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
         return other
@@ -226,19 +239,19 @@ class Pairs:
 
         `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
         """
-        pairs, d = self._pairs, -gradient
+        pairs, d, inner = self._pairs, -gradient, self._inner
         if resting is not None and resting.any():
             moves = ~resting
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]
-            pairs = [(s, y, product) for s, y in pairs if (product := float(s @ y)) > 0.0]
+            pairs = [(s, y, product) for s, y in pairs if (product := float(inner(s, y))) > 0.0]
             d *= moves
         weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
         for s, y, product in reversed(pairs):
-            weights.append(float(s @ d) / product)
+            weights.append(float(inner(s, d)) / product)
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / float(y @ y)
+            d *= product / float(inner(y, y))
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
-            d += np.multiply(s, weight - float(y @ d) / product, out=scratch)
+            d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
         return d

@@ -148,16 +148,25 @@ def prox_bcfw(problem):
     kappa, n_best, risk = problem.options.get("kappa"), _n_best(problem), problem.risk
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
-    batch = _batch(problem, min(max(risk.n_examples // 32, 1), 32))
+    batch = _batch(problem, default_batch(risk))
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
+    return cached(problem, "prox-bcfw", accelerated(n_best), kappa, batch=batch, n_best=n_best)
+
+
+def default_batch(risk):
+    """Examples decoded at one point in a sequential pass."""
+    return min(max(risk.n_examples // 32, 1), 32)
+
+
+def accelerated(n_best=1):
+    """The schedule of cached planes, of which every visit brings so many."""
     opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
-    schedule = Accelerated(opening, share, share_before=share, most_passes=100)
-    return cached(problem, "prox-bcfw", schedule, kappa, batch=batch, n_best=n_best)
+    return Accelerated(opening, share, share_before=share, most_passes=100)
 
 
 def frank_wolfe(problem):

@@ -1,0 +1,163 @@
+"""Certified multiple kernel learning of the hinge of any structured model: blocks of planes, reweighed as they go.
+
+    min_theta lam/2 (sum_k |theta_k|)^2 + R(theta)  =  min_beta min_theta lam/2 sum_k |theta_k|^2 / beta_k + R(theta)
+
+For fixed beta the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
+inner product `sum_k beta_k <a_k, b_k>`. Planes and multipliers do not depend on beta: before every iteration beta
+follows the norms of the last point, and only the Gram matrices of the blocks are made afresh. The bound is that of
+`certificate`, from the multipliers of the last passes and mixtures of them, whatever beta was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..runtime.certificate import UNIT, LowerBound
+from ..runtime.result import Status
+from ..runtime.stopping import GapBelow
+from ..solvers.block_method import BlockMethod
+from ..solvers.cached_blocks import CachedBlocks
+from ..solvers.methods import accelerated, default_batch
+from ..solvers.minimize import drive
+from ..solvers.objective import Nonneg
+from ..solvers.run import Settings
+from .certificate import KeptPlanes
+from .certified import KEPT, Certified, reweighed
+
+
+@dataclass(frozen=True)
+class GroupNorms(Nonneg):
+    """`lam/2 (sum_k |w_k|)^2`; bound `offset - max_k |phi_k|^2 / (2 lam)`.
+
+    >>> import numpy as np
+    >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
+    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.lower_bound(5.0, np.array([3.0, 4.0, 1.0]))
+    (36.0, -1.25)
+    """
+
+    lam: float
+    labels: np.ndarray
+    n_groups: int
+    nonneg: np.ndarray | None = None
+
+    def norms(self, w):
+        """|w_k|, shape (n_groups,)."""
+        return np.sqrt(self.products(w, w))
+
+    def products(self, a, b):
+        """Inner products group by group."""
+        return np.bincount(self.labels, a * b, self.n_groups)
+
+    def value(self, w):
+        """The regulariser at w."""
+        return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
+
+    def lower_bound(self, offset, phi, error=0.0):
+        """`min_w lam/2 (sum_k |w_k|)^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
+        return float(offset - (self.norms(self.effective(phi)).max() + error) ** 2 / (2.0 * self.lam))
+
+    def contains(self, w):
+        """Whether the signs of w are right."""
+        return self._has_signs(w)
+
+    def project(self, w):
+        """The feasible point nearest to w."""
+        return self._clip(w)
+
+
+def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
+    """Passes until F - LB <= tol |F|.
+
+    Parameters
+    ----------
+    risk : Structured
+        The *sum* of the hinges of n examples.
+    labels : int array, shape (dim,)
+        Group of every weight.
+    n_groups : int
+    lam, tol : float
+        Mean scale; relative gap.
+    max_passes : int
+    executor : object, optional
+        Passes over the data run there; any number of threads gives the same bits.
+
+    Returns
+    -------
+    found : Certified
+    theta : ndarray, shape (dim,)
+        The best point.
+    """
+    n = risk.n_examples
+    objective = GroupNorms(n * lam, labels, n_groups, risk.nonneg)
+    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(tol)),
+                       partial(_WeightedBlocks, objective=objective, batch=default_batch(risk)), accelerated(),
+                       random_state=random_state or 0)
+    result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
+                                                   if progress.n_passes >= max_passes else None])
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
+    history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=True))
+    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes,
+                     history), result.x
+
+
+class _WeightedBlocks(CachedBlocks):
+    """Cached planes in the inner product of the kernel weights beta."""
+
+    def __init__(self, risk, objective, known=None, **settings):
+        super().__init__(risk, objective, known, **settings)
+        self._objective, self.beta = objective, np.full(objective.n_groups, 1.0 / objective.n_groups)
+        self._weigh()
+
+    def phi(self):
+        x = self.blocks.unclipped() * -self.blocks.scale
+        if self.kappa:
+            x += self.kappa * self.centre
+        return x / self._metric
+
+    def place(self, lam, kappa, centre):
+        """New kernel weights from the norms of the point; multipliers stay."""
+        phi, norms = self._phi if self._phi is not None else self.phi(), self._objective.norms(self.w)
+        if norms.any():
+            self.beta = reweighed(self.beta, norms)
+            self._weigh()
+        self._place(lam, kappa, centre, phi)
+
+    def _weigh(self):
+        self._metric = self.beta[self._objective.labels]
+        self.blocks.weigh(self._metric)
+
+    def _place(self, lam, kappa, centre, phi):
+        super()._place(lam, kappa, centre, self._metric * phi)
+
+
+class _WeightedRun(BlockMethod):
+    """Block method whose bound is that of the best mixture of the planes of the last passes."""
+
+    def __init__(self, risk, objective, *arguments, **options):
+        super().__init__(risk, objective, *arguments, **options)
+        self._kept, self._errors = KeptPlanes(objective.n_groups, KEPT, objective.products), np.zeros(2)
+        self.weights = []
+
+    def record(self, value):
+        super().record(value)
+        self.weights.append(self.core.beta)
+
+    def _bound(self):
+        objective, kept = self.objective, self._kept
+        offset, phi, *errors = self.core.aggregate()
+        self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
+        kept.add(objective.effective(phi), offset)
+        kept.bound(objective.lam, self.core.beta)
+        # rounding of any plane so far, and of the sum of few of them
+        self._errors = np.maximum(self._errors, errors)
+        sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
+        error, offset_error = (own + 2.0 * KEPT * UNIT * float(kept.weights @ size)
+                               for own, size in zip(self._errors, sizes, strict=True))
+        mixture = sum(a * slope for a, slope in zip(kept.weights, kept.slopes, strict=True))
+        self.offer(LowerBound.from_aggregate(objective, float(kept.weights @ kept.offsets), mixture, error,
+                                             offset_error))

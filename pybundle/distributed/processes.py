@@ -207,7 +207,7 @@ class ProcessWorkplace(Workplace):
         if point[2] == 0:
             self._spare.append(self._points.pop(number)[0])
 
-    def close(self):
+    def release(self):
         for process, waiting in zip(self._processes, self._queues, strict=True):
             try:
                 if waiting:

@@ -114,7 +114,6 @@ class RemoteRisk:
 
     def close(self):
         """Lets the workers forget the parts."""
-        self._workplace.is_closed = True
         self._workplace.close()
 
     # ------------------------------------------------------------------ planes as they come
@@ -143,8 +142,7 @@ class RemoteRisk:
 
     # ------------------------------------------------------------------ inside
     def _send(self, w, kind, groups):
-        if self._workplace.is_closed:
-            raise BundleError("the parts of this risk were given back by close(); place the risk again")
+        self._check_open()
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
         question = Question(number, kind, self._precision, self._single and self._precision is None)
@@ -153,7 +151,13 @@ class RemoteRisk:
             self._accounts.sent(number, w.nbytes)
         return number
 
+    def _check_open(self):
+        if self._workplace.is_closed:
+            raise BundleError("the parts of this risk were given back by close(), of this risk or of its executor; "
+                              "place the risk again")
+
     def _receive(self, timeout=None):
+        self._check_open()
         began = time.perf_counter()
         found = self._workplace.answers(timeout)
         self._accounts.waited(time.perf_counter() - began)

@@ -18,6 +18,8 @@ class Workplace(ABC):
         Numbers of the parts of every group.
     n_workers : int
         Groups that can be worked on at once.
+    is_closed : bool
+        The parts were given back.
     """
 
     def __init__(self, groups, n_workers):
@@ -38,9 +40,15 @@ class Workplace(ABC):
         Raises BundleError where no answer can come any more.
         """
 
-    @abstractmethod
     def close(self):
         """Forgets the parts; the workers, where they are not its own, stay."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.release()
+
+    @abstractmethod
+    def release(self):
+        """What `close` does, once."""
 
 
 def excerpt(risk, group):

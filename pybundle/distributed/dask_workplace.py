@@ -13,7 +13,7 @@ from .workplace import Workplace
 TICK = 0.25
 """Seconds between two looks at the cluster while nothing comes."""
 GRACE = 2.0
-"""Seconds that Dask itself has to make parts of a lost worker elsewhere, as it does while it has another."""
+"""Seconds that Dask itself has to make parts or answers of a lost worker elsewhere, as it does while it has another."""
 BALANCE_EVERY = 5.0
 """Seconds between two looks for workers without parts."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
@@ -94,7 +94,7 @@ class DaskWorkplace(Workplace):
 
         if future.status in ("finished", "error"):
             try:
-                return future.result(timeout=self._patience)
+                return self._result(future)
             except KilledWorker as problem:
                 raise BundleError(f"workers died again and again while they had parts {self.groups[group].tolist()}; "
                                   "look at their logs, for instance for want of memory") from problem
@@ -108,6 +108,17 @@ class DaskWorkplace(Workplace):
         if self._held[group].status in ("cancelled", "lost"):
             self._held[group] = self._make(group)
         return None
+
+    def _result(self, future):
+        """What an ended future holds; waits for it while somebody holds it, as the worker may be lost meanwhile."""
+        wait = min(GRACE, self._patience)
+        while True:
+            try:
+                return future.result(timeout=wait)
+            except TimeoutError:
+                wait *= 2.0
+                if wait > self._patience or not self._client.who_has([future]).get(future.key):
+                    raise
 
     def _check_cluster(self):
         """Raises where there has been no worker, or no scheduler, for too long; finds new homes for parts."""
@@ -173,7 +184,7 @@ class DaskWorkplace(Workplace):
         return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "
                            "warm_start=error.result")
 
-    def close(self):
+    def release(self):
         futures = [entry[0] for entry in self._pending.values()]
         self._pending.clear()
         if self._client.status == "running":

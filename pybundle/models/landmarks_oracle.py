@@ -54,7 +54,7 @@ class LandmarksOracle(BatchOracle):
         parts = (self._gold, self._loss_weights, model.parents, boxes, model.anchors, model.spreads)
         self.fingerprint = self._bound.fingerprint
         for part in parts:
-            self.fingerprint = crc32(np.ascontiguousarray(part).tobytes(), self.fingerprint)
+            self.fingerprint = crc32(np.ascontiguousarray(part), self.fingerprint)
 
     def prepare(self, w):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))

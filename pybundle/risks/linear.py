@@ -80,7 +80,10 @@ class LinearRisk(Partitioned):
         engine, data = self._engine, self.examples
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
-        return crc32(repr(words).encode(), crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)))
+        mark = 0
+        for array in arrays:                # piece by piece: a copy of all would be the most that a small run takes
+            mark = crc32(np.ascontiguousarray(array), mark)
+        return crc32(repr(words).encode(), mark)
 
     @property
     def slope_errors(self):

@@ -110,7 +110,7 @@ class Structured(Partitioned):
     def fingerprint(self):
         """A number of model, data, weights, loss and partition."""
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
-        return crc32(repr(words).encode(), crc32(self.sample_weight.tobytes()))
+        return crc32(repr(words).encode(), crc32(self.sample_weight))
 
     @property
     def slope_errors(self):

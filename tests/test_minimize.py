@@ -122,7 +122,7 @@ def test_teo_iteration_bound():
     assert result.nit <= max(0.0, np.log2(lam * len(y) / G2)) + 4.0 * G2 / (lam * eps)
 
 
-@pytest.mark.parametrize("options", [{"max_idle": 3}, {"memory_limit": 20000}, {"memory_limit": 4000}])
+@pytest.mark.parametrize("options", [{"max_idle": 3}, {"memory_limit": 20000}, {"memory_limit": 8000}])
 def test_forgetting_planes_keeps_the_answer(options):
     risk = multiclass(n_parts=2)
     full = pb.minimize(risk, lam=1.0, method="bmrm", tol=1e-5, max_idle=10**6)

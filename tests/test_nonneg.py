@@ -93,12 +93,12 @@ def test_a_clipped_centre_is_not_taken_for_the_point_of_the_master():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_memory_limit_counts_constraints(method):
-    from pybundle.bundle import planes_within
+    from pybundle.bundle import estimate_bytes, planes_within
 
     risk, nonneg = logistic(d=20), np.ones(20, bool)
     best = reference(risk, 0.5, nonneg)
     for n_planes in (6, 9, 20):
-        limit = n_planes * (n_planes + 20) * 8
+        limit = estimate_bytes(20, n_planes) + 1
         result = pb.minimize(risk, lam=0.5, method=method, n_parts=2, tol=1e-2, nonneg=nonneg, memory_limit=limit,
                              max_iter=50)
         assert result.max_planes <= planes_within(limit, 20) == n_planes

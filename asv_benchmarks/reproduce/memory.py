@@ -114,7 +114,9 @@ def limit_child(data, method, limit):
     warnings.simplefilter("ignore", pb.ConvergenceWarning)
     make, options = CASES[data, method]
     limit = int(limit) or None
-    pb.minimize(pb.risks.MulticlassHinge(np.eye(4), [0, 1, 2, 3]), lam=1.0, method="oca")       # what is loaded late
+    for small in (pb.risks.MulticlassHinge(np.eye(4), [0, 1, 2, 3]),        # code is loaded when it is first needed
+                  pb.risks.Structured(pb.models.Chain(2, 1), [np.ones((2, 1))] * 4, [np.array([0, 1])] * 4)):
+        pb.minimize(small, lam=0.1, tol=1e-3, method=method, memory_limit=limit, max_iter=20)
     risk = make()
     foretold = pb.estimate_memory(risk, method=method, memory_limit=limit, lam=options["lam"], tol=options["tol"])
     with open("/proc/self/clear_refs", "w") as file:

@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError, StateError
+from ..core.object_graph import check_array
 from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 
 ENTRY = 12           # bytes of an entry of a sparse slope
+PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries and the factor that a master works with
 SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
 FORMAT = 1
 
@@ -322,6 +324,8 @@ class Bundle:
             self._store = self._new_store(state["header"]["sparse"])
         self.centre = state["centre"]
         if self.centre is not None:
+            check_array("centre", self.centre, (self.dim,))
+            check_array("products", state["products"], (self.n_planes,))
             self.products[:] = state["products"]
 
     def _header(self):
@@ -345,10 +349,13 @@ class Bundle:
         bundle._store.restore(arrays)
         parts = arrays["parts"]
         known = ((parts >= -bundle.dim) & (parts < bundle.n_parts)).all()
+        fits = fits and all(arrays[name].dtype == bundle._columns[name].dtype for name in saved)
         if not fits or len(bundle._store) != n or not known:
             raise ValueError("array shapes do not agree")
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
             raise ValueError("planes must be finite")
+        if not ((arrays["beta"] >= 0.0).all() and (arrays["H"].diagonal() >= 0.0).all()):
+            raise ValueError("multipliers and squares must not be negative")
         bundle._reserve(n)
         bundle.n_planes = n
         bundle.H[:] = arrays["H"]
@@ -393,14 +400,15 @@ def survivors(n, dropped):
 
 
 def estimate_bytes(dim, n_planes, density=1.0):
-    """Bytes that `n_planes` planes and their Gram matrix take at that density of the slopes."""
+    """Bytes that `n_planes` planes take at that density of the slopes, with Gram matrix and master problem."""
     slopes = float(ENTRY) * density if density < SPARSE_BELOW else 8.0
-    return int(slopes * dim * n_planes + 8.0 * n_planes**2)
+    return int(slopes * dim * n_planes + PAIR * n_planes**2)
 
 
 def planes_within(limit, dim, density=1.0):
     """Largest number of planes whose `estimate_bytes` is at most `limit`."""
     slopes = (ENTRY * density if density < SPARSE_BELOW else 8.0) * dim
-    if limit < slopes + 8.0:
-        raise ParameterError(f"memory_limit must hold one plane of {slopes + 8:.0f} bytes, got {limit:.0f}; raise it")
-    return int((-slopes + np.sqrt(slopes**2 + 32.0 * limit)) / 16.0)
+    if limit < slopes + PAIR:
+        raise ParameterError(f"memory_limit must hold one plane of {slopes + PAIR:.0f} bytes, got {limit:.0f}; raise "
+                             "it")
+    return int((-slopes + np.sqrt(slopes**2 + 4.0 * PAIR * limit)) / (2.0 * PAIR))

@@ -11,7 +11,8 @@ share again when it is read, and cycles are no matter. Numbers, texts and None s
     ["called" | "restored", name, arguments]   `__reduce__` of a class: the class itself, or its `from_state`, is called
     ["outside", word]       an object that is there already when the file is read
 
-Reading calls nothing but the classes that the reader lists.
+Reading calls nothing but the classes that the reader lists, and then `check_state()` of every object that has one: it
+raises ValueError where the object would not do, with all that it refers to in place.
 """
 
 from __future__ import annotations
@@ -55,7 +56,24 @@ def decode(entries, arrays, classes, outside):
     root = reader.value([0])
     if reader.n_arrays != len(arrays):
         raise ValueError("it holds arrays that nothing refers to")
+    for made in reader.objects:
+        if hasattr(type(made), "check_state"):
+            made.check_state()
     return root
+
+
+def check_array(name, array, shape, dtype=np.float64, low=-np.inf):
+    """For `check_state`: raises ValueError unless it is an array of that shape and type, finite and at least `low`."""
+    if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"{name} must be an array of shape {shape} and dtype {np.dtype(dtype)}")
+    if not (np.isfinite(array).all() and (array >= low).all()):
+        raise ValueError(f"{name} must be finite" + (f" and at least {low:g}" if low > -np.inf else ""))
+
+
+def check_float(name, x, low=-np.inf):
+    """The same for a number, which may be infinite."""
+    if not isinstance(x, (int, float, np.number)) or not x >= low:
+        raise ValueError(f"{name} must be a number" + (f" of at least {low:g}" if low > -np.inf else ""))
 
 
 class _Writer:
@@ -120,7 +138,7 @@ class _Writer:
 class _Reader:
     def __init__(self, entries, arrays, classes, outside):
         self._entries, self._arrays, self._classes, self._outside = entries, arrays, classes, outside
-        self._known, self._open, self.n_arrays = {}, set(), 0
+        self._known, self._open, self.n_arrays, self.objects = {}, set(), 0, []
 
     def value(self, x):
         if type(x) in PLAIN:
@@ -198,6 +216,7 @@ class _Reader:
     def _object(self, place, name, state):
         cls = self._classes[name]
         made = self._known[place] = cls.__new__(cls)
+        self.objects.append(made)
         state = self.value(state)
         if hasattr(cls, "__setstate__"):
             made.__setstate__(state)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bundle import ENTRY, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
+from ..bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
 from ..core.exceptions import NumericalError, ParameterError
+from ..core.object_graph import check_array
 from ..core.plane import PartialPlanes
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
@@ -134,6 +135,19 @@ class BundleMethod(Run):
         self._errors = tuple(np.maximum(mine, theirs) for mine, theirs in
                              zip(self._errors, (slope_errors, offset_errors), strict=True))
 
+    def check_state(self):
+        super().check_state()
+        n_parts = self.risk.n_parts
+        for errors in self._errors:
+            check_array("errors", errors, (n_parts,), low=0.0)
+        bundle = vars(self).get("bundle")
+        if bundle is None:              # it has not begun
+            return
+        if (bundle.dim, bundle.n_parts) != (self.risk.dim, n_parts) or self.master.bundle is not bundle:
+            raise ValueError("the bundle is that of another risk")
+        if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
+            raise ValueError("slack is that of another risk")
+
     def allowance(self, w):
         return self._errors[0] * float(np.linalg.norm(w))
 
@@ -231,5 +245,5 @@ class BundleMethod(Run):
         """How many planes there may be, by the mean number of their entries; a store that grows is there twice."""
         entries = self.bundle.slope_bytes / ENTRY + planes.density() * self.risk.n_parts * self.risk.dim
         size = 2.0 * ENTRY * entries / (self.bundle.n_planes + self.risk.n_parts)
-        within = int((-size + np.sqrt(size**2 + 32.0 * self._for_planes)) / 16.0)
+        within = int((-size + np.sqrt(size**2 + 4.0 * PAIR * self._for_planes)) / (2.0 * PAIR))
         self.max_planes = max(3 * self.risk.n_parts, within)

@@ -1,5 +1,6 @@
 """Checkpoints: a run that goes on is the run that was never stopped, to the last bit; all else is refused by name."""
 
+import io
 import json
 import os
 import signal
@@ -338,13 +339,13 @@ def test_torn_and_mutated_files_are_refused(written, tmp_path):
     assert refused > 50
 
 
-def rewrite(raw, file, change):
-    """The file with another header, and check sums that fit."""
-    (file.parent / "old.npz").write_bytes(raw)
-    with np.load(file.parent / "old.npz") as old:
+def rewrite(raw, file, change, digest=files.digest):
+    """The file with another header and other arrays, with check sums and a digest that fit."""
+    with np.load(io.BytesIO(raw)) as old:
         arrays = dict(old)
     header = json.loads(str(arrays.pop("header")))
     change(header, arrays)
+    header["digest"] = digest(header, arrays) if digest else header["digest"]
     np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
@@ -368,6 +369,127 @@ def test_a_header_that_lies_is_refused(written, tmp_path, change):
     rewrite(raw, tmp_path / "run.npz", change)
     with pytest.raises(pb.StateError, match=r"run\.npz"):
         solve("prox-bcfw", "chain", {}, checkpoint=tmp_path / "run.npz")
+
+
+# A file of each kind of state, half way; what is in it is changed, and the digest made to fit.
+STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("bmrm", "dense", {"nonneg": NONNEG}),
+          ("prox-bmrm", "csr", {}), ("cutting-plane", "dense", {"lam": None, "radius": 2.0}), ("sgd", "dense", {}),
+          ("frank-wolfe", "dense", {}), ("prox-bcfw", "dense", {}), ("prox-bcfw", "binary", {}),
+          ("prox-bcfw", "chain", {"n_best": 3}), ("mp-bcfw", "chain", {"average": True}), ("alm", "dense", {}),
+          ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6})]
+
+
+def another_shape(array, random):
+    return [array[:-1], array[None], np.concatenate([array, array]), array[:0], array.ravel(), np.resize(array, 3),
+            np.float64(1.0)][random.integers(7)]
+
+
+def another_type(array, random):
+    kinds = [np.float32, np.int64, np.int32, np.uint8, bool, np.float64]
+    return np.nan_to_num(array).astype(kinds[random.integers(6)])
+
+
+def another_number(array, random):
+    array = array.copy()
+    if array.size:
+        kind = array.dtype.kind
+        numbers = [np.nan, np.inf, -np.inf, -1e300, 1e300] if kind == "f" else [-2, 10**6, -10**9, 2**31 - 1]
+        some = random.integers(array.size, size=1 + random.integers(3))
+        array.reshape(-1)[some] = np.array(numbers)[random.integers(len(numbers))].astype(array.dtype)
+    return array
+
+
+def another_entry(header, random):
+    """Something else in the place of a number, a text, or a reference in one of the objects."""
+    entry = header["objects"][random.integers(len(header["objects"]))]
+    while any(isinstance(part, list) and part for part in entry):
+        lists = [part for part in entry if isinstance(part, list) and part]
+        entry = lists[random.integers(len(lists))]
+    if entry:
+        entry[random.integers(len(entry))] = [None, "text", -1, 2, 0.5, [0], float("nan"), True][random.integers(8)]
+
+
+@pytest.fixture(scope="module")
+def half_way(tmp_path_factory):
+    folder, known = tmp_path_factory.mktemp("half"), {}
+
+    def make(k):
+        if k not in known:
+            method, name, options = STATES[k]
+            whole = solve(method, name, options)
+            file = folder / f"{k}.npz"
+            solve(method, name, options, max_iter=max(1, whole.nit // 2), checkpoint=file)
+            exact = {key: options[key] for key in ("lam", "radius", "nonneg") if key in options}
+            best = solve(method if "radius" in options else "auto", name, exact, tol=1e-8, max_iter=2000)
+            known[k] = file.read_bytes(), best.fun
+        return known[k]
+    return make
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:ind.* array has non-integer dtype")
+@pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])
+@pytest.mark.parametrize("how", ["arrays", "entries"])
+def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, half_way, tmp_path):
+    (method, name, options), (raw, best), refused = STATES[k], half_way(k), 0
+    for seed in range(24):
+        random = np.random.default_rng([k, seed])
+
+        def change(header, arrays, random=random):
+            if how == "entries":
+                return another_entry(header, random)
+            place = sorted(arrays)[random.integers(len(arrays))]
+            arrays[place] = np.asarray([another_shape, another_type, another_number][random.integers(3)](
+                arrays[place], random))
+        rewrite(raw, tmp_path / "run.npz", change)
+        try:
+            result = solve(method, name, options, checkpoint=tmp_path / "run.npz", time_limit=20.0)
+        except pb.BundleError as error:         # StateError but for numbers that a risk seems to have given
+            refused += isinstance(error, pb.StateError) and "run.npz" in str(error)
+        else:
+            assert not result.certified or result.lower_bound <= best + 1e-9 * abs(best)
+    assert refused >= 8
+
+
+@pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])
+def test_a_changed_state_is_refused_whatever_its_check_sums(k, half_way, tmp_path):
+    (method, name, options), (raw, _) = STATES[k], half_way(k)
+    for seed in range(10):
+        random = np.random.default_rng([k, seed])
+
+        def change(header, arrays, random=random):
+            sized = [place for place in sorted(arrays) if arrays[place].size and arrays[place].dtype.kind == "f"]
+            place = sized[random.integers(len(sized))]
+            at = random.integers(arrays[place].size)
+            arrays[place].reshape(-1)[at] = 0.5 if arrays[place].reshape(-1)[at] != 0.5 else 0.25
+        rewrite(raw, tmp_path / "run.npz", change, digest=None)
+        with pytest.raises(pb.StateError, match=r"run\.npz.*digest"):
+            solve(method, name, options, checkpoint=tmp_path / "run.npz")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["dense", "csr"])
+def test_planes_that_are_not_finite_are_refused(name, number, tmp_path):
+    file = tmp_path / "run.npz"
+    first = solve("bmrm", name, {}, max_iter=4, checkpoint=file)
+    raw = file.read_bytes()
+    for array in first.state.bundle._arrays().values():
+        def change(header, arrays, array=array):
+            places = [place for place in arrays if np.array_equal(arrays[place], array)]
+            arrays[places[0]].reshape(-1)[0] = number
+        if array.dtype.kind == "f":
+            rewrite(raw, file, change)
+            with pytest.raises(pb.StateError, match=r"run\.npz: not readable.*finite"):
+                solve("bmrm", name, {}, checkpoint=file)
+
+
+def test_an_oracle_that_fails_in_a_run_that_goes_on_is_no_matter_of_the_file(tmp_path):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.npz"}
+    pb.minimize(distances, np.zeros(6), **options, max_iter=3)
+    for error in (IndexError, ValueError, ZeroDivisionError):
+        def act(error=error):
+            raise error("of the caller")
+        with pytest.raises(error, match="of the caller"):
+            pb.minimize(Stopping(6, act), np.zeros(6), **options)
 
 
 def test_other_files_are_refused_and_stay(tmp_path):

@@ -86,6 +86,17 @@ def test_the_fingerprint_names_the_data():
     assert sample().examples(fingerprint=1).fingerprint != sample().examples(fingerprint=2).fingerprint
 
 
+def test_the_last_example_counts_in_the_fingerprint(tmp_path):
+    """It once stopped at the 64th."""
+    data, other = sample(n=200), sample(n=200)
+    other.arrays[0][-1, -1] += 0.5
+    assert data.examples().fingerprint != other.examples().fingerprint
+    options = {"lam": 1.0, "checkpoint": tmp_path / "run.npz"}
+    pb.minimize(data.examples(), **options)
+    with pytest.raises(pb.StateError, match="another problem: data is"):
+        pb.minimize(other.examples(), **options)
+
+
 @pytest.mark.parametrize("mistake, message", [
     (7, "fun returned code 7 for part 1; 0 means success"),
     (-1, "fun must set a finite value, got nan for part 1"),

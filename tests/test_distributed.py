@@ -69,7 +69,7 @@ class Here(Workplace):
         self._turn, group, question, w = self._open.pop(0)
         return [(group, question, self._parts[group].answer(question, w))]
 
-    def close(self):
+    def release(self):
         self._parts = []
 
 
@@ -241,6 +241,42 @@ def test_an_oracle_that_raises_is_named_with_its_traceback():
     assert caught.value.result.fun == 30.0 and isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_what_a_round_that_failed_still_has_to_say_is_not_heard():
+    remote, zero = InTurn(2).place(signs(bad=[0, 2])), np.zeros(3)     # one example of each group fails
+    for again in (remote, remote.derive(precision="float64")):
+        with pytest.raises(pb.OracleError, match="no way"):
+            again.planes(np.ones(3))
+        assert len(remote._workplace._open) == 1                # one group's answer is on its way
+        assert again.planes(zero).values.sum() == 30.0          # at 0 nothing fails
+        assert remote._workplace._open == []
+    with pytest.raises(pb.OracleError, match="no way"):         # new failures are
+        remote.planes(np.ones(3))
+
+
+def use(remote):
+    w = np.zeros(remote.dim)
+    return [lambda: remote.planes(w), lambda: remote.values(w), lambda: remote.submit(w), remote.collect,
+            lambda: remote.derive(precision="float64").evaluate(w), lambda: pb.minimize(remote, lam=1.0)]
+
+
+def test_a_closed_placement_says_so():
+    remote = InTurn(2).place(blobs())
+    remote.close()
+    for ask in use(remote):
+        with pytest.raises(pb.BundleError, match=r"given back by close\(\).*place the risk again"):
+            ask()
+    remote.close()
+
+
+def test_the_risks_of_a_closed_executor_say_so():
+    with pb.distributed.Processes(1) as executor:
+        remote = executor.place(blobs())
+        assert len(remote.planes(np.zeros(remote.dim)).values) == 6
+    for ask in use(remote):
+        with pytest.raises(pb.BundleError, match=r"given back by close\(\)"):
+            ask()
+
+
 # ---------------------------------------------------------------------- processes of our own
 
 def test_warm_starts_remember_the_rounding_of_planes():
@@ -249,6 +285,49 @@ def test_warm_starts_remember_the_rounding_of_planes():
     assert (single.state.errors[0] > 100.0 * risk.slope_errors).all()
     again = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", warm_start=single)
     assert (again.state.errors[0] >= single.state.errors[0]).all()
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm", "frank-wolfe", "lbfgs"])
+@pytest.mark.parametrize("coarse", ["before", "after"])
+def test_a_run_under_another_executor_remembers_the_coarser_rounding(method, coarse, tmp_path):
+    risk = blobs(K=2, kind=pb.risks.Logistic) if method == "lbfgs" else blobs()
+    options = {"lam": 1.0, "tol": 1e-6, "method": method, "n_parts": risk.n_parts, "checkpoint": tmp_path / "run.npz"}
+    single, exact = InTurn(2, single=True), InTurn(2)
+    first, second = (single, exact) if coarse == "before" else (exact, single)
+    begun = pb.minimize(risk, **options, max_iter=4, executor=first)
+    result = pb.minimize(risk, **options, max_iter=12, executor=second)
+    assert result.nit > begun.nit and result.lower_bound > begun.lower_bound
+    rounding = single.place(risk).slope_errors.sum()
+    assert rounding > 100.0 * risk.slope_errors.sum() and result.state.bound.error >= rounding
+    assert result.lower_bound <= pb.minimize(risk, lam=1.0, tol=1e-8).fun
+
+
+def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
+    """The certificate is computed from the data here; a pass of the workers is not to be had any more."""
+    class Leaving(Here):
+        def answers(self, timeout=None):
+            if self.last_round > 8:
+                raise pb.BundleError("the workers are gone")
+            return super().answers(timeout)
+
+    class Executor(InTurn):
+        def place(self, risk):
+            from pybundle.distributed.parts import Description
+
+            return RemoteRisk(Leaving(risk, 2), Description.of(risk))
+
+    for risk in (blobs(), chains(), blobs(K=2, kind=pb.risks.Logistic)):
+        file = tmp_path / f"{type(risk).__name__}.npz"
+        options = {"lam": 1.0, "tol": 1e-5, "n_parts": risk.n_parts, "checkpoint": file}
+        with pytest.raises(pb.BundleError, match="workers are gone") as caught:
+            pb.minimize(risk, **options, executor=Executor(2))
+        known, best = caught.value.result, pb.minimize(risk, lam=1.0, tol=1e-8)
+        assert known.certified and known.status is pb.Status.FAILED and known.nit > 2
+        assert 0.0 < known.lower_bound <= best.fun and best.lower_bound <= known.fun
+        assert len(known.rounds["started"]) > 8
+        result = pb.minimize(risk, **options)
+        assert result.success and result.nit > known.nit and result.lower_bound >= known.lower_bound
 
 
 @pytest.fixture(scope="module")

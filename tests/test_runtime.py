@@ -85,12 +85,13 @@ def test_rounding_errors_count_against_the_bound():
 
 def test_certify_recomputes_both_sides():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
-    bound = LowerBound(1.0, np.array([0.5]), 0.0, value=99.0)      # a wrong stored value must not survive
+    bound = LowerBound(3.0, np.array([-4.0]), 0.0, value=99.0)     # a wrong stored value must not survive
     certificate = certify(risk, L2(1.0), np.array([0.5]), bound)
     assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
-    assert certificate.lower_bound == pytest.approx(1.0 - 0.125) and certificate.certified
-    wrong = certify(risk, L2(1.0), np.array([0.5]), LowerBound(50.0, np.zeros(1), 0.0, 50.0))
-    assert not wrong.certified
+    assert certificate.lower_bound == pytest.approx(3.0 - 8.0) and certificate.certified
+    for offset, slope in ((50.0, 0.0), (1.0, 0.5)):     # above F(w), and above R(w), which is 1, with a bound of 0.875
+        wrong = certify(risk, L2(1.0), np.array([0.5]), LowerBound(offset, np.array([slope]), 0.0, 0.875))
+        assert not wrong.certified
 
 
 def test_the_offset_error_counts_against_the_bound():

@@ -465,15 +465,21 @@ cdef class BlockPlanes:
         cdef const int32_t[::1] index = state["slopes"].indices
         cdef const int64_t[::1] start = state["slopes"].indptr.astype(np.int64)
         cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
-        cdef int q, r, n
+        cdef int q, r, n, used
         cdef Block* b
         n_all = int(np.sum(state["sizes"]))
         if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
-                or (np.asarray(state["sizes"]) < 1).any() or tick.shape[0] != n_all
+                or (np.asarray(state["sizes"]) < 1).any() or (np.asarray(state["sizes"]) > n_all).any()
+                or tick.shape[0] != n_all
                 or multiplier.shape[0] != n_all or offset.shape[0] != n_all - self.n_blocks
                 or product.shape[0] != int(np.sum(np.asarray(state["sizes"]) ** 2))
                 or state["slopes"].shape != (n_all - self.n_blocks, self.dim)):
             raise ValueError("the arrays of blocks do not agree")
+        for name, low in (("alpha", 0.0), ("gaps", 0.0), ("gram", -np.inf), ("offsets", -np.inf)):
+            if not (np.isfinite(state[name]).all() and (state[name] >= low).all()):
+                raise ValueError(f"{name} of blocks must be finite, and multipliers and gaps at least 0")
+        if not np.isfinite(state["slopes"].data).all():
+            raise ValueError("slopes of blocks must be finite")
         for i in range(self.n_blocks):
             b = &self.blocks[i]
             n = <int>size[i]
@@ -484,13 +490,19 @@ cdef class BlockPlanes:
                             &value[start[plane]] if k else NULL)
                 b.n = q + 1             # slopes before this one move when memory grows
                 plane += 1
+            used = 0
             for q in range(n):
                 b.planes[q].last, b.alpha[q] = tick[j], multiplier[j]
+                used += multiplier[j] > 0.0
                 j += 1
                 for r in range(n):
                     b.gram[q * b.room + r] = product[at]
                     at += 1
+                if b.gram[q * b.room + q] < 0.0:
+                    raise ValueError("squares of slopes must not be negative")
             b.n_used, b.gap = n_used[i], gap[i]
+            if used != b.n_used:
+                raise ValueError("the planes in use are those with a multiplier")
         self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
         self.n_merged = state["n_merged"]
 

@@ -95,6 +95,8 @@ cdef class Blocks(BlockPlanes):
         self.lowest = NULL
         if nonneg is not None:
             self._free, self._lowest = np.zeros(dim), np.where(nonneg, 0.0, -np.inf)
+            if self._lowest.shape != (dim,):
+                raise ValueError(f"nonneg must have shape ({dim},), got {self._lowest.shape}")
             view = self._free
             self.x = &view[0]
             view = self._lowest
@@ -183,9 +185,13 @@ cdef class Blocks(BlockPlanes):
             self._metric = metric = point["metric"]
             self.metric = &metric[0]
         self.breath, self.offset = point["breath"], point["offset"]
+        if not np.isfinite(point["x"]).all() or not 0.0 < point["scale"] < INFINITY:
+            raise ValueError("the point must be finite, and its scale a number > 0")
         self.place(point["x"], point["scale"])
         if point["drifts"] is not None:
             self.start_averages()
+            if point["drifts"].shape != (2, dim) or not np.isfinite(point["drifts"]).all():
+                raise ValueError(f"drifts must be finite and of shape (2, {dim})")
             self._drifts[:] = point["drifts"]
             for k in range(2):
                 self.averages[k].offset_drift, self.averages[k].count = point["averages"][k]

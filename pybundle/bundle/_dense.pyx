@@ -167,4 +167,7 @@ cdef class DensePlanes:
 
     def restore(self, arrays):
         """Inverse of `arrays`, for a store without planes."""
-        self.append(arrays["slopes"])
+        slopes = arrays["slopes"]
+        if slopes.ndim != 2 or slopes.shape[1] != self.dim or slopes.dtype != np.float64:
+            raise ValueError(f"slopes must have {self.dim} columns of float64")
+        self.append(slopes)

@@ -180,4 +180,6 @@ cdef class SparsePlanes:
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
         rows = csr_array(parts, shape=(len(parts[2]) - 1, self.dim))
         rows.check_format(full_check=True)     # the kernels trust the indices
+        if rows.dtype != np.float64:
+            raise ValueError("slopes must be float64")
         self.append(rows)

@@ -158,6 +158,11 @@ cdef class Blocks:
             if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
                 raise ValueError(f"{name} must have shape {mine[name].shape} and dtype {mine[name].dtype}, got "
                                  f"{state[name].shape} and {state[name].dtype}")
+        for name in ("beta", "packed", "base"):
+            if not np.isfinite(state[name]).all():
+                raise ValueError(f"{name} must be finite")
+        if not 0.0 < state["s"] < INFINITY:
+            raise ValueError("s must be a number > 0")
         vertex = state["vertex"]
         if ((vertex < -1) | (vertex >= max(2, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")

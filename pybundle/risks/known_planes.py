@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..core.object_graph import check_array
 from ._known_planes import plane_step
 from .multipliers import Step
 
@@ -46,6 +47,12 @@ class KnownPlanes:
         return {"n_examples": self.n_examples, "rows": rows, "offsets": self.offsets, "slopes": self.slopes}
 
     def __setstate__(self, state):
+        rows, m = state["rows"], len(state["rows"])
+        check_array("rows", rows, (m,), np.intp, 0)
+        check_array("offsets", state["offsets"], (m,))
+        check_array("slopes", state["slopes"].data, (state["slopes"].nnz,))
+        if state["slopes"].shape[0] != m or (np.diff(rows) < 0).any() or (rows >= state["n_examples"]).any():
+            raise ValueError("rows must name the examples of the planes, in ascending order")
         self.__init__(**state)
 
     def with_truths(self, values):
@@ -90,6 +97,10 @@ class PlaneMultipliers:
         self.risk = risk
         m, entries = max(len(risk.offsets), 1), risk.slopes.data
         self.squared_radius, self.row_size = float(entries @ entries) / m, len(entries) / m
+
+    def truth(self):
+        """All weight on the truths: phi = 0."""
+        return 1.0 - self.risk.is_plane
 
     def complete(self, alpha):
         """Multipliers of planes with what they leave to the truths."""

@@ -1,6 +1,7 @@
 """The file from which a run goes on: what is in it, when it is written, and interrupts that wait for the right moment.
 
-    header    terms of the run (data, parameters), status, iterations; the objects as `core.object_graph` has them
+    header    terms of the run (data, parameters), status, iterations; the objects as `core.object_graph` has them;
+              a digest of all that and of the arrays
     arrays    their numbers
 
 Written beside the old one, flushed to the disk and renamed: a file of that name is complete, whenever the process ends.
@@ -10,12 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
+import json
 import os
 import signal
 import threading
 import time
 import warnings
 from typing import NamedTuple
+
+import numpy as np
 
 from ..core.archive import read_archive, refusing, write_archive
 from ..core.exceptions import StateError
@@ -72,6 +77,8 @@ class Checkpoint:
             if header["pybundle"] != __version__:
                 raise StateError(f"checkpoint {self.path} was written by pybundle {header['pybundle']!r:.40}, and only "
                                  f"the same version goes on from it; this is {__version__}: delete it, or install that")
+            if header["digest"] != digest(header, arrays):
+                raise ValueError("it is not what was written: its digest does not fit")
             self._compare(header["terms"])
             objects = decode(header["objects"], arrays, self._classes, self._outside.find)
             if not isinstance(objects, dict):
@@ -85,7 +92,7 @@ class Checkpoint:
         try:
             entries, arrays = encode(objects, self._classes, self._outside.name)
             header = {"terms": self._terms, "n_iter": n_iter, **more, "objects": entries}
-            write_archive(self.path, FORMAT, VERSION, header, arrays)
+            write_archive(self.path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
         except OSError as problem:
             if self.n_iter is None:         # nothing is lost yet
                 raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
@@ -116,6 +123,17 @@ class Checkpoint:
                              for name in names)
             raise StateError(f"checkpoint {self.path} belongs to another problem: {what}; delete it, or choose another "
                              "path")
+
+
+def digest(header, arrays):
+    """A text that changes with anything that a checkpoint says: bounds in it are believed, not proven anew."""
+    said = {name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}
+    mark = hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        mark.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        mark.update(array.reshape(-1).view(np.uint8))
+    return mark.hexdigest()
 
 
 def _short(value):

@@ -26,7 +26,7 @@ SENTENCES = {
     Status.CALLBACK: "the callback asked to stop",
     Status.INTERRUPTED: "interrupted by the user",
     Status.STALLED: "many iterations brought no progress; raise tol",
-    Status.FAILED: "the risk broke its contract; see the exception",
+    Status.FAILED: "an error ended the run; see the exception",
 }
 
 

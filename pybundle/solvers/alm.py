@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import NumericalError
+from ..core.object_graph import check_array
 from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .newton import LARGEST_RANK, NewtonDirection
@@ -57,6 +58,17 @@ class AugmentedLagrangian(Run):
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm, self._idle = 0.0, 0
         self.best = -np.inf, None           # the largest D met, and its multipliers
+
+    def check_state(self):
+        super().check_state()
+        if self._point is None:         # it has not begun
+            return
+        shape = self.multipliers.truth().shape
+        check_array("the point", self._point, (self.risk.dim,))
+        check_array("multipliers", self.alpha, shape, low=0.0)
+        for scores in (self._scores, self._best_scores):
+            check_array("scores", scores, shape)
+        self._propose()                 # what follows from these is made again
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):

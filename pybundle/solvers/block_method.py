@@ -24,6 +24,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..core.exceptions import NumericalError
+from ..core.object_graph import check_array
 from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .run import Run, State
@@ -121,6 +122,15 @@ class BlockMethod(Run):
 
     def n_planes(self):
         return self.core.n_planes()
+
+    def check_state(self):
+        super().check_state()
+        if "core" not in vars(self):    # it has not begun
+            return
+        if (self.core.n_examples, self.core.dim) != (self.risk.n_examples, self.risk.dim):
+            raise ValueError("the blocks are those of another risk")
+        for centre in (self._centre, self._before):
+            check_array("the centre", centre, (self.risk.dim,))
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)

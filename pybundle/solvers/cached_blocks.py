@@ -12,6 +12,7 @@ import numpy as np
 
 from ..bundle._blocks import Blocks
 from ..core.exceptions import ParameterError
+from ..core.object_graph import check_array
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
 from .plane_master import PlaneMaster
@@ -74,8 +75,7 @@ class CachedBlocks:
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
-        self._errors = (float(np.sum(getattr(risk, "slope_errors", 0.0))),
-                        float(np.max(getattr(risk, "offset_errors", 0.0))))
+        self._errors = _rounding_of(risk)
         self._value = None              # (point, R there, bound on its rounding error) of the best point
         if average:
             self.blocks.start_averages()
@@ -89,11 +89,20 @@ class CachedBlocks:
         self._seconds = 0.0             # of the last batch of decodings
 
     def __getstate__(self):
-        return vars(self) | {"oracle": None}        # it belongs to the risk
+        return vars(self) | {"oracle": None, "_errors": None}       # they belong to the risk
 
     def __setstate__(self, state):
         vars(self).update(state)
-        self.oracle = with_batches(self.risk.oracle())
+        self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
+
+    def check_state(self):
+        """Refuses what a checkpoint should not hold, see `core.object_graph`."""
+        blocks, size = self.blocks, (self.risk.n_examples, self.risk.dim)
+        if (self.n_examples, self.dim) != size or (blocks.n_blocks, blocks.dim) != size:
+            raise ValueError("the blocks are those of another risk")
+        for vector in (self.centre, self._phi):
+            if vector is not None:
+                check_array("a vector", vector, (self.dim,))
 
     @property
     def w(self):
@@ -292,3 +301,8 @@ class CachedBlocks:
         Those near the optimum are much shorter than the first.
         """
         return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm())
+
+
+def _rounding_of(risk):
+    """Bounds on the rounding errors of the slope of all examples together, and of offsets (relative)."""
+    return float(np.sum(getattr(risk, "slope_errors", 0.0))), float(np.max(getattr(risk, "offset_errors", 0.0)))

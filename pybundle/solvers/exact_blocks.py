@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
@@ -53,13 +54,17 @@ class ExactBlocks:
         self._radius2 = self._most = None       # Rbar^2 and the largest kappa, once asked for
 
     def __getstate__(self):
-        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None}
+        # what the multipliers prove is summed again where it is wanted
+        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None, "_aggregate": None, "_w": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
-        shape = self.n_examples, self.risk.n_scores
-        if self._scores is not None and self._scores.shape != shape:
-            raise ValueError(f"scores must have shape {shape}, got {self._scores.shape}")
+        if (self.n_examples, self.dim) != (self.risk.n_examples, self.risk.dim):
+            raise ValueError("the blocks are those of another risk")
+        if self._scores is not None:
+            check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
+        check_array("the centre", self._centre, (self.dim,))
+        check_float("the reach", self._reach, 0.0)
         self._blocks, known = self.risk.blocks(), state["_blocks"]
         if known["beta"].dtype == self._blocks.beta.dtype:
             self._blocks.set_state(known)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
 from .run import Run
@@ -29,9 +30,8 @@ class FrankWolfe(Run):
             self.take(state)
             w0 = state.w
         self._steps, self._idle = 0, 0
-        slope_errors = getattr(self.risk, "slope_errors", np.zeros(self.risk.n_parts))
-        offset_errors = getattr(self.risk, "offset_errors", np.zeros(self.risk.n_parts))
-        self._error = float(np.sum(slope_errors)), float(np.max(offset_errors))
+        self._error = 0.0, 0.0
+        self.expect(*(getattr(self.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # of slopes and offsets so far: what rounding is a share of
         self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
@@ -59,6 +59,18 @@ class FrankWolfe(Run):
             return Status.CONVERGED
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
         return Status.STALLED if self._idle >= STALLED_AFTER else None
+
+    def expect(self, slope_errors, offset_errors):
+        """As in `BundleMethod`."""
+        self._error = tuple(map(max, self._error, (float(np.sum(slope_errors)), float(np.max(offset_errors)))))
+
+    def check_state(self):
+        super().check_state()
+        if "phi" in vars(self):
+            check_array("phi", self.phi, (self.risk.dim,))
+            check_array("the plane", self._plane[0], (self.risk.dim,))
+            for number in (*self._error, self._size, self._largest):
+                check_float("an error", number, 0.0)
 
     def describe(self):
         """What is about to run."""

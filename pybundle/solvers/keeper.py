@@ -7,6 +7,7 @@ as it does after an end inside an iteration; counters and history go on in any c
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from zlib import crc32
 
@@ -16,6 +17,7 @@ from ..bundle import Bundle
 from ..bundle._blocks import Blocks
 from ..bundle._dense import DensePlanes
 from ..bundle._sparse import SparsePlanes
+from ..core.exceptions import BundleError, StateError
 from ..core.plane import Planes
 from ..core.protocols import planes_of
 from ..qp._simplex_qp import SimplexQP
@@ -55,6 +57,9 @@ CLASSES = {cls.__name__: cls for cls in (
     State, Status, Step, StochasticSubgradient, Trace, WolfeSearch)}
 ENDED = (Status.CONVERGED, Status.STALLED)
 """A run that ended so has nothing more to do."""
+RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
+"""What code meets in objects that do not fit together."""
+OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
 class Risks:
@@ -110,6 +115,10 @@ class Unkept:
     def rescue(self, run):
         """After an exception or Ctrl-C."""
 
+    def explain(self, problem):
+        """The exception to raise for one that was met."""
+        return problem
+
 
 class Keeper(Unkept):
     """Writes a run into its checkpoint now and then, and takes it up again from there.
@@ -127,7 +136,7 @@ class Keeper(Unkept):
 
     def __init__(self, path, every, risk, terms, settings):
         self._file = Checkpoint(path, every, terms, CLASSES, Risks(risk))
-        self._settings, self._is_inside, self._is_over = settings, False, False
+        self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
 
     def begin(self, run, w0, state):
         self._file.clean()
@@ -136,6 +145,7 @@ class Keeper(Unkept):
             run.start(w0, state)
             self._write(run)            # says at once where that cannot be
             return run, None
+        self._has_read = True
         run, status = self._take_up(run, found)
         trace, self.seconds = run.trace, run.trace.clock.elapsed()
         self.words = (f"{self._file.path}: " + ("ended" if status is not None else "goes on")
@@ -178,6 +188,18 @@ class Keeper(Unkept):
             state = run.state() or State(run.w, run.risk_value, run.fingerprint(), bound=run.bound)
             self._file.write({"state": state, "trace": trace}, trace.n_iter, status=None, settings=self._words())
 
+    def explain(self, problem):
+        """In a run that goes on, what no code but ours could raise comes from a file that is not what we wrote."""
+        if not self._has_read or isinstance(problem, BundleError) or not isinstance(problem, RAW):
+            return problem
+        trace = problem.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
+                return problem
+            trace = trace.tb_next
+        return StateError(f"checkpoint {self._file.path}: what is in it does not fit together ({problem!r:.200}); "
+                          "delete it, or choose another path")
+
     # ------------------------------------------------------------------ inside
     def _write(self, run, status=None):
         self._file.write({"run": run}, run.trace.n_iter, status=None if status is None else int(status),
@@ -190,16 +212,19 @@ class Keeper(Unkept):
 
     def _take_up(self, fresh, found):
         old, status = found.objects.get("run"), found.header["status"]
-        current = getattr(old, "_current", old)
-        if isinstance(current, BundleMethod):       # another executor may round differently
-            current.expect(*(getattr(current.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
         if old is None:
             return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
+        current = getattr(old, "_current", old)
+        for run in [current, *(other[0] for other in getattr(old, "_others", ()))]:
+            if not _equal(vars(run.objective), vars(getattr(fresh, "_current", fresh).objective)):
+                raise ValueError("its objective is another one")
+            if hasattr(run, "expect"):          # another executor may round differently
+                run.expect(*(getattr(run.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
+            run.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
         if (tol, atol, memory) == tuple(self._words()):
             self._is_over = status is not None
             return old, Status(status) if self._is_over else None
-        current = getattr(old, "_current", old)
         certificate = current._certificate
         is_over = status is not None and certificate is not None and gap.holds(
             certificate.fun + certificate.error, certificate.lower_bound)
@@ -207,8 +232,6 @@ class Keeper(Unkept):
         if not is_over and (memory != self._settings.memory_limit or (tol < FINE) != (gap.tol < FINE)):
             state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
             return self._start_from(fresh, state, old.trace), None
-        for run in [current, *(other[0] for other in getattr(old, "_others", ()))]:
-            run.settings = self._settings
         return old, Status.CONVERGED if is_over else None
 
     def _start_from(self, run, state, trace):
@@ -216,6 +239,10 @@ class Keeper(Unkept):
         getattr(run, "_current", run).trace = trace
         run.start(state.w, state)
         return run
+
+
+def _equal(mine, theirs):
+    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def terms_of(risk, given, objective, method, options, w0, **parameters):
@@ -248,7 +275,7 @@ def _word(value):
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
-        return f"array {value.shape} of check sum {crc32(np.ascontiguousarray(value).tobytes())}"
+        return f"array {value.shape} of check sum {crc32(np.ascontiguousarray(value))}"
     return f"{type(value).__name__} of check sum {crc32(repr(value).encode())}"
 
 

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
 from .recent_planes import RecentPlanes
@@ -116,11 +117,20 @@ class QuasiNewton(Run):
 
     def known_value(self):
         """Values of the pass at the best point, where the risk knows their rounding error."""
-        if self.best_values is None or not hasattr(self.risk, "value_errors"):
-            return None
-        if getattr(self.risk, "precision", None) != "float64":
-            return None
-        return self.best_values, self.risk.value_errors(self.w, self.best_values)
+        return self.evaluated_value()
+
+    def check_state(self):
+        super().check_state()
+        if "_point" in vars(self):
+            vectors = {"point": self._point, "gradient": self._gradient}
+            if self._search is not None:
+                vectors["direction"] = self._direction
+            for name, vector in vectors.items():
+                check_array(name, vector, (self.risk.dim,))
+        self.planes.check(self.risk.dim, bool((self.lower_bounds >= 0.0).all()))
+        self.pairs.check(self.risk.dim)
+        for number in (self._slope_error, self._offset_error):
+            check_float("an error", number, 0.0)
 
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
@@ -216,6 +226,13 @@ class Pairs:
 
     def __len__(self):
         return len(self._pairs)
+
+    def check(self, dim):
+        """Raises ValueError where a pair is none of this dimension."""
+        for s, y, product in self._pairs:
+            check_array("a step", s, (dim,))
+            check_array("a change", y, (dim,))
+            check_float("a product", product, 0.0)
 
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""

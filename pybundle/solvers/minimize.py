@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
-from ..core.exceptions import BundleError, InputTypeError, ParameterError
+from ..core.exceptions import BundleError, InputTypeError, OracleError, ParameterError
 from ..core.validation import check_choice, check_integer, check_path, check_vector
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
@@ -135,8 +137,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     ParameterError, InputTypeError
         For arguments.
     OracleError
-        Where the risk breaks its contract. Like any other exception out of the risk it has `error.result`, the best
-        point and bound so far; `certified` is False there, since the risk is not asked again.
+        Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
+        and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
+        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`). Where workers are
+        lost, the certificate is computed from the data here.
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
         at the start. Later on that is a RuntimeWarning.
@@ -184,7 +188,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
                 check_path("checkpoint", checkpoint), check_seconds(checkpoint_every), working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
-            result = drive(run, w0, state, rules, report, factor, keeper)
+            result = drive(run, w0, state, rules, report, factor, keeper, None if working is risk else risk)
     finally:
         if executor is None:
             pool.close()
@@ -205,11 +209,12 @@ def _close(rule):
                   RuntimeWarning)
 
 
-def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None):
+def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=None):
     """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
 
     Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`. The keeper
-    writes the run into a checkpoint, or takes it up from there instead of starting it.
+    writes the run into a checkpoint, or takes it up from there instead of starting it. `at_home` is the risk over the
+    data here where the parts of the run live with workers: the certificate asks it where these are lost.
     """
     keeper, asking_user = keeper or Unkept(), False
     try:
@@ -242,9 +247,12 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None):
         keeper.rescue(run)
         result = run.finish(Status.INTERRUPTED)
     except Exception as error:
+        explained = keeper.explain(error)
+        if explained is not error:
+            raise explained from error
         if run.w is not None:
             keeper.rescue(run)
-            result = _scaled(run.finish(Status.FAILED, ask_risk=asking_user), factor)
+            result = _scaled(_certified_after(error, run, asking_user, at_home), factor)
             if isinstance(error, BundleError):
                 error.result = result
             else:
@@ -255,6 +263,14 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None):
     if report is not None:
         report(run.progress(), final=True)
     return _scaled(result, factor)
+
+
+def _certified_after(error, run, asking_user, at_home):
+    """The result of a run that an error ended."""
+    if at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
+        with suppress(Exception):               # workers have failed, the risk has not
+            return run.finish(Status.FAILED, risk=at_home)
+    return run.finish(Status.FAILED, ask_risk=asking_user)
 
 
 def _limits(rules, seconds):

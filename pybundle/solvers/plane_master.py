@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..core.object_graph import check_array
 from ..risks.known_planes import KnownPlanes
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
@@ -47,6 +48,14 @@ class PlaneMaster:
                                         largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
+
+    def check_state(self):
+        """Refuses what a checkpoint should not hold, see `core.object_graph`."""
+        risk, columns = self._risk, self._columns
+        check_array("columns", columns, (risk.dim,), np.intp, 0)
+        if (columns >= self._blocks.dim).any() or self._run.risk is not risk or self._run.multipliers.risk is not risk \
+                or (risk.n_examples, len(risk.offsets)) != (self._blocks.n_blocks, self._blocks.n_planes):
+            raise ValueError("the master is that of other blocks")
 
     @property
     def w(self):

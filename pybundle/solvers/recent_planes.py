@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.object_graph import check_array
 from ..qp._simplex_qp import SimplexQP
 from ..runtime.certificate import LowerBound, aggregation_errors
 
@@ -48,6 +49,26 @@ class RecentPlanes:
         self._slack = np.array([slack])
         self._qp = SimplexQP()
         self.room, self.n_planes = room, 0
+
+    def __getstate__(self):
+        n = self.n_planes
+        return {"room": self.room, "slack": self._slack, "slopes": self.slopes, "offsets": self.offsets,
+                "beta": self.beta, "H": self._H[:n, :n]}
+
+    def __setstate__(self, state):
+        n, dim = state["slopes"].shape
+        self.__init__(dim, state["room"], state["slack"].item())
+        self.n_planes = n
+        for name, shape, low in (("slopes", (n, dim), -np.inf), ("offsets", (n,), -np.inf), ("beta", (n,), 0.0),
+                                 ("H", (n, n), -np.inf)):
+            check_array(name, state[name], shape, low=low)
+        self.slopes[:], self.offsets[:], self.beta[:], self._H[:n, :n] = (
+            state[name] for name in ("slopes", "offsets", "beta", "H"))
+
+    def check(self, dim, slack):
+        """Raises ValueError where these are planes of another risk."""
+        if self._slopes.shape[1] != dim or self._slack.tolist() != [slack]:
+            raise ValueError("the planes are those of another risk")
 
     @property
     def slopes(self):

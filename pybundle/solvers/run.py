@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.exceptions import NumericalError, ParameterError
+from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, LowerBound, certify
 from ..runtime.clock import Clock
@@ -83,6 +84,12 @@ class State:
     bound: Any = None
     errors: Any = None
 
+    def check_state(self):
+        """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
+        check_array("w", self.w, self.w.shape)
+        for errors in self.errors or ():
+            check_array("errors", errors, errors.shape, low=0.0)
+
 
 @dataclass
 class Trace:
@@ -134,6 +141,37 @@ class Run:
     def known_value(self):
         """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
         return None
+
+    def evaluated_value(self):
+        """The same from the values at the best point, where the risk can bound their errors; or None."""
+        risk = self.risk
+        if self.best_values is None or getattr(risk, "precision", None) != "float64" or not hasattr(
+                risk, "value_errors"):
+            return None
+        return self.best_values, risk.value_errors(self.w, self.best_values)
+
+    def check_state(self):
+        """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""
+        risk, bound = self.risk, self.bound
+        if not np.array_equal(self.lower_bounds, lower_bounds_of(risk)):
+            raise ValueError("lower_bounds are those of another risk")
+        if self.w is not None:
+            check_array("w", self.w, (risk.dim,))
+        if self.best_values is not None:
+            check_array("best_values", self.best_values, (risk.n_parts,))
+        check_float("fun", self.fun)
+        if bound is not None:
+            check_array("phi", bound.phi, (risk.dim,))
+            check_float("error", bound.error, 0.0)
+            check_float("offset_error", bound.offset_error, 0.0)
+            again = LowerBound.from_aggregate(self.objective, bound.offset, bound.phi, bound.error, bound.offset_error)
+            scale = abs(again.offset) + abs(again.offset - again.value)
+            if not abs(again.value - bound.value) <= 1e-9 * scale:
+                raise ValueError("a lower bound is not what its evidence proves")
+        if self._certificate is not None:
+            known = self._certificate
+            if not known.lower_bound <= min(self._certified[1].value + 1e-9 * abs(known.fun), known.fun):
+                raise ValueError("a certificate is not what its evidence proves")
 
     # ------------------------------------------------------------------ passes
     def evaluate(self, w):
@@ -222,16 +260,21 @@ class Run:
         self._margin *= 0.5
         self.fun = certificate.fun
         self.risk_value = certificate.fun - self.objective.value(self.w)
+        self.best_values = None         # those of a coarser pass
         if hasattr(self.risk, "derive"):
             self.risk = self.risk.derive(precision="float64")
         self.refine()
         return False
 
-    def finish(self, status, ask_risk=True):
-        """Certificate and result for the best point; a risk that failed is not asked again."""
-        if ask_risk and self.bound is not None and not self._is_certified():
+    def finish(self, status, ask_risk=True, risk=None):
+        """Certificate and result for the best point.
+
+        A risk that failed is not asked again (`ask_risk`), but the values that it gave count; or another `risk` over
+        the same parts is asked.
+        """
+        if self.bound is not None and not self._is_certified():
             try:
-                self._certify()
+                self._certify(ask_risk, risk)
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
         certificate = self._certificate
@@ -260,11 +303,15 @@ class Run:
         rounds = getattr(self.risk, "rounds", None)
         return {} if rounds is None else {"rounds": rounds}
 
-    def _certify(self):
+    def _certify(self, ask_risk=True, risk=None):
+        risk = self.risk if risk is None else risk
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
-            evidence = () if known is None else (known,)
-            self._certificate = certify(self.risk, self.objective, self.w, self.bound, *evidence)
+            if known is None and not ask_risk:
+                known = self.evaluated_value()
+                if known is None:
+                    return
+            self._certificate = certify(risk, self.objective, self.w, self.bound, known)
         self._certified = self.w, self.bound
         self.trace.n_passes += known is None
 

@@ -92,6 +92,32 @@ int misuse(const pb_api *api, const data *s) {
     settings.tol = -1.0;
     if (api->resume(solver, &settings) != PB_PARAMETER || !strstr(api->error(solver), "tol")) return 13;
     if (api->resume(solver, NULL) != PB_OK || api->step(solver) < 0) return 14;     /* it is still the old one */
+    if (api->progress(solver, NULL) != PB_PARAMETER || !strstr(api->error(solver), "NULL")) return 15;
+    settings.tol = 1e-2;
+    settings.method = NULL;
+    if (api->resume(solver, &settings) != PB_PARAMETER || !strstr(api->error(solver), "method")) return 16;
+    api->free(solver);
+    if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 17;       /* no method */
+    if (api->progress(solver, &result) != PB_PARAMETER || api->finish(solver, NULL, NULL) != PB_PARAMETER
+        || api->resume(solver, NULL) != PB_PARAMETER || !strstr(api->error(solver), "free it")) return 18;
+    api->free(solver);
+    api->settings(&settings);
+    settings.lam = 1.0;
+    if (api->init(&problem, NULL, NULL, &solver) != PB_PARAMETER) return 19;
+    if (!strstr(api->error(solver), "pb_settings must not be NULL")) return 20;
+    api->free(solver);
+    if (api->init(&problem, &settings, NULL, NULL) != PB_PARAMETER) return 21;
+    if (api->progress(NULL, &result) != PB_PARAMETER || api->resume(NULL, &settings) != PB_PARAMETER) return 22;
+    if (strcmp(api->error(NULL), "there is no solver")) return 23;
+    api->settings(NULL);
+    problem.lower_bounds = NULL;                            /* none are known */
+    if (api->init(&problem, &settings, NULL, &solver) != PB_OK || api->step(solver) < 0) return 24;
+    api->free(solver);
+    problem.risk = NULL;
+    problem.solve = solve;                                  /* but no plane */
+    problem.n_examples = s->n;
+    problem.label_size = 1;
+    if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 25;
     api->free(solver);
     return 0;
 }

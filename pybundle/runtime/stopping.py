@@ -27,7 +27,7 @@ def relative_gap(fun, lower_bound):
     return difference / abs(fun) if fun != 0.0 else float("inf")
 
 
-@dataclass
+@dataclass(slots=True)
 class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
@@ -133,6 +133,8 @@ class Callback:
     Values are multiplied by `scale` on the way out (1/n for the mean scale).
     """
 
+    __slots__ = ("function", "scale")
+
     def __init__(self, function, scale=1.0):
         self.function, self.scale = function, scale
 
@@ -155,5 +157,8 @@ class Callback:
 
 def first_reason(rules, progress):
     """Status of the first rule that wants to stop, or None. Every rule is asked, so callbacks always run."""
-    reasons = [rule(progress) for rule in rules]
-    return next((reason for reason in reasons if reason is not None), None)
+    found = None
+    for rule in rules:
+        reason = rule(progress)
+        found = reason if found is None else found
+    return found

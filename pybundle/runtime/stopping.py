@@ -145,6 +145,8 @@ class Callback:
             stop = self.function(progress)
         except StopIteration:
             stop = True
+        if stop is None:
+            return None
         if isinstance(stop, Status):        # CONVERGED is 0
             return stop if stop is not Status.CONVERGED else Status.CALLBACK
         return Status.CALLBACK if stop else None

@@ -348,6 +348,9 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.ChainSVMCV(Cs=[]), *ONE, pb.ParameterError, "Cs must be"),
     (pb.ChainSVMCV(Cs=0), *ONE, pb.ParameterError, "Cs must be at least 1"),
     (pb.ChainSVMCV(cv=1), *ONE, pb.ParameterError, "cv must be at least 2 folds, .* got 1"),
+    (pb.DependencyParser(), ["the dog"], [[2, 0]], pb.InputTypeError, r"X\[0\] must be a list of words, .* word, pos"),
+    (pb.DependencyParser(), [["the", "dog"]], [[2, 0]], pb.InputTypeError, r"X\[0\] must be a list of words"),
+    (pb.DependencyParser(), [("the", "D"), ("dog", "N")], [[0], [0]], pb.InputTypeError, r"alone is \[sentence\]"),
     (pb.DependencyParser(), [[("a", "b")]], [["x"]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
     (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "must be a head"),
     (pb.SegmentationSVM(), [np.ones((3, 2))], [[("a", 1)]], pb.ParameterError, r"y\[0\] must hold segments from col"),
@@ -372,6 +375,8 @@ def test_predictions_refuse_other_data():
         names.predict([np.ones((2, 3))])
     with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):
         arrays.predict(X)
+    with pytest.raises(pb.ParameterError, match=r"X\[0\] must have at least one token"):
+        names.predict([[]])
     for model in (names, arrays):
         with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be a sequence of tokens, got 'a'; .* \[sequence\]"):
             model.predict(["a", "b"])

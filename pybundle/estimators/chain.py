@@ -329,6 +329,8 @@ def _check_sizes(X, n_labels):
 def _encode(X, vocabulary, hash_bits):
     if not holds_texts(X):
         if vocabulary is not None:
+            if all(isinstance(x, SEQUENCES) and len(x) == 0 for x in X):
+                raise ParameterError("X[0] must have at least one token, got none; leave the example out")
             raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
         return Ragged.of(X)
     if vocabulary is not None:

@@ -99,6 +99,7 @@ class DependencyParser(StructuredEstimator):
     def _survey(self, X, y, weights):
         """Whether arcs are CSR rows, number of columns, counts of values where they matter, whether heads have a root.
         """
+        self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
         counts = None if is_sparse or not _is_text(X) else self._count_kinds(X)
@@ -189,6 +190,7 @@ class DependencyParser(StructuredEstimator):
 
     def _words(self, X, attributes):
         """Sentences as the model takes them."""
+        self._check_sentences(X)
         if attributes["is_sparse_"] or not _is_text(X):
             if attributes["kinds_"] is not None:
                 raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
@@ -209,6 +211,14 @@ class DependencyParser(StructuredEstimator):
                                     [table.get(text, MOST_KINDS - 1) for text in texts])
             found.append(words)
         return found
+
+    def _check_sentences(self, X):
+        """Texts and single words where sentences belong, above all the words of one sentence alone, are refused."""
+        for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
+            words = x if isinstance(x, (list, tuple)) and not hasattr(x, "forms") else ()
+            if isinstance(x, (str, bytes, Mapping)) or any(isinstance(word, (str, bytes)) for word in words):
+                raise InputTypeError(f"X[{i}] must be a list of words, each a dictionary or a tuple of "
+                                     f"{', '.join(self.attributes)}, got {x!r:.60}; one sentence alone is [sentence]")
 
     def _column(self, x, i, column):
         """One attribute of all words of sentence i, as texts."""

@@ -48,6 +48,17 @@ def test_the_bar_ends_full_and_is_closed_whatever_happens():
         assert twin._bar is None and callable(twin._make)
 
 
+def test_a_copy_of_the_estimator_is_made_only_for_those_who_ask(monkeypatch):
+    made, original = [], pb.MulticlassSVM._at
+    monkeypatch.setattr(pb.MulticlassSVM, "_at", lambda *given: made.append(1) or original(*given))
+    bar = pb.callbacks.ProgressBar(file=io.StringIO())
+    svm = pb.MulticlassSVM(tol=1e-6, method="bmrm", callback=[bar, pb.callbacks.StopSignal()]).fit(*problem())
+    assert svm.n_iter_ > 5 and not made
+    X, y = problem()
+    asked = pb.MulticlassSVM(tol=1e-6, method="bmrm", callback=lambda p: p.estimator.score(X, y) > 2.0).fit(X, y)
+    assert len(made) == asked.n_iter_
+
+
 def test_the_first_bar_brings_no_lock_of_processes():
     code = ("import io, sys\nimport pybundle as pb\nrisk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])\n"
             "screen = io.StringIO()\npb.minimize(risk, lam=1.0, callback=pb.callbacks.ProgressBar(file=screen))\n"

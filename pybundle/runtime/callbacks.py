@@ -168,10 +168,11 @@ class EarlyStopping:
             self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
         if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
             return False
-        if self.score is None and progress.estimator is None:
+        estimator = progress.estimator if self.score is None else None
+        if self.score is None and estimator is None:
             raise ParameterError("score must be given where no estimator is fitted: "
                                  "EarlyStopping(score=lambda progress: ...)")
-        score = self.score(progress) if self.score else progress.estimator.score(self.X, self.y)
+        score = self.score(progress) if self.score else estimator.score(self.X, self.y)
         if isinstance(score, (bool, np.bool_)) or not isinstance(score, numbers.Real) or math.isnan(score):
             raise ParameterError(f"score must be a number, got {score!r:.60}")
         self.scores.append((progress.n_passes, score))

@@ -6,6 +6,7 @@ A rule sees a `Progress` record only, never a solver.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,7 @@ class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
     `fun` and `lower_bound` are the best so far; `w` is the best point and must not be changed. `tol` is the relative
-    gap that the run is to reach; `estimator`, where one is being fitted, a copy of it that predicts with `w`.
+    gap that the run is to reach; `make_estimator` is for those who fit an estimator.
     """
 
     w: object
@@ -43,12 +44,17 @@ class Progress:
     n_planes: int
     seconds: dict
     tol: float = 0.0
-    estimator: object = None
+    make_estimator: Callable[[], object] | None = None
 
     @property
     def gap(self):
         """Relative gap of the best value and the best bound."""
         return relative_gap(self.fun, self.lower_bound)
+
+    @property
+    def estimator(self):
+        """Where an estimator is being fitted, a copy that predicts with `w`, made when asked for; None elsewhere."""
+        return None if self.make_estimator is None else self.make_estimator()
 
 
 @dataclass(frozen=True)

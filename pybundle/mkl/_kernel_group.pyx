@@ -198,7 +198,8 @@ cdef class KernelGroup(Group):
         if self.is_sparse:
             data = np.asarray(self.data32) if self.is_single else np.asarray(self.data64)
             gram = sp.csr_array((data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(self.n, self.n))
-            return (coefs.T @ gram).toarray()
+            scores = coefs.T @ gram
+            return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
         if not self.is_single:
             return np.asarray(coefs.T @ np.asarray(self.gram64))
         # a product with float64 makes a copy in float64 of what it is given: some rows at a time

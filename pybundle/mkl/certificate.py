@@ -116,12 +116,24 @@ class KeptPlanes:
         return bound
 
 
+def group_sums(labels, n_groups):
+    """A function of values (dim,) that gives their sums by group, shape (n_groups,).
+
+    >>> group_sums(np.array([0, 0, 1]), 2)(np.array([1.0, 2.0, 4.0]))
+    array([3., 4.])
+    """
+    starts = np.searchsorted(labels, np.arange(n_groups))
+    if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
+        return lambda values: np.add.reduceat(values, starts)        # groups in a row: several times faster
+    return lambda values: np.bincount(labels, values, n_groups)
+
+
 def group_products(slopes, labels, n_groups):
     """Inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
-    grams = np.empty((n_groups, len(slopes), len(slopes)))
+    grams, sums = np.empty((n_groups, len(slopes), len(slopes))), group_sums(labels, n_groups)
     for e, phi in enumerate(slopes):
         for f in range(e + 1):
-            grams[:, e, f] = grams[:, f, e] = np.bincount(labels, weights=phi * slopes[f], minlength=n_groups)
+            grams[:, e, f] = grams[:, f, e] = sums(phi * slopes[f])
     return grams
 
 

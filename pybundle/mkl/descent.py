@@ -21,7 +21,7 @@ import numpy as np
 
 from ..solvers.lbfgs import DOUBLE, FLOATS, Pairs, rooms
 from ..solvers.wolfe import WolfeSearch
-from .certificate import CLOSE, KeptPlanes
+from .certificate import CLOSE, KeptPlanes, group_sums
 from .certified import Certified, relative_gap
 
 LEAST = 1e-3
@@ -59,7 +59,7 @@ class _Descent:
 
     def __init__(self, risk, lam, tol):
         self.risk, self.lam, self.n, p = risk, lam, len(risk.labels), risk.n_groups
-        self.close = min(CLOSE, 0.1 * tol)
+        self.close, self._sums = min(CLOSE, 0.1 * tol), group_sums(risk.labels, p)
         self.began, self.n_passes, self.history = time.perf_counter(), 0, []
         self.best, self.bound = np.inf, 0.0
         pairs, planes = rooms(FLOATS // max(risk.n_rows * self.n, 1))
@@ -156,7 +156,7 @@ class _Descent:
 
     def _products(self, a, b):
         """Inner products of two vectors group by group."""
-        return np.bincount(self.risk.labels, a[0] * b[-1], self.risk.n_groups)
+        return self._sums(a[0] * b[-1])
 
 
 def _inner(a, b):

@@ -11,7 +11,7 @@ follows the norms of the last point, and only the Gram matrices of the blocks ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,8 +24,11 @@ from ..solvers.methods import accelerated, default_batch
 from ..solvers.minimize import drive
 from ..solvers.objective import Nonneg
 from ..solvers.run import Settings
-from .certificate import KeptPlanes
+from .certificate import KeptPlanes, group_sums
 from .certified import KEPT, Certified, reweighed
+
+CENTRE = 0.05
+"""Weight of the centre, as a share of that of "prox-bcfw" alone: the centre holds the norms back that beta follows."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,11 @@ class GroupNorms(Nonneg):
 
     def products(self, a, b):
         """Inner products group by group."""
-        return np.bincount(self.labels, a * b, self.n_groups)
+        return self._sums(a * b)
+
+    @cached_property
+    def _sums(self):
+        return group_sums(self.labels, self.n_groups)
 
     def value(self, w):
         """The regulariser at w."""
@@ -126,6 +133,9 @@ class _WeightedBlocks(CachedBlocks):
             self.beta = reweighed(self.beta, norms)
             self._weigh()
         self._place(lam, kappa, centre, phi)
+
+    def default_kappa(self, lam):
+        return CENTRE * super().default_kappa(lam)
 
     def _weigh(self):
         self._metric = self.beta[self._objective.labels]

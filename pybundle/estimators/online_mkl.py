@@ -44,8 +44,8 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         Gaussians as wide as half, once and twice the square root of the sum of the variances of X.
     loss : {"hinge", "logistic"}
     solver : {"online", "certified"}
-        `n_epochs` epochs of proximal gradient steps, example by example; or ascent of the dual until the gap is at most
-        `tol`, which takes more work, and has the hinge only.
+        `n_epochs` epochs of proximal gradient steps, example by example; or passes until the gap is at most `tol`,
+        which takes more work.
     n_epochs : int
         Epochs of `fit` for "online"; a call of `partial_fit` is one.
     eta0 : float or "auto"

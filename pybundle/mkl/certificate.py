@@ -54,7 +54,8 @@ def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
     best, best_a, best_beta = 0.0, np.zeros(len(offsets)), beta
     parts, a = np.zeros(len(offsets), dtype=np.intp), None
     for _ in range(TURNS):
-        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True, x0=a)
+        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
+                                 x0=a)
         a = found.x
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)

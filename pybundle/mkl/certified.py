@@ -28,6 +28,8 @@ MOST_STEPS = 10
 """Pairwise steps of one visit."""
 KEPT = 10
 """Planes of earlier passes whose best mixture gives the bound: |phi_k| of one pass alone are not level."""
+CENTRE = 0.1
+"""Weight of the centre, as a share of sqrt(lam Rbar^2): it holds back the norms that kernel weights follow."""
 SHARE = 0.1
 """Inner passes end where the gaps they see are this share of the gap of the certificate."""
 
@@ -116,8 +118,8 @@ class _Climb:
                 break
         norms = self._certify()
         if self.kappa == 0.0 and squares > 0.0:
-            # sqrt(lam Rbar^2) of the sum scale
-            self.kappa = float(np.sqrt(self.lam * squares * self.lam / self.n) / np.sqrt(self.n))
+            # with sqrt(lam Rbar^2) of the sum scale
+            self.kappa = CENTRE * float(np.sqrt(self.lam * squares * self.lam / self.n) / np.sqrt(self.n))
         self._weigh(norms)
 
     def _move_centre(self):

@@ -63,7 +63,7 @@ class _Descent:
         self.began, self.n_passes, self.history = time.perf_counter(), 0, []
         self.best, self.bound = np.inf, 0.0
         pairs, planes = rooms(FLOATS // max(risk.n_rows * self.n, 1))
-        self.pairs, self.planes = Pairs(pairs, lam, _inner), KeptPlanes(p, planes, self._products)
+        self.pairs, self.planes = RowPairs(pairs, lam), KeptPlanes(p, planes, self._products)
         self.beta, self.search, self.was_balanced = np.full(p, 1.0 / p), None, False
         self.nonneg = None if risk.nonneg is None else np.concatenate([risk.nonneg, np.ones(p, dtype=bool)])
         self.x = np.zeros((risk.n_rows, self.n + p))
@@ -83,7 +83,7 @@ class _Descent:
             clipped = np.where(self.nonneg, np.maximum(x, 0.0), x)
             x, moving = clipped, np.where(x == clipped, moving, 0.0)
         fun, gradient = self._visit(x)
-        if self.search.tell(fun, _inner(gradient, moving)):
+        if self.search.tell(fun, RowPairs.inner(gradient, moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.x, self.fun, self.gradient, self.search = x, fun, gradient, None
         elif self.search.has_failed:
@@ -102,7 +102,7 @@ class _Descent:
         self.direction = self.pairs.direction(self.gradient, resting)
         if at_zero is not None:
             self.direction[at_zero & (self.direction < 0.0)] = 0.0
-        slope = _inner(self.gradient, self.direction)
+        slope = RowPairs.inner(self.gradient, self.direction)
         if not slope < 0.0:
             return False
         v = self.x[0, self.n:]
@@ -159,5 +159,10 @@ class _Descent:
         return self._sums(a[0] * b[-1])
 
 
-def _inner(a, b):
-    return float(a[0] @ b[-1])
+class RowPairs(Pairs):
+    """Pairs of vectors of one or two rows."""
+
+    @staticmethod
+    def inner(a, b):
+        """`<a, b> = a[0] . b[-1]`."""
+        return float(a[0] @ b[-1])

@@ -65,10 +65,10 @@ class OnlineMKL:
     drop : float, default 1e-12
         Support pairs below this share of the largest coefficient are dropped after a call.
     solver : {"online", "certified"}
-        "certified" goes on until the gap is below `tol`: more work than 20 epochs, and the minimiser. Kernels and
-        `Features` with the hinge: the dual is climbed by blocks. Groups of weights of any model, hinge or log-loss,
-        also where weights must not be negative: `pb.minimize` and new kernel weights by turns. Weights of groups that
-        do not help come down to some 1e-6 there, not to 0.
+        "certified" goes on until the gap is below `tol`: more work than 20 epochs, and the minimiser; for kernels,
+        `Features` and groups of weights of any model, also where weights must not be negative. With the hinge the dual
+        is climbed by blocks, with the log-loss functions and kernel weights take quasi-Newton steps together. Norms of
+        groups that do not help come close to 0 there, and not to 0 itself.
     tol : float, default 1e-2
         Relative gap (F - LB) / F of "certified".
     max_iter : int, default 500
@@ -109,7 +109,7 @@ class OnlineMKL:
     each kernel; `partial_fit` in pieces needs those of pieces only. Groups of norm 0 cost no scores.
     Threads, without the GIL, share what is long: rows of Gram matrices, scores of new tokens by blocks of 1024 over all
     groups, the products of kernels and planes behind a certificate, passes over the examples of other models. Rounds
-    follow each other, and one is too short to share: about 10 microseconds for a kernel and a wrong token among 5000.
+    follow each other and stay in one thread; so do the block steps of "certified" with the hinge of kernels.
     Source: Martins, Smith, Xing, Aguiar, Figueiredo 2011 (Online learning of structured predictors with multiple
     kernels), Algorithm 3; sparse updates as in section 3.3 there.
 

@@ -28,7 +28,7 @@ from .certificate import KeptPlanes, group_sums
 from .certified import KEPT, Certified, reweighed
 
 CENTRE = 0.05
-"""Weight of the centre, as a share of that of "prox-bcfw" alone: the centre holds the norms back that beta follows."""
+"""Weight of the centre, as a share of that of "prox-bcfw" alone: it holds back the norms that beta follows."""
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,10 @@ class Pairs:
     ----------
     room : int
     lam : float
-    inner : callable
-        `inner(a, b)`, the inner product of two vectors, which may be arrays of any shape; gradients are those of it.
+
+    Notes
+    -----
+    A subclass may have another inner product of vectors, which may be arrays of any shape; gradients are those of it.
 
     Examples
     --------
@@ -221,8 +223,13 @@ class Pairs:
     array([-1.,  2.])
     """
 
-    def __init__(self, room, lam, inner=np.dot):
-        self.room, self.lam, self._inner, self._pairs = room, lam, inner, []
+    def __init__(self, room, lam):
+        self.room, self.lam, self._pairs = room, lam, []
+
+    @staticmethod
+    def inner(a, b):
+        """The inner product."""
+        return np.dot(a, b)
 
     def __len__(self):
         return len(self._pairs)
@@ -236,8 +243,8 @@ class Pairs:
 
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
-        product = float(self._inner(s, y))
-        if product > 1e-14 * math.sqrt(abs(self._inner(s, s))) * math.sqrt(abs(self._inner(y, y))):
+        product = float(self.inner(s, y))
+        if product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(abs(self.inner(y, y))):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
@@ -246,7 +253,7 @@ class Pairs:
 
     def moved(self, lam, room):
         """The pairs for another lam."""
-        other = Pairs(room, lam, self._inner)
+        other = type(self)(room, lam)
         for s, y, _ in self._pairs:
             other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
         return other
@@ -256,7 +263,7 @@ class Pairs:
 
         `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
         """
-        pairs, d, inner = self._pairs, -gradient, self._inner
+        pairs, d, inner = self._pairs, -gradient, self.inner
         if resting is not None and resting.any():
             moves = ~resting
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]

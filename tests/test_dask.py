@@ -146,13 +146,13 @@ def nannies():
 @SEEDS
 @pytest.mark.parametrize("what", ["one killed", "all killed", "one restarted"])
 def test_lost_workers_change_nothing(what, seed, nannies):
-    nannies.wait_for_workers(2, timeout=60)
+    nannies.wait_for_workers(2, timeout=180)
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a, delay = undisturbed(risk), float(rng.uniform(0.0, 0.05))
 
     def kill():
         if what == "one restarted":
-            return nannies.restart_workers(sorted(nannies.nthreads())[:1], timeout=60, raise_for_error=False)
+            return nannies.restart_workers(sorted(nannies.nthreads())[:1], timeout=180, raise_for_error=False)
         pids = list(nannies.run(os.getpid).values())[:1 if what == "one killed" else 2]
         timer = threading.Timer(delay, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
         timer.start()

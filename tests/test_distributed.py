@@ -327,7 +327,7 @@ def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
         assert 0.0 < known.lower_bound <= best.fun and best.lower_bound <= known.fun
         assert len(known.rounds["started"]) > 8
         result = pb.minimize(risk, **options)
-        assert result.success and result.nit > known.nit and result.lower_bound >= known.lower_bound
+        assert result.success and result.nit >= known.nit and result.lower_bound >= known.lower_bound
 
 
 @pytest.fixture(scope="module")

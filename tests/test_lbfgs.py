@@ -11,6 +11,7 @@ from scipy.special import expit
 
 import pybundle as pb
 from pybundle.features import MapFeatures
+from pybundle.mkl.descent import RowPairs
 from pybundle.solvers.lbfgs import Pairs
 from pybundle.solvers.objective import L2
 from pybundle.solvers.recent_planes import RecentPlanes
@@ -355,7 +356,7 @@ def test_pairs_of_any_inner_product_are_those_of_its_coordinates():
     A = rng.normal(size=(4, 4))
     K = A @ A.T + 0.1 * np.eye(4)               # <a, b> = a'Kb, by a row of coefficients and one of products with K
     C = np.linalg.cholesky(K)
-    ours, twin = Pairs(5, 1.0, lambda a, b: a[0] @ b[-1]), Pairs(5, 1.0)
+    ours, twin = RowPairs(5, 1.0), Pairs(5, 1.0)
     for _ in range(4):
         s = rng.normal(size=4)
         y = s + A @ A.T @ s

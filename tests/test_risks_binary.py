@@ -140,6 +140,18 @@ def test_errors():
         BinaryHinge(np.ones((3, 1)), [0, 1, 2])
     with pytest.raises(ParameterError, match="y must hold two classes, got only 1"):
         Logistic(np.ones((3, 1)), [1, 1, 1])
+    with pytest.raises(ParameterError, match="n_classes must be 2 or None, got 3"):
+        Logistic(np.ones((3, 1)), [1, 0, 1], n_classes=3)
+
+
+@pytest.mark.parametrize("Risk", [BinaryHinge, Logistic])
+def test_one_class_on_purpose(Risk):
+    X, w = np.random.default_rng(0).normal(size=(6, 2)), np.array([0.3, -0.2])
+    y = np.array([1, 1, 1, -1, -1, -1])
+    halves = [Risk(X[y == label], y[y == label], n_classes=2).evaluate(w) for label in (1, -1)]
+    value, slope = Risk(X, y).evaluate(w)
+    assert sum(half[0] for half in halves) == pytest.approx(value)
+    assert sum(half[1] for half in halves) == pytest.approx(slope)
 
 
 def test_doctest():

@@ -73,15 +73,18 @@ def _all_present(labels, n_classes):
                          f"n_classes={n_classes} if classes are absent on purpose")
 
 
-def sign_labels(y, n_examples):
-    """Labels -1/+1 as int32, from {-1, +1} or {0, 1}."""
+def sign_labels(y, n_examples, n_classes=None):
+    """Labels -1/+1 as int32, from {-1, +1} or {0, 1}; one of them alone where `n_classes` is given, 2."""
     labels = integer_labels(y, n_examples, "encode the two classes as -1 and +1")
     found = set(np.unique(labels).tolist())
     if not (found <= {-1, 1} or found <= {0, 1}):
         raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(found)[:5]}; use "
                              "pb.risks.MulticlassHinge for more than two classes")
-    if len(found) < 2:
-        raise ParameterError(f"y must hold two classes, got only {found.pop()}")
+    if n_classes not in (None, 2):
+        raise ParameterError(f"n_classes must be 2 or None, got {n_classes!r}")
+    if len(found) < 2 and n_classes is None:
+        raise ParameterError(f"y must hold two classes, got only {found.pop()}; pass n_classes=2 if the other one is "
+                             "absent on purpose")
     return np.where(labels > 0, 1, -1).astype(np.int32)
 
 

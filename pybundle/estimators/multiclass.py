@@ -16,6 +16,7 @@ from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
+from .labels import merged_classes
 
 
 @documented()
@@ -113,23 +114,25 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         widths = sorted({width for _, _, width in surveys})
         if len(widths) > 1:
             raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
-        classes, codes = np.unique(np.concatenate([found for found, _, _ in surveys]), return_inverse=True)
+        found = [classes for classes, _, _ in surveys]
+        classes = merged_classes(found)
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        sums = np.bincount(codes, np.concatenate([sums for _, sums, _ in surveys]), len(classes))
+        sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
+                           np.concatenate([sums for _, sums, _ in surveys]), len(classes))
         return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
 
     def _risk(self, X, y, weights, fitted):
         classes = fitted["classes_"]
         codes = np.searchsorted(classes, y)
         weights = weights * fitted["class_weight_"][codes]
-        options = {"sample_weight": weights, "bias": self._bias()}
+        options = {"sample_weight": weights, "bias": self._bias(), "n_classes": len(classes)}   # a block may lack some
         if len(classes) == 2:
             if self.loss is not None:
                 raise ParameterError("loss must be None for two classes, got a matrix; use class_weight, which is the "
                                      "same")
             return BinaryHinge(X, 2 * codes - 1, **options)
-        return MulticlassHinge(X, codes, n_classes=len(classes), loss=self.loss, **options)
+        return MulticlassHinge(X, codes, loss=self.loss, **options)
 
     def _class_factors(self, classes, sums):
         """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""

@@ -20,8 +20,8 @@ class _Binary(LinearRisk):
     n_classes = 2
 
     def __init__(self, X, y, n_parts=None, *, sample_weight=None, scale=1.0, bias=None, partition="strided",
-                 random_state=0, precision=None):
-        self._build(X, lambda n: (sign_labels(y, n), 1, None, self._loss), n_parts, sample_weight, scale,
+                 random_state=0, precision=None, n_classes=None):
+        self._build(X, lambda n: (sign_labels(y, n, n_classes), 1, None, self._loss), n_parts, sample_weight, scale,
                     bias, partition, random_state, precision, example_weights)
 
     @classmethod
@@ -41,6 +41,8 @@ class BinaryHinge(_Binary):
         As in `MulticlassHinge`; w has shape (d,), or (d + 1,) with `bias`.
     y : array, shape (n,)
         -1/+1 or 0/1.
+    n_classes : int, optional
+        2 where one class may be absent, as it is from a part of the data that is made for itself.
 
     Examples
     --------
@@ -81,7 +83,7 @@ class Logistic(_Binary):
 
     Parameters
     ----------
-    X, y, n_parts, sample_weight, scale, bias, partition, random_state, precision
+    X, y, n_parts, sample_weight, scale, bias, partition, random_state, precision, n_classes
         As in `BinaryHinge`.
 
     Examples

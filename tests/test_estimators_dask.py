@@ -64,6 +64,26 @@ def test_blocks_without_examples_or_with_one_class_and_weights():
     assert same_optimum(pb.MulticlassSVM(tol=1e-4).fit(X, y, sample_weight=weights), there)
 
 
+def test_groups_of_one_class():
+    X, y = blobs(2)
+    order = np.argsort(y, kind="stable")
+    n = int((y == "ant").sum())
+    chunks = (n, len(y) - n)            # a worker has all examples of one class, and none of the other
+    dX, dy = da.from_array(X[order], chunks=(chunks, 6)), da.from_array(y[order], chunks=(chunks,))
+    assert same_optimum(pb.MulticlassSVM().fit(X, y), pb.MulticlassSVM().fit(dX, dy))
+
+
+def test_sizes_unknown_and_blocks_left_empty():
+    X, y = blobs()
+    chosen = np.arange(len(y)) < 110
+    dX, dy = da.from_array(X, chunks=(50, 6)), da.from_array(y, chunks=50)
+    dX, dy = (data[da.from_array(chosen, chunks=50)] for data in (dX, dy))
+    here, there = pb.MulticlassSVM().fit(X[chosen], y[chosen]), pb.MulticlassSVM().fit(dX, dy)
+    assert same_optimum(here, there)
+    assert (there.predict(dX).compute() == there.predict(X[chosen])).all()
+    assert np.array_equal(there.decision_function(dX).compute(), there.decision_function(X[chosen]))
+
+
 def test_sparse_blocks():
     X, y = blobs()
     dX = da.from_array(X, chunks=(60, 6)).map_blocks(sp.csr_matrix)
@@ -88,6 +108,37 @@ def test_bags_of_sentences(make):
     found = there.predict(dX).compute()
     assert [list(labels) for labels in found] == [list(labels) for labels in there.predict(X)]
     assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
+
+
+def test_partitions_without_examples():
+    X, y = sentences()
+    dX, dy = (bag.from_sequence(data, npartitions=2) for data in (X, y))
+    dX, dy = (bag.concat([bag.from_sequence([0], npartitions=1).filter(bool), data]) for data in (dX, dy))
+    here, there = pb.ChainSVM().fit(X, y), pb.ChainSVM().fit(dX, dy)
+    assert same_optimum(here, there) and len(there.predict(dX).compute()) == len(X)
+    assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
+    with pytest.raises(pb.ParameterError, match="the same blocks"):
+        there.score(dX, dy.repartition(2))
+    with pytest.raises(pb.ParameterError, match="at least one example with labels"):
+        there.score(dX.filter(lambda x: False), dy.filter(lambda x: False))
+
+
+def test_arrays_of_images_and_of_sequences():
+    X, y = (np.array(data) for data in faces())
+    dX, dy = da.from_array(X, chunks=(4, 20, 12)), da.from_array(y, chunks=(4, 2, 2))   # examples are put together
+    detector = pb.LandmarkDetector(windows=[(5, 5)], tol=1e-2)
+    there = detector.fit(dX, dy)
+    assert same_optimum(pb.LandmarkDetector(windows=[(5, 5)], tol=1e-2).fit(X, y), there)
+    found = there.predict(dX)
+    assert isinstance(found, da.Array) and np.array_equal(found.compute(), there.predict(X))
+    assert there.score(dX, dy) == there.score(X, y)
+
+    X = np.random.default_rng(0).normal(size=(30, 4, 3))
+    y = X.argmax(axis=2)
+    dX, dy = da.from_array(X, chunks=(10, 4, 3)), da.from_array(y, chunks=(10, 4))
+    there = pb.ChainSVM().fit(dX, dy)
+    assert same_optimum(pb.ChainSVM().fit(X, y), there)
+    assert np.array_equal(there.predict(dX).compute(), there.predict(X))
 
 
 def parses():
@@ -151,6 +202,9 @@ def test_workers_forget_the_data(client):
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX * np.nan, dy), "NaN"),
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, da.full_like(dy, "bee")), "at least two classes"),
     (lambda X, y, dX, dy: pb.MulticlassSVM(loss=np.ones((2, 2))).fit(dX, dy), "loss must"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(
+        dX.rechunk((120, 6)), bag.from_sequence([*y[:120], *range(120)], npartitions=2)), "of one type"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX[da.zeros(240, dtype=bool, chunks=50)], dy), "0 sample"),
     (lambda X, y, dX, dy: pb.MulticlassSVMCV().fit(dX, dy), "in memory"),
     (lambda X, y, dX, dy: pb.MulticlassSVM(C=-1.0).fit(dX, dy), "C must"),
     (lambda X, y, dX, dy: pb.ChainSVM().fit(bag.from_sequence([["a"], np.ones((2, 3))], npartitions=2),

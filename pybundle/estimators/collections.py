@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..distributed import Dask
+from ..models.base import check_lengths
 
 LEAST_PARTS = 16
 """Parts of the risk that blocks are divided into together, at least."""
@@ -30,7 +31,7 @@ def placed(estimator, X, y, sample_weight):
     """
     executor = Dask(_client())
     client, bare = executor.client, _bare(estimator)
-    parts = _grouped(X, y, sample_weight, executor.n_slots)
+    parts = _grouped(_pieces(X=X, y=y, sample_weight=sample_weight), executor.n_slots)
     taken = client.compute([_delayed(_take)(bare, *part) for part in parts])
     surveys = [survey for survey in client.gather(client.map(_survey, [bare] * len(taken), taken, pure=False))
                if survey is not None]
@@ -53,7 +54,10 @@ def placed(estimator, X, y, sample_weight):
 
 
 def by_blocks(method):
-    """A method of X alone that is lazy for Dask arrays and bags: it goes to every block."""
+    """A method of X alone that is lazy for Dask arrays and bags: it goes to every block.
+
+    Arrays give an array where the method gives one, and a bag where it gives a list.
+    """
     @wraps(method)
     def call(self, X, *args, **kwargs):
         if not is_collection(X):
@@ -63,19 +67,29 @@ def by_blocks(method):
         def of_block(block):
             return method(fitted, block, *args, **kwargs)
 
+        def of_list(examples):
+            examples = list(examples)
+            return list(of_block(examples)) if examples else []
+
         if _is_bag(X):
-            return X.map_partitions(lambda examples: list(of_block(list(examples))))
+            return X.map_partitions(of_list)
         X = _whole_rows(X)
-        shape = of_block(np.zeros((1, X.shape[1]), dtype=X.dtype))
-        options = {"drop_axis": 1} if shape.ndim == 1 else {"chunks": (X.chunks[0], shape.shape[1:])}
-        return X.map_blocks(of_block, dtype=shape.dtype, meta=shape[:0], **options)
+        sample = None if X.ndim == 1 else of_block(np.zeros((1, *X.shape[1:]), dtype=X.dtype))
+        if not isinstance(sample, np.ndarray):
+            from dask.bag import from_delayed
+
+            return from_delayed([_delayed(of_list)(block) for block in _blocks("X", X)])
+        nothing = sample[:0].copy()
+        return X.map_blocks(lambda block: of_block(block) if block.shape[0] else nothing, dtype=sample.dtype,
+                            meta=nothing, drop_axis=list(range(1, X.ndim)), new_axis=list(range(1, sample.ndim)),
+                            chunks=(X.chunks[0], *sample.shape[1:]))
     return call
 
 
 def summed_by_blocks(function, X, y):
-    """Sums over blocks of the arrays that `function(X, y)` gives for lists."""
-    blocks = [_delayed(_sums)(function, *pair) for pair in zip(_blocks("X", X), _blocks("y", y), strict=True)]
-    return np.sum(_client().gather(_client().compute(blocks)), axis=0)
+    """Sums over blocks of the two arrays that `function(X, y)` gives for lists."""
+    sums = _client().gather(_client().compute([_delayed(_sums)(function, *pair) for pair in _pieces(X=X, y=y)]))
+    return np.sum(sums, axis=0)
 
 
 # ---------------------------------------------------------------------- tasks of a worker
@@ -83,7 +97,7 @@ def summed_by_blocks(function, X, y):
 def _take(estimator, *pieces):
     """Checked data of neighbouring blocks, or None without examples: X, y and perhaps weights of each."""
     X, y, weights = (_joined([piece[k] for piece in pieces]) if len(pieces[0]) > k else None for k in range(3))
-    if np.shape(X)[0] if sp.issparse(X) else len(X):
+    if (X.shape[0] if sp.issparse(X) else len(X)) or len(y):
         X, y, weights = estimator._take(X, y, None if weights is None else np.asarray(weights, dtype=float))
         return (X, y, weights) if len(weights) else None
     return None
@@ -98,7 +112,11 @@ def _risk(estimator, data, fitted, n_parts):
 
 
 def _sums(function, X, y):
-    return [np.sum(array) for array in function(list(X), list(y))]
+    X, y = list(X), list(y)
+    if not X and not y:
+        return [0.0, 0.0]
+    check_lengths(X, y)
+    return [np.sum(array) for array in function(X, y)]
 
 
 def _joined(blocks):
@@ -143,21 +161,24 @@ def served(estimator):
     return served
 
 
-def _grouped(X, y, sample_weight, n_groups):
-    """Neighbouring blocks together, at most one group a thread: lists of (X, y[, weights])."""
-    names = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-    columns = [_blocks(name, data) for name, data in names.items()]
-    for (name, _), blocks in zip(names.items(), columns, strict=True):
-        if len(blocks) != len(columns[0]):
-            raise ParameterError(f"{name} must have the same blocks as X, {len(columns[0])}, got {len(blocks)}; use "
+def _pieces(**collections):
+    """The blocks of collections that belong together, a list of tuples; None is left out."""
+    columns = {name: _blocks(name, data) for name, data in collections.items() if data is not None}
+    for name, blocks in columns.items():
+        if len(blocks) != len(columns["X"]):
+            raise ParameterError(f"{name} must have the same blocks as X, {len(columns['X'])}, got {len(blocks)}; use "
                                  "rechunk or repartition")
-    pieces = list(zip(*columns, strict=True))
+    return list(zip(*columns.values(), strict=True))
+
+
+def _grouped(pieces, n_groups):
+    """Neighbouring blocks together, at most one group a thread."""
     return [[pieces[k] for k in group] for group in
             np.array_split(np.arange(len(pieces)), max(1, min(n_groups, len(pieces))))]
 
 
 def _blocks(name, data):
-    """The blocks of an array, rows with all their columns, or of a bag, as delayed values."""
+    """The blocks of an array, whole examples, or of a bag, as delayed values."""
     if not is_collection(data):
         raise InputTypeError(f"{name} must be a Dask array or bag like X, got {type(data).__name__}; use "
                              "dask.array.from_array or dask.bag.from_sequence")
@@ -176,4 +197,4 @@ def _whole_rows(X, name="X"):
     if array is None or not isinstance(X, array.Array):
         raise InputTypeError(f"{name} must be a Dask array or bag, got {type(X).__name__}; a table is made one by "
                              "to_dask_array(lengths=True)")
-    return X.rechunk({1: -1}) if X.ndim == 2 else X
+    return X.rechunk(dict.fromkeys(range(1, X.ndim), -1))

@@ -113,6 +113,8 @@ class StructuredEstimator(CertifiedEstimator):
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None for Dask bags")
             right, total = summed_by_blocks(served(self)._count, X, y)
+            if total == 0.0:
+                raise ParameterError("X must hold at least one example with labels, got none in any block")
             return float(right / total)
         X, y = check_list("X", X), check_list("y", y)
         n = check_lengths(X, y)

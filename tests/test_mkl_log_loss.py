@@ -225,6 +225,20 @@ def test_unfinished_runs_warn():
                   max_iter=3).fit(X, Y)
 
 
+def test_a_norm_that_rounds_to_zero_is_no_zero():
+    """Coefficients of 1/(n lam) that a Gram matrix of rank 2 all but cancels, some 1e10 times the norm."""
+    rng = np.random.default_rng(1)
+    X = np.vstack([rng.standard_normal((8, 2))] * 3)
+    y = rng.integers(0, 2, 24)
+    for lam in (1e-12, 1e-11, 1e-10):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.ConvergenceWarning)
+            learner = OnlineMKL([Linear(**PLAIN)], lam=lam, loss="logistic", solver="certified", tol=1e-12,
+                                max_iter=100).fit(X, y)
+        features = OnlineMKL([Features()], lam=lam, loss="logistic", solver="certified", tol=1e-9).fit(X, y)
+        assert learner.objective_ == pytest.approx(features.objective_, rel=1e-6)
+
+
 def test_signs_are_kept():
     rng = np.random.default_rng(0)
     model = pb.models.Landmarks((4, 4), [-1, 0], pb.features.MapFeatures(2))

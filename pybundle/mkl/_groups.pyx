@@ -75,7 +75,8 @@ cdef class Group:
     def renew(self):
         """What was accumulated is computed afresh."""
         self.refresh()
-        self.theta.is_zero[0] = self.theta.square[0] <= 0.0
+        # theta whose norm rounding alone makes 0 is theta all the same, and has scores
+        self.theta.is_zero[0] = not self.theta.today_rows().any()
 
     def all_scores(self, Py_ssize_t n):
         """Scores (n, n_labels) of the first n tokens."""

@@ -384,6 +384,14 @@ def test_unfinished_certified_runs_warn():
 BAD = np.array([[1.0, 2.0], [2.0, 1.0]])
 
 
+def test_a_pair_beyond_its_diagonal_is_seen_in_a_large_matrix():
+    for i in range(0, 40, 2):           # most of them are not among the rows whose eigenvalues are looked at
+        matrix = np.eye(1500)
+        matrix[i, i + 1] = matrix[i + 1, i] = 1.01
+        with pytest.raises(pb.ParameterError, match="positive semidefinite"):
+            Precomputed(matrix)
+
+
 @pytest.mark.parametrize(("make", "words"), [
     (lambda: Precomputed(BAD), "positive semidefinite"),
     (lambda: Precomputed([[1.0, 0.2], [0.1, 1.0]]), "symmetric"),

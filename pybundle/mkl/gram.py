@@ -42,9 +42,12 @@ class LowRank:
 
 
 def check_gram(matrix, name, is_definite=True):
-    """Refuses a matrix that is not finite, symmetric and positive semidefinite, the last by a principal minor."""
+    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as far as pairs and a principal minor show."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
+    rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
+    # eigenvalues of a minor tell little of single pairs beside it: |K(x, z)|^2 <= K(x, x) K(z, z) is asked of all
+    sizes = np.sqrt(np.maximum(np.diagonal(matrix), 0.0)) if is_definite and len(matrix) > LARGEST_CHECKED else None
     for first in range(0, len(matrix), ROWS):
         rows = matrix[first:first + ROWS]
         if not np.isfinite(rows).all():
@@ -54,12 +57,20 @@ def check_gram(matrix, name, is_definite=True):
             i, j = np.unravel_index(int(difference.argmax()), difference.shape)
             raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) and "
                                  f"{matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that is meant")
+        if sizes is None:
+            continue
+        excess = np.abs(rows) - sizes[first:first + ROWS, None] * sizes
+        if excess.max() > rounding * float(sizes.max()) ** 2:
+            i, j = np.unravel_index(int(excess.argmax()), excess.shape)
+            raise ParameterError(f"{name} must be positive semidefinite, but the value {rows[i, j]:g} at ({first + i}, "
+                                 f"{j}) is beyond the root of those at ({first + i}, {first + i}) and ({j}, {j}); it is "
+                                 "no kernel on these data")
     if not is_definite:
         return
     n = min(len(matrix), LARGEST_CHECKED)
     chosen = np.sort(np.random.default_rng(0).choice(len(matrix), n, replace=False))
     minor = np.asarray(matrix[np.ix_(chosen, chosen)], dtype=np.float64)
-    tolerance = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps)) * max(float(np.trace(minor)), 0.0)
+    tolerance = rounding * max(float(np.trace(minor)), 0.0)
     if not _is_definite(minor, tolerance):
         smallest = float(np.linalg.eigvalsh(minor)[0])
         if smallest < -tolerance:

@@ -7,7 +7,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL
-from pybundle.mkl.certificate import best_bound, group_products
+from pybundle.mkl.certificate import KeptPlanes, best_bound, group_products
 from pybundle.mkl.weighted import GroupNorms
 
 
@@ -210,6 +210,43 @@ def test_groups_without_any_feature_that_is_not_zero():
         learner.fit(0.0 * X, y)
         assert (learner.objective_, learner.norms_.sum()) == (1.0, 0.0)
         assert learner.gap_ < 1e-12             # rounding counts
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("kind", ["tokens", "weights"])
+def test_interrupts_keep_the_best_point(monkeypatch, kind, loss):
+    model, X, Y, labels = chain_problem()
+    n_calls, lam = 0, 0.05
+    plain = KeptPlanes.bound
+
+    def bound(self, *arguments, **options):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 6:
+            raise KeyboardInterrupt
+        return plain(self, *arguments, **options)
+
+    monkeypatch.setattr(KeptPlanes, "bound", bound)
+    groups = [Features(slice(0, 2)), Linear(columns=slice(2, 4), normalise=False)] if kind == "tokens" else labels
+    learner = OnlineMKL(groups, model=model, lam=lam, loss=loss, solver="certified", tol=1e-9, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(X, Y)
+    assert n_calls >= 6
+    finished = OnlineMKL(groups, model=model, lam=lam, loss=loss, solver="certified", tol=1e-3).fit(X, Y)
+    assert 0.0 < learner.lower_bound_ <= finished.objective_
+    assert finished.lower_bound_ <= learner.objective_ < (np.log(3.0) if loss == "logistic" else 1.0) * max(map(len, Y))
+    assert learner.objective_ <= learner.history_["objective"].min() * (1.0 + 1e-9)
+    assert learner.gap_ == pytest.approx(1.0 - learner.lower_bound_ / learner.objective_)
+    assert len(learner.predict(X)) == len(X)
+
+
+def test_advice_fits_what_ended_the_run(monkeypatch):
+    X, y = (np.concatenate(part) for part in chains())
+    with pytest.warns(pb.ConvergenceWarning, match="raise max_iter or tol"):
+        OnlineMKL([Linear()], lam=1e-3, loss="logistic", solver="certified", tol=1e-9, max_iter=3).fit(X, y)
+    monkeypatch.setattr("pybundle.mkl.descent._Descent.step", lambda self: False)
+    with pytest.warns(pb.ConvergenceWarning, match="rounding leaves no way down"):
+        OnlineMKL([Linear()], lam=1e-3, loss="logistic", solver="certified").fit(X, y)
 
 
 def test_a_certified_learner_does_not_go_on_by_rounds():

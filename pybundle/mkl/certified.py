@@ -35,13 +35,14 @@ SHARE = 0.1
 
 
 class Certified(NamedTuple):
-    """Value, bound and |theta_k| after a run."""
+    """Value, bound and |theta_k| after a run; whether Ctrl-C ended it."""
 
     objective: float
     lower_bound: float
     norms: np.ndarray
     n_passes: float
     history: list
+    is_interrupted: bool = False
 
 
 def relative_gap(objective, lower_bound):
@@ -79,9 +80,9 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
     Returns
     -------
     Certified
-        Value, bound and norms from running sums; the caller makes them afresh.
+        Value, bound and norms from running sums; the caller makes them afresh. Those of the passes so far after Ctrl-C.
     """
-    run = _Climb(ascent, lam, np.random.default_rng(random_state))
+    run, is_interrupted = _Climb(ascent, lam, np.random.default_rng(random_state)), False
     try:
         while True:
             run.iterate(tol)
@@ -89,9 +90,10 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
                 break
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
-    finally:
-        run.restore()
-    return Certified(run.best, run.bound, run.norms, run.n_passes, run.history)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    run.restore()
+    return Certified(run.best, run.bound, run.norms, run.n_passes, run.history, is_interrupted)
 
 
 class _Climb:

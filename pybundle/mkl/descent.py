@@ -47,11 +47,14 @@ def descend(risk, lam, tol, max_passes):
     theta : ndarray, shape (n_rows, N)
         The best point.
     """
-    run = _Descent(risk, lam, tol)
-    while relative_gap(run.best, run.bound) > tol and run.n_passes < max_passes:
-        if not run.step():
-            break
-    return Certified(run.best, run.bound, run.norms, run.n_passes, run.history), run.theta
+    run, is_interrupted = _Descent(risk, lam, tol), False
+    try:
+        while relative_gap(run.best, run.bound) > tol and run.n_passes < max_passes:
+            if not run.step():
+                break
+    except KeyboardInterrupt:
+        is_interrupted = True
+    return Certified(run.best, run.bound, run.norms, run.n_passes, run.history, is_interrupted), run.theta
 
 
 class _Descent:
@@ -99,12 +102,16 @@ class _Descent:
         if self.nonneg is not None:
             at_zero = self.nonneg & (self.x <= 0.0)
             resting = at_zero & (self.gradient >= 0.0)
-        self.direction = self.pairs.direction(self.gradient, resting)
-        if at_zero is not None:
-            self.direction[at_zero & (self.direction < 0.0)] = 0.0
-        slope = RowPairs.inner(self.gradient, self.direction)
-        if not slope < 0.0:
-            return False
+        while True:
+            self.direction = self.pairs.direction(self.gradient, resting)
+            if at_zero is not None:
+                self.direction[at_zero & (self.direction < 0.0)] = 0.0
+            slope = RowPairs.inner(self.gradient, self.direction)
+            if slope < 0.0:
+                break
+            if len(self.pairs) == 0:
+                return False
+            self.pairs.clear()          # by rounding, of products that a singular Gram matrix makes all but 0
         v = self.x[0, self.n:]
         # without pairs: to the bound, if G were linear, but no further than a risk without curvature would have it
         step, growth = 1.0, 100.0

@@ -138,7 +138,9 @@ class OnlineMKL:
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X, Y):
-        """Learns from scratch, `n_epochs` passes in random order.
+        """Learns from scratch, `n_epochs` passes in random order, or until the gap is small.
+
+        Ctrl-C keeps what was learnt, of "certified" the best point with its value and bound, and goes on.
 
         Parameters
         ----------
@@ -309,9 +311,13 @@ class OnlineMKL:
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
         self.history_ = {name: np.array([row[j] for row in found.history]) for j, name in enumerate(names)}
+        if found.is_interrupted:
+            raise KeyboardInterrupt
         if self.gap_ > settings.tol:
+            remedy = "raise max_iter or tol" if found.n_passes >= settings.max_iter else (
+                "rounding leaves no way down from here; raise tol or lam")
             warn_user(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
-                      "raise max_iter or tol")
+                      + remedy)
 
     def _run(self, session, settings, n_epochs, certify=False):
         """Epochs; Ctrl-C keeps what was learnt."""

@@ -104,12 +104,11 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
                        random_state=random_state or 0)
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
                                                    if progress.n_passes >= max_passes else None])
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
-    history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=True))
-    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes,
-                     history), result.x
+    rows = zip(seconds, values / n, bounds / n, passes, run.weights, strict=False)      # Ctrl-C may leave one of them out
+    history = list(rows)
+    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes, history,
+                     result.status is Status.INTERRUPTED), result.x
 
 
 class _WeightedBlocks(CachedBlocks):

@@ -42,7 +42,7 @@ class LowRank:
 
 
 def check_gram(matrix, name, is_definite=True):
-    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as far as pairs and a principal minor show."""
+    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as pairs and a principal minor show."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
     rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
@@ -63,8 +63,8 @@ def check_gram(matrix, name, is_definite=True):
         if excess.max() > rounding * float(sizes.max()) ** 2:
             i, j = np.unravel_index(int(excess.argmax()), excess.shape)
             raise ParameterError(f"{name} must be positive semidefinite, but the value {rows[i, j]:g} at ({first + i}, "
-                                 f"{j}) is beyond the root of those at ({first + i}, {first + i}) and ({j}, {j}); it is "
-                                 "no kernel on these data")
+                                 f"{j}) is beyond the geometric mean of those at ({first + i}, {first + i}) and ({j}, "
+                                 f"{j}); it is no kernel on these data")
     if not is_definite:
         return
     n = min(len(matrix), LARGEST_CHECKED)

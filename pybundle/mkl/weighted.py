@@ -105,8 +105,8 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
                                                    if progress.n_passes >= max_passes else None])
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
-    rows = zip(seconds, values / n, bounds / n, passes, run.weights, strict=False)      # Ctrl-C may leave one of them out
-    history = list(rows)
+    # Ctrl-C may leave one of them out
+    history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))
     return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes, history,
                      result.status is Status.INTERRUPTED), result.x
 

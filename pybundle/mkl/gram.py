@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..runtime.executors import Serial
 
 ROWS = 512
 """Rows of a Gram matrix made, or looked at, at a time: such a block of products stays small."""
@@ -41,30 +42,37 @@ class LowRank:
         return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map
 
 
-def check_gram(matrix, name, is_definite=True):
-    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as pairs and a principal minor show."""
+def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None):
+    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as pairs and a principal minor show.
+
+    One that was made symmetric, or need not be definite, is not looked at for that.
+    """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
     rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
     # eigenvalues of a minor tell little of single pairs beside it: |K(x, z)|^2 <= K(x, x) K(z, z) is asked of all
     sizes = np.sqrt(np.maximum(np.diagonal(matrix), 0.0)) if is_definite and len(matrix) > LARGEST_CHECKED else None
-    for first in range(0, len(matrix), ROWS):
+
+    def check(first):
         rows = matrix[first:first + ROWS]
         if not np.isfinite(rows).all():
             raise ParameterError(f"{name} must hold finite kernel values, got NaN or infinity")
-        difference = np.abs(rows - matrix[:, first:first + ROWS].T)
-        if difference.max() > SYMMETRY * np.abs(rows).max():
-            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
-            raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) and "
-                                 f"{matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that is meant")
-        if sizes is None:
-            continue
-        excess = np.abs(rows) - sizes[first:first + ROWS, None] * sizes
-        if excess.max() > rounding * float(sizes.max()) ** 2:
-            i, j = np.unravel_index(int(excess.argmax()), excess.shape)
-            raise ParameterError(f"{name} must be positive semidefinite, but the value {rows[i, j]:g} at ({first + i}, "
-                                 f"{j}) is beyond the geometric mean of those at ({first + i}, {first + i}) and ({j}, "
-                                 f"{j}); it is no kernel on these data")
+        if not is_symmetric:
+            difference = np.abs(rows - matrix[:, first:first + ROWS].T)
+            if difference.max() > SYMMETRY * np.abs(rows).max():
+                i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+                raise ParameterError(f"{name} must be symmetric, got {matrix[first + i, j]:g} at ({first + i}, {j}) "
+                                     f"and {matrix[j, first + i]:g} at ({j}, {first + i}); pass (K + K.T) / 2 if that "
+                                     "is meant")
+        if sizes is not None:
+            excess = np.abs(rows) - sizes[first:first + ROWS, None] * sizes
+            if excess.max() > rounding * float(sizes.max()) ** 2:
+                i, j = np.unravel_index(int(excess.argmax()), excess.shape)
+                raise ParameterError(f"{name} must be positive semidefinite, but the value {rows[i, j]:g} at "
+                                     f"({first + i}, {j}) is beyond the geometric mean of those at ({first + i}, "
+                                     f"{first + i}) and ({j}, {j}); it is no kernel on these data")
+
+    (executor or Serial()).map(check, range(0, len(matrix), ROWS))
     if not is_definite:
         return
     n = min(len(matrix), LARGEST_CHECKED)

@@ -92,7 +92,7 @@ class Kernel:
             out[:first, first:last] = out[first:last, :first].T
 
         (executor or Serial()).map(block, range(0, n, ROWS))
-        check_gram(out, type(self).__name__, self.is_definite(X))
+        check_gram(out, type(self).__name__, self.is_definite(X), self.is_trusted, executor)
         return (out,)
 
     def take(self, X):

@@ -246,7 +246,10 @@ class _LogLoss:
     def plane(self, theta):
         scores = self.split(theta[1])
         links = scores.pop() if self._no_links is None else self._no_links
-        loss, (coefs, links, offset) = self._session.log_loss_of(sum(scores), links)
+        scores = sum(scores)
+        if not (np.isfinite(scores).all() and np.isfinite(links).all()):
+            raise NumericalError("scores went beyond the range of float64; scale the features")
+        loss, (coefs, links, offset) = self._session.log_loss_of(scores, links)
         slope = np.empty_like(theta)
         parts = list(zip(self._session.groups, self.split(slope[0]), self.split(slope[1]), strict=True))
         if self._no_links is None:

@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from itertools import count
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import pybundle as pb
 from pybundle import mkl
 from pybundle.estimators.kernels import KINDS, described, listed, made
+from pybundle.mkl.descent import _Descent
 
 FEW = [mkl.Linear(), mkl.Gaussian(2.0)]
 
@@ -160,7 +162,18 @@ def test_inside_scikit_learn():
     assert search.best_estimator_[-1].kernel_weights_.shape == (2,)
 
 
-def test_interrupts_and_limits():
+def interrupted(function, n_calls):
+    """The function, with Ctrl-C in its call n_calls + 1."""
+    def call(*arguments):
+        if next(numbers) == n_calls:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+    numbers = count()
+    return call
+
+
+def test_interrupts_and_limits(monkeypatch):
     X, y = three()
 
     def interrupt(learner):
@@ -171,6 +184,14 @@ def test_interrupts_and_limits():
     with pytest.raises(KeyboardInterrupt):
         svm.fit(X, y)
     assert svm.score(X, y) > 0.5
+    # a certified run hands its best point over, too
+    svm = pb.OnlineMKLClassifier(kernels=FEW, solver="certified", loss="logistic", tol=1e-12)
+    monkeypatch.setattr("pybundle.mkl.descent._Descent.step", interrupted(_Descent.step, 5))
+    with pytest.raises(KeyboardInterrupt):
+        svm.fit(X, y)
+    assert svm.score(X, y) > 0.5 and svm.certified_ and not svm.converged_
+    assert 0.0 < svm.lower_bound_ <= svm.objective_ < len(y) * np.log(3.0)
+    svm = pb.OnlineMKLClassifier(kernels=FEW)
     limit = pb.callbacks.TimeLimit(0.0)
     assert clone(svm).set_params(callback=limit).fit(X, y).n_iter_ == 1 and limit.deadline is None
 

@@ -81,7 +81,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     feature_names_in_ : ndarray
         Where X had names.
     objective_, lower_bound_, gap_ : float
-        F of the data of `fit`, what no F falls below, relative gap; NaN for the log-loss and after `partial_fit`.
+        F of the data of `fit`, what no F falls below, relative gap; NaN after `partial_fit`.
     certified_, converged_ : bool
         Whether there is a bound, and whether `gap_ <= tol`.
     eta0_ : float

@@ -15,6 +15,7 @@ from pybundle.mkl.certificate import plane_grams
 from pybundle.mkl.settings import check_settings
 from pybundle.mkl.structure import as_structure
 from pybundle.mkl.tokens import TokenLearner
+from pybundle.solvers.lbfgs import Pairs
 
 PLAIN = {"normalise": False}
 LEFT, RIGHT = slice(0, 2), slice(2, 4)
@@ -216,6 +217,15 @@ def test_any_number_of_threads_gives_the_same_bits():
     assert (one.objective_, one.lower_bound_) == (two.objective_, two.lower_bound_)
     for a, b in zip(one.decision_function(X), two.decision_function(X), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_directions_that_rounding_spoils_begin_afresh(monkeypatch):
+    plain = Pairs.direction
+    monkeypatch.setattr(Pairs, "direction", lambda self, gradient, resting=None: (
+        gradient if len(self) > 2 else plain(self, gradient, resting)))
+    X, y = (np.concatenate(part) for part in chains())
+    learner = OnlineMKL([Gaussian(2.0), Linear()], lam=0.1, loss="logistic", solver="certified", tol=1e-3).fit(X, y)
+    assert learner.gap_ <= 1e-3
 
 
 def test_unfinished_runs_warn():

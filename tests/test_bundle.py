@@ -262,8 +262,6 @@ def test_products_of_the_newest_planes_with_all(n, dim):
     for first in {0, n // 2, max(n - 5, 0), n - 1}:
         inner = store.inner(first)
         np.testing.assert_allclose(inner, rows[first:] @ rows.T, rtol=0, atol=1e-13 * dim)
-        if 4 <= n - first <= 48:
-            np.testing.assert_array_equal(inner[:, first:], inner[:, first:].T)
 
 
 @pytest.mark.parametrize("n_new", [1, 3, 16, 60])

@@ -124,6 +124,8 @@ cdef class ChainData:
         cdef const int32_t* gold
         if slope.shape[0] != end + K * self.has_end:
             raise ValueError(f"slope must have {end + K * self.has_end} entries")
+        if offsets.shape[0] != n + 1 or scales.shape[0] != n:
+            raise ValueError(f"labellings and scales must have {n} entries like rows")
         if n == 0:
             return 0.0
         # those of the labellings, then those of the truth
@@ -134,6 +136,8 @@ cdef class ChainData:
         cdef double[:, ::1] coef = coef_array
         with nogil:
             for j in range(n):
+                if not 0 <= rows[j] < self.factors.shape[0]:
+                    raise ValueError(f"rows must lie in 0..{self.factors.shape[0] - 1}")
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
                 gold, y = &self.gold[first], &labels[offsets[j]]
                 cost = 0.0

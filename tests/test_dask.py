@@ -269,5 +269,8 @@ def test_a_closed_client_is_named():
 
 def test_a_cluster_without_workers_is_named():
     with local_cluster(0, processes=False) as cluster, distributed.Client(cluster) as client:
-        with pytest.raises(pb.BundleError, match="client must have a worker"):
-            pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Dask(client, patience=0.2))
+        executor = pb.distributed.Dask(client, patience=0.2)
+        for call in (lambda: pb.minimize(blobs(), lam=1.0, executor=executor),
+                     lambda: executor.risk_of(client.map(lambda seed: blobs(seed=seed), range(2)))):
+            with pytest.raises(pb.BundleError, match="client must have a worker"):
+                call()

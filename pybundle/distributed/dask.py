@@ -118,7 +118,12 @@ class Dask:
 
         if not all(isinstance(item, Future) for item in delayed):
             return ()
-        wait(delayed)
+        while True:
+            try:
+                wait(delayed, timeout=self.patience)
+                break
+            except TimeoutError:
+                self._slots()       # raises where there is no worker left to make them
         found = self.client.who_has(delayed)
         addresses = [next(iter(found.get(item.key, ())), None) for item in delayed]
         return () if None in addresses else addresses

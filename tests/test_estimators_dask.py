@@ -185,6 +185,20 @@ def test_bags_of_other_structures(data, estimator):
     assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
 
 
+def test_workers_keep_sentences_only_encoded(client):
+    X, y = sentences()
+    kept = []
+
+    def look(progress):
+        if progress.n_iter == 3:
+            client.sync(client.scheduler.identity)
+            kept.extend(client.run_on_scheduler(lambda dask_scheduler: [
+                key for key, task in dask_scheduler.tasks.items() if task.state == "memory" and "take" in str(key)]))
+
+    result = pb.ChainSVM(callback=look, tol=1e-6).fit(*(bag.from_sequence(data, npartitions=4) for data in (X, y)))
+    assert result.n_iter_ > 3 and kept == []
+
+
 def test_workers_forget_the_data(client):
     X, y = blobs()
     pb.MulticlassSVM().fit(da.from_array(X, chunks=(60, 6)), da.from_array(y, chunks=60))

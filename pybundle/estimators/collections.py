@@ -46,6 +46,7 @@ def placed(estimator, X, y, sample_weight):
     for future in risks:
         if future.exception() is not None:      # as it was raised
             raise future.exception()
+    del taken                                   # risks hold what they need of the data, encoded
     remote = executor.risk_of(risks, n_parts=n_parts)
     try:
         yield remote, fitted

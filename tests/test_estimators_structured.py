@@ -359,6 +359,11 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.SegmentationSVM(fillers=["z"]), *segments(), pb.ParameterError, "fillers must be labels that occur, got 'z'"),
     (pb.SegmentationSVM(widths=[3]), *segments(), pb.InputTypeError, "widths must be a dictionary"),
     (pb.BinaryLabelingSVM(), [1], [[0]], pb.InputTypeError, r"X\[0\] must be a Graph"),
+    (pb.BinaryLabelingSVM(), [pb.models.Graph([[1.0]], np.empty((0, 2), int), np.empty((0, 1)))], [[0]],
+     pb.InputTypeError, r"X\[0\] must have arrays nodes"),
+    # as many weights as nodes in all, but not for each graph
+    (pb.BinaryLabelingSVM(), [pb.models.Graph(np.ones((2, 1)), np.empty((0, 2), int), np.empty((0, 1)))] * 2,
+     [pb.models.WeightedLabels([0, 1], np.ones(n)) for n in (1, 3)], pb.ParameterError, r"y\[0\].weights must be of"),
     (pb.BinaryLabelingSVM(class_weight={7: 1.0}), *graphs(), pb.ParameterError, "class_weight must name classes"),
     (pb.LandmarkDetector(), [np.ones((3, 3)), np.ones((3, 4))], np.zeros((2, 1, 2)), pb.ParameterError, "of one size"),
     (pb.LandmarkDetector(windows=[3]), *faces(), pb.ParameterError, "windows must be pairs"),
@@ -500,9 +505,10 @@ def test_errors_of_structured_estimators_have_names():
     np.testing.assert_allclose(np.exp(crf.log_likelihood(X[:1], y[:1])), np.exp(crf.log_likelihood(X, y)[0]))
     X, y = graphs(4)
     svm = pb.BinaryLabelingSVM(tol=0.1).fit(X, y)
-    for weights in (np.ones(3), np.zeros(len(y[0]))):
+    for weights, match in ((np.ones(3), r"y\[0\].weights must be of shape"),
+                           (np.zeros(len(y[0])), r"y\[0\] must weight one of its nodes")):
         wrong = [pb.models.WeightedLabels(labels, weights) for labels in y]
-        with pytest.raises(pb.ParameterError, match=r"y\[0\] must weight each of its"):
+        with pytest.raises(pb.ParameterError, match=match):
             svm.score(X, wrong)
     with pytest.raises(pb.ParameterError, match=r"class_weight\[1\] must be"):
         pb.BinaryLabelingSVM(class_weight={1: -1.0}).fit(X, y)

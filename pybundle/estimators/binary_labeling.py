@@ -134,7 +134,11 @@ class BinaryLabelingSVM(StructuredEstimator):
         for i, x in enumerate(X):
             if not isinstance(x, tuple) or len(x) != 3:
                 raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
-            graphs.append(Graph(*x))
+            graph = Graph(*x)
+            if len(getattr(graph.nodes, "shape", ())) != 2 or np.ndim(graph.edge_features) != 2:
+                raise InputTypeError(f"X[{i}] must have arrays nodes (n, d) and edge_features (m, p), got "
+                                     f"{graph.nodes!r:.60} and {graph.edge_features!r:.60}")
+            graphs.append(graph)
         return graphs
 
     def _predict(self, model, x):
@@ -152,9 +156,8 @@ class BinaryLabelingSVM(StructuredEstimator):
                 raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
                                      f"shape {truth.shape}")
             counts = np.ones(len(guess)) if weights is None else weights[i]
-            if counts.shape != guess.shape or not counts.sum() > 0.0:
-                raise ParameterError(f"y[{i}] must weight each of its {len(guess)} nodes, one of them above 0, got "
-                                     f"weights of shape {counts.shape} and sum {counts.sum():g}")
+            if not counts.sum() > 0.0:
+                raise ParameterError(f"y[{i}] must weight one of its nodes above 0, got weights of sum {counts.sum():g}")
             right[i] = np.average(guess == truth, weights=counts)
         return right, np.ones(len(found))
 
@@ -164,8 +167,8 @@ def _split(y):
     labels = [item.labels if isinstance(item, WeightedLabels) else item for item in y]
     if not any(isinstance(item, WeightedLabels) for item in y):
         return labels, None
-    return labels, [check_vector(f"y[{i}].weights", item.weights) if isinstance(item, WeightedLabels) else
-                    np.ones(len(item)) for i, item in enumerate(y)]
+    return labels, [check_vector(f"y[{i}].weights", item.weights, len(item.labels))
+                    if isinstance(item, WeightedLabels) else np.ones(len(item)) for i, item in enumerate(y)]
 
 
 def _joined(codes, of_nodes):

@@ -157,7 +157,7 @@ class BinaryLabelingSVM(StructuredEstimator):
                                      f"shape {truth.shape}")
             counts = np.ones(len(guess)) if weights is None else weights[i]
             if not counts.sum() > 0.0:
-                raise ParameterError(f"y[{i}] must weight one of its nodes above 0, got weights of sum {counts.sum():g}")
+                raise ParameterError(f"y[{i}] must weight one of its nodes above 0, got a sum of {counts.sum():g}")
             right[i] = np.average(guess == truth, weights=counts)
         return right, np.ones(len(found))
 

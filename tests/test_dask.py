@@ -135,9 +135,10 @@ def disturbed(risk, client, at, act):
     return result
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nannies():
-    """Two workers in processes of their own, which come back."""
+    """Two workers in processes of their own, which come back; but not one that dies while it starts, hence each test's.
+    """
     with local_cluster(2, processes=True) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -146,7 +147,6 @@ def nannies():
 @SEEDS
 @pytest.mark.parametrize("what", ["one killed", "all killed", "one restarted"])
 def test_lost_workers_change_nothing(what, seed, nannies):
-    nannies.wait_for_workers(2, timeout=180)
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a, delay = undisturbed(risk), float(rng.uniform(0.0, 0.05))
 

@@ -70,7 +70,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
     >>> import pybundle as pb
     >>> risk = pb.risks.MulticlassHinge(np.ones((1000, 50)), np.arange(1000) % 10)
     >>> memory = pb.estimate_memory(risk, method="oca")
-    >>> memory.method, sorted(memory.parts), memory < 10_000_000
+    >>> memory.method, sorted(memory.parts), memory < 20_000_000
     ('oca', ['data', 'planes', 'points', 'scores'], True)
     """
     check_choice("method", method, tuple(METHODS))

@@ -20,12 +20,13 @@ def blobs():
 
 
 @pytest.fixture
-def started():
+def started(tmp_path):
     """Starts commands of Dask, ends them after the test."""
     running = []
 
     def start(*arguments):
-        process = subprocess.Popen([sys.executable, "-m", *arguments], stderr=subprocess.PIPE, text=True)
+        # elsewhere: `-m` would import from a source tree without compiled modules here
+        process = subprocess.Popen([sys.executable, "-m", *arguments], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
         running.append(process)
         return process
 

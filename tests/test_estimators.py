@@ -262,7 +262,7 @@ def test_scikit_learn_checks_of_the_search(estimator, check):
 def test_path_of_a_grid_equals_single_fits():
     X, y = blobs(90)
     grid = [1.0, 1e-3, 0.1]
-    svm = pb.MulticlassSVMCV(grid, cv=3, tol=1e-6).fit(X, y)
+    svm = pb.MulticlassSVMCV(grid, cv=3, tol=1e-6, search_tol=1e-6).fit(X, y)
     search = GridSearchCV(pb.MulticlassSVM(tol=1e-6), {"C": sorted(grid)}, cv=3).fit(X, y)
     theirs = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
     np.testing.assert_allclose(svm.scores_, theirs, atol=0.04)      # an example on the border may fall to either side
@@ -279,7 +279,7 @@ def test_a_stopped_search_has_a_model():
     X, y = blobs(90)
     stop = pb.callbacks.StopSignal()
     stop.set()
-    svm = pb.MulticlassSVMCV([0.1, 1.0], cv=2, tol=1e-9, callback=stop).fit(X, y)
+    svm = pb.MulticlassSVMCV([0.1, 1.0], cv=2, tol=1e-9, search_tol=1e-9, callback=stop).fit(X, y)
     assert svm.C_ == 0.1 and np.isnan(svm.scores_[:, 1]).all() and svm.certified_ and not svm.converged_
     some = pb.MulticlassSVMCV([0.1, 1.0], cv=2, callback=pb.callbacks.EarlyStopping(X, y, patience=10**6)).fit(X, y)
     assert np.isfinite(some.scores_).all()
@@ -346,7 +346,8 @@ def test_balanced_weights_count_weights():
 
 def test_a_search_that_runs_out_of_time_does_not_score_what_it_has_not_solved():
     X, y = blobs()
-    svm = pb.MulticlassSVMCV([1e-3, 1e-2, 0.1, 1.0], cv=2, tol=1e-9, callback=pb.callbacks.TimeLimit(0.0))
+    svm = pb.MulticlassSVMCV([1e-3, 1e-2, 0.1, 1.0], cv=2, tol=1e-9, search_tol=1e-9,
+                             callback=pb.callbacks.TimeLimit(0.0))
     with pytest.warns(pb.ConvergenceWarning):
         svm.fit(X, y)
     assert np.isnan(svm.scores_[:, 1:]).all() and svm.C_ == 1e-3
@@ -428,7 +429,7 @@ def test_warnings_point_at_the_line_of_the_user():
 def test_early_stopping_ends_the_run_of_one_C():
     X, y = blobs(90)
     stop = pb.callbacks.EarlyStopping(X, y, patience=1, every=0.0)
-    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=2, tol=1e-10, callback=stop).fit(X, y)
+    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=2, tol=1e-10, search_tol=1e-10, callback=stop).fit(X, y)
     assert np.isfinite(svm.scores_).all() and (svm.gaps_ > 1e-10).any()
 
 
@@ -439,7 +440,7 @@ def test_a_search_is_run_in_the_parts_of_its_estimator():
 
 
 @pytest.mark.parametrize("tol, search_tol, expected", [
-    (1e-2, None, 1e-2), (1e-5, 1e-2, 1e-2), (1e-3, 1e-6, 1e-6),
+    (1e-2, None, 0.1), (0.2, None, 0.2), (1e-5, 1e-2, 1e-2), (1e-3, 1e-6, 1e-6),
 ])  # fmt: skip
 def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol, expected):
     X, y = blobs(90)

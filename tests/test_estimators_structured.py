@@ -308,7 +308,7 @@ def test_path_of_a_grid_equals_single_fits():
     X, y = chains(40, noise=1.0)        # words say it all, so that no prediction is close, ...
     rng = np.random.default_rng(1)
     y = [[label if rng.random() < 0.8 else "A" for label in labels] for labels in y]        # ... but not always right
-    svm = pb.ChainSVMCV([1.0, 0.1, 0.01], cv=3, tol=1e-6).fit(X, y)
+    svm = pb.ChainSVMCV([1.0, 0.1, 0.01], cv=3, tol=1e-6, search_tol=1e-6).fit(X, y)
     assert svm.Cs_.tolist() == [0.01, 0.1, 1.0] and svm.scores_.shape == (3, 3) and (svm.gaps_ <= 1e-6).all()
     search = GridSearchCV(pb.ChainSVM(tol=1e-6), {"C": svm.Cs_}, cv=3).fit(X, y)
     theirs = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])

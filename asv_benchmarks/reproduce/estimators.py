@@ -25,7 +25,7 @@ import pybundle as pb
 from pybundle.runtime.history import History
 from pybundle.runtime.stopping import Callback
 
-GRIDS = {"1e-4 to 1": (-4.0, 0.0), "10^-2.5 to 10^-0.5": (-2.5, -0.5)}
+GRIDS = {"1e-4 to 1e2, the default": (-4.0, 2.0), "1e-4 to 1": (-4.0, 0.0), "10^-2.5 to 10^-0.5": (-2.5, -0.5)}
 TOLS = (1e-2, 1e-3)
 REPEATS = 9
 
@@ -50,25 +50,26 @@ def main():
 def search(X, y, grid, tol):
     """For each `search_tol` it, seconds of both, their quotient, the chosen C, the largest difference of mean scores.
 
-    With `search_tol = tol` every solve of the path reaches the gap of the single fits.
+    None is the default. With `search_tol = tol` every solve of the path reaches the gap of the single fits.
     """
     started = time.process_time()
     theirs = GridSearchCV(pb.MulticlassSVM(tol=tol), {"C": grid}, cv=3).fit(X, y)
     single = time.process_time() - started
-    for search_tol in sorted({tol, max(tol, 1e-2)}):
+    for search_tol in (None, *sorted({tol, max(tol, 1e-2)}, reverse=True)):
         started = time.process_time()
         ours = pb.MulticlassSVMCV(grid, cv=3, tol=tol, search_tol=search_tol).fit(X, y)
         seconds = time.process_time() - started
         apart = np.abs(ours.scores_.mean(axis=0) - theirs.cv_results_["mean_test_score"]).max()
-        yield (f"{search_tol:g}", f"{seconds:.1f}", f"{single:.1f}", f"{seconds / single:.2f}",
+        yield ("0.1, the default" if search_tol is None else f"{search_tol:g}", f"{seconds:.1f}", f"{single:.1f}", f"{seconds / single:.2f}",
                f"{ours.C_:.3g}, {theirs.best_params_['C']:.3g}", f"{100 * apart:.2f} %")
 
 
 def peer(X, y):
     """The same grid with LinearSVC, whose tol of 0.2 brings it within about 1e-2 of the optimum."""
-    name, ends = next(iter(GRIDS.items()))
+    name = "1e-4 to 1"
+    ends = GRIDS[name]
     started = time.process_time()
-    ours = pb.MulticlassSVMCV(np.logspace(*ends, 8), cv=3, tol=1e-2).fit(X, y)
+    ours = pb.MulticlassSVMCV(np.logspace(*ends, 8), cv=3, tol=1e-2, search_tol=1e-2).fit(X, y)
     middle = time.process_time()
     svc = LinearSVC(multi_class="crammer_singer", tol=0.2, max_iter=10**5)
     theirs = GridSearchCV(svc, {"C": np.logspace(*ends, 8)}, cv=3).fit(X, y)
@@ -156,9 +157,9 @@ processor time.
 ## Choosing C: one warm path for each fold against single fits
 
 MNIST, 60000 x 784 pixels / 255, float32, 8 values of C in equal factors, 3 folds, and the final fit. Both sides fit
-`MulticlassSVM` to the certified gap `tol`; solves of the path that are only scored reach `search_tol` (by default
-`tol`). In the last row GridSearchCV has `LinearSVC` with the objective of Crammer and Singer, whose tol of 0.2
-brings it within about 1e-2 of the optimum.
+`MulticlassSVM` to the certified gap `tol`; solves of the path that are only scored reach `search_tol`, by default 0.1.
+The standard error of a mean score is about 0.11 %. In the last row GridSearchCV has `LinearSVC` with the objective of
+Crammer and Singer, whose tol of 0.2 brings it within about 1e-2 of the optimum.
 
 {search}
 

@@ -18,7 +18,6 @@ import numpy as np
 from parsing import TEMPLATES, TREEBANKS, load
 
 import pybundle as pb
-from pybundle.models._dependency import HashedArcs
 
 MORE = (
     # those of the word alone are in every tree of a sentence: neither learner can use them
@@ -40,9 +39,8 @@ RANKING = 1e-2
 """lam of the MKL that ranks templates: large enough to prune."""
 ETA = 0.1
 COUNTS = (1, 2, 4, 8, 16, 32)
-SPEED_HEADER = ("weights", "features hashed to them: ms a round", "the first as 1",
-                "the features of the first row among them: ms a round", "the first as 1",
-                "as many reads at random places: ms", "the first as 1")
+SPEED_HEADER = ("weights", "a round, ms (the first as 1)", "decoding in it", "the rest of it",
+                "as many reads at random places")
 
 
 def main():
@@ -118,62 +116,47 @@ def two_stages(data, mkl, svm, lam, epochs):
     return rows
 
 
-class Spread(pb.models.Dependency):
-    """The features of 2^SMALL numbers for each template, at random places among 2^bits: the same learner, more weights.
-
-    Numbers are exclusive ors of keys, so a linear map over the field of two elements moves features as it moves keys.
-    """
-
-    def _bind_words(self, X):
-        arcs, pieces = self.narrow._bind_words(X)
-        rng, vectors = np.random.default_rng(0), []
-        while len(vectors) < SMALL:
-            span = np.zeros(1, np.int64)
-            for vector in vectors:
-                span = np.concatenate([span, span ^ vector])
-            vectors += [v for v in rng.integers(1, 1 << self.bits, 1) if v not in span]
-        moved = np.zeros(1, np.int64)
-        for vector in vectors:
-            moved = np.concatenate([moved, moved ^ vector])
-        head, word, distance, root, sets, each, kinds, kind = arcs.arrays
-        low, template = (1 << SMALL) - 1, head >> SMALL
-        # without an offset for each template all of them would share few sets of the cache
-        shift = rng.integers(0, 1 << self.bits, len(root))
-        head = (moved[head & low] ^ shift[template]) + (template.astype(np.int64) << self.bits)
-        keys = [head, moved[word], moved[distance], moved[root], sets, each, kinds, moved[kind]]
-        return HashedArcs(arcs.starts_array, *(k if k is kinds else k.astype(np.int32) for k in keys), self.dim), pieces
-
-
 def speed(data):
-    """CPU ms of a round, the least of the epochs after the first over the same sentences, by the number of weights."""
+    """CPU ms of a round, of the decoding in it, of what is left, and of as many plain reads, by the number of weights.
+
+    The least of the epochs after the first over the same sentences.
+    """
     X, Y = data[0][:1500], data[1][:1500]
     n_reads = np.mean([(len(x) + 1) ** 2 for x in X]) * len(TEMPLATES + MORE)
     found = {bits: [np.inf] * 3 for bits in (SMALL, 14, 17, 18)}
-    for _ in range(2):                  # in turn, for what else the machine does
+    for _ in range(3):                  # in turn, for what else the machine does
         for bits, least in found.items():
-            hashed, spread = parser_of(TEMPLATES + MORE, bits), Spread.hashed(bits, ATTRIBUTES, TEMPLATES + MORE,
-                                                                              blocks=True)
-            spread.narrow = parser_of(TEMPLATES + MORE, SMALL)
-            least[:] = map(min, least, (round_time(hashed, X, Y), round_time(spread, X, Y),
-                                        read_time(hashed.dim, n_reads)))
+            model = parser_of(TEMPLATES + MORE, bits)
+            least[:] = map(min, least, (*round_times(model, X, Y), read_time(model.dim, n_reads)))
             print(bits, *(f"{value:.3f}" for value in least), sep=" | ", flush=True)
     rows = []
-    for bits, least in found.items():
-        pairs = zip(least, found[SMALL], strict=True)
+    for bits, (whole, decoding, reads) in found.items():
+        values = whole, decoding, whole - decoding, reads
+        one = found[SMALL]
+        firsts = one[0], one[1], one[0] - one[1], one[2]
         rows.append((f"{(len(TEMPLATES + MORE) << bits):.2g}",
-                     *(cell for value, one in pairs for cell in (f"{value:.2f}", f"{value / one:.2f}"))))
+                     *(f"{value:.3f} ({value / first:.2f})" for value, first in zip(values, firsts, strict=True))))
     return rows
 
 
-def round_time(model, X, Y):
+def round_times(model, X, Y):
+    """ms of a round, and of decoding a sentence at the point that was learnt."""
     times = []
 
     def tick(learner):
         times.append(time.thread_time())
 
-    pb.mkl.OnlineMKL(None, model=model, lam=1e-5, eta0=0.1, n_epochs=4, certify=False, random_state=0,
-                     callback=tick).fit(X, Y)
-    return 1e3 * float(np.diff(times).min()) / len(X)
+    learner = pb.mkl.OnlineMKL(None, model=model, lam=1e-5, eta0=0.1, n_epochs=6, certify=False, random_state=0,
+                               callback=tick).fit(X, Y)
+    oracle, theta = model.oracle(X, Y), learner._learner.theta
+    w, scales, decoding = np.ravel(theta.values), theta.scales, np.inf
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(X))[:, None]
+        began = time.thread_time()
+        for row in order:
+            oracle.solve_scaled(row, w, scales)
+        decoding = min(decoding, time.thread_time() - began)
+    return 1e3 * float(np.diff(times).min()) / len(X), 1e3 * decoding / len(X)
 
 
 def read_time(dim, n_reads, count=1 << 22):
@@ -232,13 +215,12 @@ Test UAS of the SVM trained again, with half of the epochs, on the k best templa
 
 ## Rounds
 
-1500 sentences, all templates, CPU time of the fastest of the epochs after the first, by the number of weights. In the
-first row most features share weights, which fit into the second level of the cache; with more weights there are more
-different features, up to forty times as many met in these sentences, and each lies in a cache line of its own. The
-columns in the middle keep the features of the first row and spread them among more weights: the iterates are the same,
-and what grows is the number of lines, until every feature has its own. The last columns read as many numbers as a round
-does at random places of an array of that size, and do nothing else. Other programs share the processor's caches and
-move all three from run to run.
+1500 sentences, all templates, CPU time of the fastest of the epochs after the first, by the number of weights. Decoding
+reads a weight for each template of each arc, as it does for any learner. In the first row most features share weights,
+which fit into the second level of the cache; with more weights there are more different features, up to forty times as
+many met in these sentences, each in a cache line of its own. The last column reads as many numbers at random places of
+an array of that size, and does nothing else. The rest of a round is what the learner does: gradient, norms, prox,
+scales.
 
 {speed}
 """

@@ -1,6 +1,6 @@
 """One thread against two: batch passes, solves by block methods, and the memory bandwidth that limits both.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/threads.py [--repeats 7] [--only mnist ocr ...]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/threads.py [--repeats 40] [--only mnist ocr ...]
 
 Passes take turns between one and two threads, and the least time of the repeats counts; so does the bandwidth, of NumPy
 sums over 400 MB in float32. "CPU ratio" is what two threads would gain on idle processors, from the CPU seconds of the
@@ -29,7 +29,7 @@ N_PARTS = 16
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     bandwidths = bandwidth(arguments.repeats)
@@ -39,7 +39,7 @@ def main():
         risk = (make or faces)()
         risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
         rows += passes(name, risk, arguments.repeats, bandwidths[1])
-        rows.append(solves(name, risk, lam, max(2, arguments.repeats // 3)))
+        rows.append(solves(name, risk, lam, max(2, arguments.repeats // 10)))
         print(table(HEADER, rows), flush=True)
     text = TEXT.format(
         version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],

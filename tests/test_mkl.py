@@ -262,6 +262,36 @@ def test_templates_are_groups_of_a_parser(average):
     assert model.template_names == [templates[k] for k in (0, 2, 3, 4, 1)]
 
 
+@pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 2, 0, 1, 2, 0, 1, 2]])
+@pytest.mark.parametrize("average, dtype", [(False, np.float64), (True, np.float64), (False, np.float32)])
+def test_groups_of_features_of_arcs(labels, average, dtype):
+    """Groups that follow each other are scaled in the decoder, others in the weights: both as the formulas say."""
+    rng = np.random.default_rng(0)
+    X = [sp.csr_array(sp.random(n * n, 9, 0.4, random_state=rng)).astype(dtype) for n in rng.integers(2, 7, 40)]
+    for x in X[::2]:                    # columns in any order
+        x.indices[:] = np.concatenate([rng.permutation(9)[:k] for k in np.diff(x.indptr)])
+        x.has_sorted_indices = False
+    Y = [np.concatenate([[-1, 0], np.arange(1, int(x.shape[0] ** 0.5))]) for x in X]
+    model, labels = pb.models.Dependency(9), np.array(labels)
+    options = {"lam": 0.3, "rate": "fixed", "eta0": 1.0, "n_epochs": 6, "average": average, "random_state": 0}
+    learner = OnlineMKL(labels, model=model, **options).fit(X, Y)
+    assert (learner._learner.ends is None) == (labels[1] == 1)
+    order, rng = [], np.random.default_rng(0)
+    for _ in range(6):
+        order.append(rng.permutation(len(X)))
+    points = online_mkl(model, labels, X, Y, np.concatenate(order), np.ones(240), 0.3)[1:]
+    zeros = np.array([[not p[labels == g].any() for g in range(3)] for p in points])
+    assert (np.diff(zeros.astype(int), axis=0) != 0).sum() > 5        # groups that are reset, and come back
+    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0) if average else points[-1],
+                               atol=1e-11)
+    if not average:
+        assert 0.0 <= learner.lower_bound_ <= learner.objective_
+        assert learner.objective_ == pytest.approx(0.15 * learner.norms_.sum() ** 2 + np.mean([
+            model.loss(y, found) + (model.joint_feature(x, found) - model.joint_feature(x, y)).toarray().ravel()
+            @ points[-1] for x, y in zip(X, Y, strict=True)
+            for found in [model.loss_augmented_decode(points[-1], x, y)]]), rel=1e-6)
+
+
 def test_scales_of_labelled_groups_are_folded_in_together():
     """A fixed rate and a large lam shrink scales until they are folded into the vectors, all groups at once."""
     X, y = flat(n=120)

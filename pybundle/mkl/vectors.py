@@ -2,7 +2,7 @@
 
 A round costs the decoder and O(active features): steps touch the features of wrong parts, the prox only scales. What a
 model's decoder reads is theta itself, written out in O(dim), unless the model scores with a factor for every group, as
-`pb.models.Dependency.hashed(..., blocks=True)` does.
+`pb.models.Dependency` does for templates with blocks, and for groups that follow each other in the weights.
 """
 
 from __future__ import annotations
@@ -54,6 +54,13 @@ def group_labels(groups, model):
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 
+def group_ends(model, labels):
+    """Ends (n_groups,) of groups that follow each other, for a decoder that takes their factors as they are, or None."""
+    if not getattr(model, "takes_ends", False) or (np.diff(labels) < 0).any():
+        return None
+    return np.cumsum(np.bincount(labels)).astype(np.int32)
+
+
 def check_finite(objective):
     """NumericalError where an online objective overflowed."""
     if not np.isfinite(objective):
@@ -75,11 +82,12 @@ class VectorLearner:
         self.model, self.blocks = model, groups is None
         self.labels = group_labels(groups, model)
         if self.labels is None:
-            self.n_groups, shift = len(model.templates), model.bits
+            self.n_groups, shift, self.ends = len(model.templates), model.bits, None
         else:
-            self.n_groups, shift = int(self.labels.max()) + 1, 0
+            self.n_groups, shift, self.ends = int(self.labels.max()) + 1, 0, group_ends(model, self.labels)
+        self.is_scaled = self.blocks or self.ends is not None       # in the decoder
         self.average = average
-        self.theta = LazyVectors(model.dim, 1, self.n_groups, self.labels, shift, average, eager=self.blocks)
+        self.theta = LazyVectors(model.dim, 1, self.n_groups, self.labels, shift, average, eager=self.is_scaled)
 
     def group_labels(self):
         """Groups of all weights, shape (dim,)."""
@@ -205,8 +213,9 @@ class VectorSession:
 
     def _decode(self, rows, weights=None):
         """Most violating labellings at the present point, whose `_prepared` may be at hand."""
-        if self.learner.blocks:
-            return self.oracle.solve_scaled(rows, np.ravel(self.learner.theta.values), self.learner.theta.scales)
+        learner = self.learner
+        if learner.is_scaled:
+            return self.oracle.solve_scaled(rows, np.ravel(learner.theta.values), learner.theta.scales, learner.ends)
         return self.oracle.solve_batch(rows, self._prepared() if weights is None else weights)
 
     def _prepared(self):
@@ -239,7 +248,7 @@ class VectorSession:
 
     def risk(self):
         """Mean loss at the present point."""
-        weights = None if self.learner.blocks and self.settings.loss == "hinge" else self._prepared()
+        weights = None if self.learner.is_scaled and self.settings.loss == "hinge" else self._prepared()
 
         def some(rows):
             if self.settings.loss == "logistic":

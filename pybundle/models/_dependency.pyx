@@ -55,8 +55,9 @@ cdef class Arcs:
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
         pass
 
-    # The same with w multiplied by a factor for every template; those of factor 0 are not looked at
-    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, double* S,
+    # The same with w multiplied by a factor for every group, group g up to `ends[g]`; those of factor 0 are not looked
+    # at. The groups of templates are their blocks, whatever `ends`.
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
                            void* scratch) noexcept nogil:
         pass
 
@@ -123,6 +124,29 @@ cdef class RowArcs(Arcs):
                 else:
                     for k in range(self.indptr[row], self.indptr[row + 1]):
                         total += self.data64[k] * w[self.indices[k]]
+                S[<Py_ssize_t>h * n + m] = total
+                row += 1
+
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
+                           void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m, g
+        cdef int64_t k, row = self.first_row[i]
+        cdef int32_t j
+        cdef double total
+        for h in range(n):
+            S[<Py_ssize_t>h * n] = S[<Py_ssize_t>h * n + h] = 0.0
+            for m in range(1, n):
+                if m == h:
+                    continue
+                total, g = 0.0, 0
+                for k in range(self.indptr[row], self.indptr[row + 1]):
+                    j = self.indices[k]
+                    if g > 0 and j < ends[g - 1]:       # columns need not be sorted
+                        g = 0
+                    while j >= ends[g]:
+                        g += 1
+                    if scales[g] != 0.0:
+                        total += scales[g] * ((self.data32[k] if self.single else self.data64[k]) * w[j])
                 S[<Py_ssize_t>h * n + m] = total
                 row += 1
 
@@ -199,7 +223,7 @@ cdef class HashedArcs(Arcs):
                 S[<Py_ssize_t>h * n + m] = 0.0
             self._visit(i, h, w, NULL, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
 
-    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, double* S,
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
                            void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
         for h in range(n):
@@ -396,12 +420,12 @@ cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_ro
 
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
-                    const double[::1] scales=None):
+                    const double[::1] scales=None, const int32_t[::1] ends=None):
     """Best trees of the sentences `rows`; the number of a sentence whose scores are not finite, or -1.
 
     `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
     the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
-    (T,), or None, multiply the weights of templates.
+    (n_groups,), or None, multiply the weights of groups: those of templates, or of `ends`, see `Arcs.score_scaled`.
     """
     cdef int32_t[:, :, ::1] moved
     cdef int k = 0, q, count
@@ -438,7 +462,7 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
             if scales is None:
                 arcs.score(i, &w[0], S, trees + tree_scratch(longest))
             else:
-                arcs.score_scaled(i, &w[0], &scales[0], S, trees + tree_scratch(longest))
+                arcs.score_scaled(i, &w[0], &scales[0], &ends[0] if ends is not None else NULL, S, trees + tree_scratch(longest))
             if loss:
                 # taking 1 from the true arc adds 1 to all others, up to a constant
                 for m in range(1, n):

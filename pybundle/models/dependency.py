@@ -117,6 +117,11 @@ class Dependency(StructuredModel):
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
+    @property
+    def takes_ends(self):
+        """Whether `solve_scaled` of the oracle takes groups of weights by their ends."""
+        return self.templates is None
+
     def joint_feature(self, x, y):
         """Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
@@ -259,13 +264,17 @@ class DependencyOracle(BatchOracle):
         further.values[further.offsets[:-1] + word] = head
         return Decodings(found, values, values), owners, further
 
-    def solve_scaled(self, rows, w, scales, loss=True):
-        """`solve_batch` of a model made with `blocks`, at w with the weights of template t multiplied by scales[t]."""
+    def solve_scaled(self, rows, w, scales, ends=None, loss=True):
+        """`solve_batch` at w with the weights of group g multiplied by scales[g].
+
+        Groups are the templates of a model made with `blocks`; of a model with features of the user's own they follow
+        each other in the weights, group g up to `ends[g]`, int32 (n_groups,), the last of which is dim.
+        """
         rows = np.asarray(rows, dtype=np.intp)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         self._refuse(solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
-                                     scales=scales))
+                                     scales=scales, ends=ends))
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):

@@ -285,6 +285,22 @@ def test_a_block_method_whose_oracle_fails_goes_on(tmp_path):
     assert result.lower_bound >= caught.value.result.lower_bound
 
 
+def test_a_bug_of_a_callback_is_not_blamed_on_the_file(tmp_path):
+    risk, path = dense(), tmp_path / "run.npz"
+    options = {"lam": 1.0, "method": "bmrm", "tol": 1e-9, "checkpoint": path}
+    pb.minimize(risk, max_iter=3, **options)
+
+    def confused(progress):
+        return np.array([True, False]) if progress.n_iter >= 10 else False
+
+    with pytest.raises(ValueError, match="truth value") as caught:
+        pb.minimize(risk, checkpoint_every=1e9, callback=confused, **options)
+    assert not isinstance(caught.value, pb.StateError) and caught.value.result.nit == 10
+    went_on = []
+    pb.minimize(risk, callback=lambda progress: went_on.append(progress.n_iter) or True, **options)
+    assert went_on[0] == 11                 # nothing was lost
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the child is a fork")
 @pytest.mark.parametrize(("method", "name"), [("oca", "dense"), ("bcfw", "chain"), ("auto", "csr")])
 def test_killed_at_any_moment(method, name, tmp_path):

@@ -94,6 +94,36 @@ def test_a_broken_callable_is_refused_and_the_run_is_kept(method, bad, words):
     assert np.isfinite(result.fun) and result.lower_bound <= result.fun
 
 
+@pytest.mark.parametrize("method", ["oca", "bmrm"])
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_a_decoder_that_contradicts_itself_certifies_nothing(method, n_parts):
+    class Forgetful(pb.models.StructuredModel):
+        """Every seventh decoding is the truth, after a while."""
+        dim, n_calls = 12, 0
+
+        def joint_feature(self, x, y):
+            return np.outer(np.arange(3) == y, x).ravel()
+
+        def loss(self, y, y_hat):
+            return float(y != y_hat)
+
+        def decode(self, w, x):
+            return int(np.argmax(w.reshape(3, 4) @ x))
+
+        def loss_augmented_decode(self, w, x, y):
+            self.n_calls += 1
+            if self.n_calls > 200 and self.n_calls % 7 == 0:
+                return int(y)
+            return int(np.argmax(w.reshape(3, 4) @ x + (np.arange(3) != y)))
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60).tolist()
+    with pytest.raises(pb.OracleError, match="above") as caught:
+        pb.minimize(pb.risks.Structured(Forgetful(), X, y, n_parts=n_parts), lam=1e-2, method=method, tol=1e-6,
+                    max_iter=60, random_state=0)
+    assert caught.value.result.nit > 1 and not caught.value.result.certified
+
+
 def test_an_exception_of_the_callable_passes_with_the_result():
     def bad(w):
         raise ZeroDivisionError("user code")

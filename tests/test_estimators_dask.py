@@ -210,7 +210,8 @@ def test_workers_forget_the_data(client):
 
 @pytest.mark.parametrize("fit, words", [
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, y), "y must be a Dask array or bag"),
-    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(X, dy), "X must be a Dask array or bag"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(X, dy), "X must be a Dask array or bag like y"),
+    (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, None, sample_weight=dy), "y must be .* got NoneType"),
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, dy.rechunk(70)), "y must have the same blocks"),
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX, dy, np.ones(240)), "sample_weight must be a Dask array"),
     (lambda X, y, dX, dy: pb.MulticlassSVM().fit(dX * np.nan, dy), "NaN"),

@@ -94,6 +94,7 @@ class Machine:
                 raise
             except Exception as error:
                 self.status, self._error = Status.FAILED, str(error)
+                run.distrust(error)
                 raise
             reason = first_reason(self._rules, run.progress())
             self.status = reason if status is None else status

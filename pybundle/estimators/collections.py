@@ -163,8 +163,9 @@ def served(estimator):
 
 
 def _pieces(**collections):
-    """The blocks of collections that belong together, a list of tuples; None is left out."""
-    columns = {name: _blocks(name, data) for name, data in collections.items() if data is not None}
+    """The blocks of collections that belong together, a list of tuples; weights that are None are left out."""
+    columns = {name: _blocks(name, data) for name, data in collections.items()
+               if data is not None or name != "sample_weight"}
     for name, blocks in columns.items():
         if len(blocks) != len(columns["X"]):
             raise ParameterError(f"{name} must have the same blocks as X, {len(columns['X'])}, got {len(blocks)}; use "
@@ -181,7 +182,8 @@ def _grouped(pieces, n_groups):
 def _blocks(name, data):
     """The blocks of an array, whole examples, or of a bag, as delayed values."""
     if not is_collection(data):
-        raise InputTypeError(f"{name} must be a Dask array or bag like X, got {type(data).__name__}; use "
+        other = "y" if name == "X" else "X"
+        raise InputTypeError(f"{name} must be a Dask array or bag like {other}, got {type(data).__name__}; use "
                              "dask.array.from_array or dask.bag.from_sequence")
     if _is_bag(data):
         return data.to_delayed()

@@ -24,10 +24,10 @@ def advice(run, status, certificate):
         return ""
     found, objective, tol = [], run.objective, run.settings.gap.tol
     is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY
-    if run.settings.memory_limit is not None:
+    if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
         signs = "" if objective.nonneg is None else ", where weights that must not be negative take the room of planes"
         found.append(f"raise memory_limit{signs}")
-    elif is_wide or certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun):
+    if is_wide or certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun):
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if not run.choice and (is_wide or status is Status.STALLED):

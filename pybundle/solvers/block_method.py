@@ -191,7 +191,10 @@ class BlockMethod(Run):
             trace.n_passes += (core.visits - visits) / core.n_examples
             trace.n_cached_passes += (core.cached_visits - cached) / core.n_examples
 
-    def finish(self, status, ask_risk=True):
+    def is_short_of_memory(self):
+        return self.core.n_merged > 0
+
+    def finish(self, status, ask_risk=True, risk=None):
         if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
             self.w = self.objective.project(self.core.w.copy())
-        return super().finish(status, ask_risk)
+        return super().finish(status, ask_risk, risk)

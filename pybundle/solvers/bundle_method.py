@@ -199,6 +199,9 @@ class BundleMethod(Run):
             self.bundle.settle(beta)
         return phi
 
+    def is_short_of_memory(self):
+        return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
+
     def append(self, planes, room=0):
         """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
         parts = planes.parts if isinstance(planes, PartialPlanes) else None

@@ -236,6 +236,11 @@ class CachedBlocks:
         """Memory of planes, multipliers and Gram matrices."""
         return self.blocks.bytes
 
+    @property
+    def n_merged(self):
+        """Planes that lost their own multipliers to the memory limit."""
+        return self.blocks.n_merged
+
     def n_planes(self):
         return self.blocks.n_planes
 

@@ -40,6 +40,7 @@ class ExactBlocks:
     """
 
     cached_visits = 0.0
+    n_merged = 0
 
     def __init__(self, risk, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")

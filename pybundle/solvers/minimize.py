@@ -139,8 +139,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     OracleError
         Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
         and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
-        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`). Where workers are
-        lost, the certificate is computed from the data here.
+        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
+        the risk contradicted itself. Where workers are lost, the certificate is computed from the data here.
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
         at the start. Later on that is a RuntimeWarning.
@@ -247,7 +247,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
         keeper.rescue(run)
         result = run.finish(Status.INTERRUPTED)
     except Exception as error:
-        explained = keeper.explain(error)
+        explained = error if asking_user else keeper.explain(error)
         if explained is not error:
             raise explained from error
         if run.w is not None:
@@ -270,6 +270,7 @@ def _certified_after(error, run, asking_user, at_home):
     if at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
         with suppress(Exception):               # workers have failed, the risk has not
             return run.finish(Status.FAILED, risk=at_home)
+    run.distrust(error)
     return run.finish(Status.FAILED, ask_risk=asking_user)
 
 

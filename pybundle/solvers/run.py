@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.exceptions import NumericalError, ParameterError
+from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, LowerBound, certify
@@ -149,6 +149,15 @@ class Run:
                 risk, "value_errors"):
             return None
         return self.best_values, risk.value_errors(self.w, self.best_values)
+
+    def distrust(self, error):
+        """Values that a risk gave before it contradicted itself prove nothing; where the user's code raised they do."""
+        if isinstance(error, OracleError) and error.__cause__ is None:
+            self.best_values = None
+
+    def is_short_of_memory(self):
+        """Whether `memory_limit` has cost it planes."""
+        return False
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""

@@ -55,7 +55,7 @@ def group_labels(groups, model):
 
 
 def group_ends(model, labels):
-    """Ends (n_groups,) of groups that follow each other, for a decoder that takes their factors as they are, or None."""
+    """Ends (n_groups,) of groups that follow each other, where the decoder takes their factors as they are; or None."""
     if not getattr(model, "takes_ends", False) or (np.diff(labels) < 0).any():
         return None
     return np.cumsum(np.bincount(labels)).astype(np.int32)

@@ -6,13 +6,14 @@ others go through BLAS.
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 from pybundle.core cimport _blas
 
 cdef extern from "_inner.h" nogil:
-    int pb_inner(int m, int n, int d, const double** A, const double** B, double* C)
+    bint pb_has_inner(int m)
+    void pb_inner(int m, int n, int d, const double** A, const double** B, double* C)
 
 cdef enum:
     BLOCK_BYTES = 1 << 24       # blocks grow by half of all before them, up to this or to the size of the first
@@ -29,7 +30,7 @@ cdef class DensePlanes:
 
     def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
         self.dim = dim
-        self.count = self.capacity = 0
+        self.count = self.capacity = self._touched = 0
         self._rows = NULL
         self._blocks, self._starts = [], []
         self._add_block(max(1, capacity))
@@ -83,12 +84,24 @@ cdef class DensePlanes:
             _blas.gemv(<int>n, <int>self.dim, 1.0, self.row(j), <int>self.dim, w, 0.0, y + j - first)
             j += n
 
+    def _grow(self, Py_ssize_t need):
+        while need > self.capacity:
+            self._add_block(max(len(self._blocks[0]), min(self.capacity // 2, BLOCK_BYTES // (8 * self.dim))))
+
+    def prepare(self, Py_ssize_t n):
+        """Takes memory for n more rows and touches it: the first write to a page costs more than all others."""
+        cdef Py_ssize_t j, first = max(self.count, self._touched), last = self.count + n
+        self._grow(last)
+        with nogil:
+            for j in range(first, last):
+                memset(<double*>self._rows[j], 0, self.dim * sizeof(double))
+        self._touched = max(self._touched, last)
+
     def append(self, slopes):
         """Adds the rows of `slopes` (k, dim), dense or sparse."""
         slopes = slopes.toarray() if hasattr(slopes, "toarray") else slopes
         cdef Py_ssize_t need = self.count + slopes.shape[0], first = self.count, last, start
-        while need > self.capacity:
-            self._add_block(max(len(self._blocks[0]), min(self.capacity // 2, BLOCK_BYTES // (8 * self.dim))))
+        self._grow(need)
         for block, start in zip(self._blocks, self._starts, strict=True):
             last = min(need, start + <Py_ssize_t>len(block))
             if first < last:
@@ -104,7 +117,9 @@ cdef class DensePlanes:
         cdef Py_ssize_t i, j, some, many
         if new > 0:
             with nogil:
-                if not pb_inner(new, n, d, self._rows + first, self._rows, &C[0, 0]):
+                if pb_has_inner(new):
+                    pb_inner(new, n, d, self._rows + first, self._rows, &C[0, 0])
+                else:
                     i = first
                     while i < self.count:
                         some, j = self.run(i), 0
@@ -114,6 +129,39 @@ cdef class DensePlanes:
                                           &C[i - first, j], n)
                             j += many
                         i += some
+        return out
+
+    @staticmethod
+    def in_pieces(n):
+        """Whether `inner` of n new rows has the bits of `inner_with` of fewer at a time."""
+        return bool(pb_has_inner(n))
+
+    def inner_with(self, const double[:, ::1] others, const Py_ssize_t[::1] some, const Py_ssize_t[::1] seen,
+                   Py_ssize_t first, Py_ssize_t last):
+        """Columns first..last-1 of `B[some] @ [A; B[seen]].T`, B being `others`; several threads may. See `in_pieces`.
+        """
+        cdef Py_ssize_t m = some.shape[0], n = last - first, j, k
+        out = np.empty((m, n))
+        cdef double[:, ::1] C = out
+        cdef const double** rows
+        if others.shape[1] != self.dim or min(np.min(some, initial=0), np.min(seen, initial=0)) < 0 or max(
+                np.max(some, initial=0), np.max(seen, initial=0)) >= others.shape[0]:
+            raise ValueError(f"others must have {self.dim} columns and the rows that are asked for")
+        if not 0 <= first <= last <= self.count + seen.shape[0]:
+            raise ValueError(f"columns must lie in 0..{self.count + seen.shape[0]}, got {first}..{last}")
+        if m == 0 or n == 0:
+            return out
+        rows = <const double**>malloc((m + n) * sizeof(double*))
+        if rows == NULL:
+            raise MemoryError(f"no room for {m + n} rows")
+        for j in range(m):
+            rows[j] = &others[some[j], 0]
+        for j in range(n):
+            k = first + j
+            rows[m + j] = self._rows[k] if k < self.count else &others[seen[k - self.count], 0]
+        with nogil:
+            pb_inner(<int>m, <int>n, <int>self.dim, rows, rows + m, &C[0, 0])
+        free(rows)
         return out
 
     def combine(self, const double[::1] weights):

@@ -16,27 +16,27 @@ typedef double pb_eight __attribute__((vector_size(64), aligned(8), may_alias));
 enum {
     PB_TILE = 4,
     PB_STRIP = 2048,        /* columns at a time: the few rows stay in the cache */
-    PB_FEW = 4, PB_MANY = 48,   /* numbers of rows for which this beats BLAS */
+    PB_MANY = 48,           /* rows up to which this beats BLAS */
 };
 
-/* c[i][j] += a[i] . b[j] over n columns */
+/* c[i][j] += a[i] . b[j] over n columns, i < m, which is a constant */
 __attribute__((target("arch=x86-64-v4"), always_inline))
-static inline void pb_tile(int n, const double *const *a, const double *const *b, double (*c)[PB_TILE])
+static inline void pb_tile(int m, int n, const double *const *a, const double *const *b, double (*c)[PB_TILE])
 {
     pb_eight sum[PB_TILE][PB_TILE];
     int k = 0;
     memset(sum, 0, sizeof sum);
     for (; k + 8 <= n; k += 8) {
         pb_eight x[PB_TILE];
-        for (int i = 0; i < PB_TILE; i++)
+        for (int i = 0; i < m; i++)
             x[i] = *(const pb_eight *)(a[i] + k);
         for (int j = 0; j < PB_TILE; j++) {
             const pb_eight y = *(const pb_eight *)(b[j] + k);
-            for (int i = 0; i < PB_TILE; i++)
+            for (int i = 0; i < m; i++)
                 sum[i][j] += x[i] * y;
         }
     }
-    for (int i = 0; i < PB_TILE; i++)
+    for (int i = 0; i < m; i++)
         for (int j = 0; j < PB_TILE; j++) {
             double rest = 0.0;
             for (int l = k; l < n; l++)
@@ -62,7 +62,12 @@ static void pb_inner_v4(int m, int n, int d, const double *const *A, const doubl
                     a[r] = A[i + (r < rows ? r : rows - 1)] + start;
                     b[r] = B[j + (r < columns ? r : columns - 1)] + start;
                 }
-                pb_tile(width, a, b, c);
+                if (rows == 1)
+                    pb_tile(1, width, a, b, c);
+                else if (rows == 2)
+                    pb_tile(2, width, a, b, c);
+                else
+                    pb_tile(PB_TILE, width, a, b, c);
                 for (int r = 0; r < rows; r++)
                     for (int s = 0; s < columns; s++)
                         C[(size_t)(i + r) * n + j + s] += c[r][s];
@@ -71,19 +76,27 @@ static void pb_inner_v4(int m, int n, int d, const double *const *A, const doubl
 }
 #endif
 
-/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d; 0 and nothing done where BLAS is as fast. */
-static int pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
+/* Whether this beats BLAS for m rows, here. */
+static int pb_has_inner(int m)
 {
 #if PB_HAS_CLONES
-    if (m >= PB_FEW && m <= PB_MANY && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
-        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
-        pb_inner_v4(m, n, d, A, B, C);
-        return 1;
-    }
+    return m >= 1 && m <= PB_MANY && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+#else
+    (void)m;
+    return 0;
+#endif
+}
+
+/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d, where one row has `pb_has_inner`. The
+ * bits of a product do not depend on m, n or the other rows, nor on which of its rows is in A. */
+static void pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
+{
+#if PB_HAS_CLONES
+    pb_inner_v4(m, n, d, A, B, C);
 #else
     (void)m, (void)n, (void)d, (void)A, (void)B, (void)C;
 #endif
-    return 0;
 }
 
 #endif

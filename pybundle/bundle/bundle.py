@@ -22,6 +22,7 @@ from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
+from .ahead import Ahead
 
 ENTRY = 12           # bytes of an entry of a sparse slope
 PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries and the factor that a master works with
@@ -75,6 +76,7 @@ class Bundle:
         self._columns = {"offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
                          "idle": np.empty(0, dtype=np.int64), "products": np.empty(0)}
         self.centre = None
+        self._ahead = self._spare = None
 
     def _new_store(self, sparse):
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
@@ -133,6 +135,28 @@ class Bundle:
         """Whether slopes are stored as CSR."""
         return self._store is not None and self._store.is_sparse
 
+    def prepare(self, n):
+        """Takes memory for n more dense planes: work for a time of waiting, since fresh pages cost more than copying."""
+        if self._store is not None and not self.is_sparse and self._room is None:
+            self._store.prepare(n)
+
+    def expect(self, n):
+        """One plane for each of n parts is on its way: gives an `Ahead` that they may come to, and prepares the memory.
+
+        None where that would not do any good, as products of sparse planes cost little. The next `append` takes over
+        what was done if it is one of `Planes` with the slopes of the `Ahead`.
+        """
+        self._ahead = None
+        self.prepare(n)
+        if self._store is None or self.is_sparse or self._room is not None or not self._store.in_pieces(n):
+            return None
+        slopes, self._spare = self._spare, None
+        if slopes is None or len(slopes) != n:
+            slopes = np.empty((n, self.dim))
+        slopes[:] = 0.0
+        self._ahead = Ahead(self._store, slopes)
+        return self._ahead
+
     def append(self, planes: Planes, slack=False, parts=None):
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
@@ -150,7 +174,11 @@ class Bundle:
         self._columns["parts"][first:last] = np.arange(len(offsets)) if parts is None else parts
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
-        inner = self._store.inner(first)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.slopes is slopes and ahead.is_complete():
+            inner, self._spare = ahead.products, slopes
+        else:
+            inner = self._store.inner(first)
         self._gram[first:last, :last] = inner
         self._gram[:first, first:last] = inner[:, :first].T
         self.n_planes = last
@@ -188,7 +216,7 @@ class Bundle:
 
     def _push(self, part, slope, offset, row, norm2):
         """Adds one plane whose inner products `row` with the others are known."""
-        j = self.n_planes
+        j, self._ahead = self.n_planes, None
         self._reserve(j + 1)
         self._store.append(slope[None, :])
         self._gram[j, :j] = self._gram[:j, j] = row
@@ -236,6 +264,8 @@ class Bundle:
         for k in moved:
             self._gram[:len(order), k] = self._gram[:len(order), order[k]]
         self._store.keep(order)
+        if self._ahead is not None:
+            self._ahead.keep(order)
         for column in self._columns.values():
             column[moved] = column[order[moved]]
         self.n_planes = len(order)

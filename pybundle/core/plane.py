@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 
 
 class Planes(NamedTuple):
@@ -42,6 +42,18 @@ class Planes(NamedTuple):
         values = np.asarray(values, dtype=np.float64)
         return cls(values, values - np.asarray(slopes @ w).ravel(), slopes)
 
+    def write_to(self, out, rows):
+        """Row j of the slopes becomes row `rows[j]` of `out`, which must be zero there."""
+        if not issparse(self.slopes):
+            out[rows] = self.slopes
+            return
+        slopes = self.slopes
+        if not slopes.has_canonical_format:     # entries may stand for a sum
+            slopes = slopes.copy()
+            slopes.sum_duplicates()
+        for row, first, last in zip(rows, slopes.indptr, slopes.indptr[1:], strict=False):
+            out[row, slopes.indices[first:last]] = slopes.data[first:last]
+
     def density(self):
         """Share of stored slope entries that are not zero."""
         rows, dim = self.slopes.shape
@@ -55,3 +67,25 @@ class PartialPlanes(NamedTuple):
     parts: np.ndarray
     planes: Planes
     round: Any = None
+
+    @classmethod
+    def joined(cls, pieces, most):
+        """The same planes in the same order in few pieces of up to `most` rows, where no piece has more."""
+        found, rows = [], most
+        for piece in pieces:
+            rows += len(piece.parts)
+            if rows > most:
+                found.append([])
+                rows = len(piece.parts)
+            found[-1].append(piece)
+        return [cls(np.concatenate([piece.parts for piece in some]), Planes(
+            *(np.concatenate([piece.planes[k] for piece in some]) for k in range(2)),
+            _stacked([piece.planes.slopes for piece in some]))) for some in found]
+
+
+def _stacked(slopes):
+    if len(slopes) == 1:
+        return slopes[0]
+    if all(map(issparse, slopes)):
+        return vstack(slopes, format="csr")
+    return np.concatenate([rows.toarray() if issparse(rows) else rows for rows in slopes])

@@ -80,14 +80,19 @@ class RemoteRisk:
 
     def planes(self, w):
         """One plane for each part, tight at w: w goes out once, and the last part is waited for."""
-        number = self.submit(w)
+        return self.gather(self.submit(w))
+
+    def gather(self, number, ahead=None):
+        """The planes of a round in the order of the parts; `ahead`, an `Ahead` of the bundle, takes them as they come."""
         pieces = [None] * self.n_parts
         while any(piece is None for piece in pieces):
             for arrival in self.collect():
-                if arrival.round == number:
+                if arrival.round == number and pieces[arrival.parts[0]] is None:
                     for row, p in enumerate(arrival.parts):
                         pieces[p] = arrival.planes, row
-        return _assembled(pieces, self.dim)
+                    if ahead is not None:
+                        ahead.take(arrival.parts, arrival.planes)
+        return _assembled(pieces, self.dim, None if ahead is None else ahead.slopes)
 
     def values(self, w):
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""
@@ -182,10 +187,12 @@ def checked(answer):
     raise error from failure.error
 
 
-def _assembled(pieces, dim):
-    """Planes in the order of the parts from (planes, row) of each."""
+def _assembled(pieces, dim, slopes=None):
+    """Planes in the order of the parts from (planes, row) of each, and perhaps their slopes."""
     values = np.array([planes.values[row] for planes, row in pieces])
     offsets = np.array([planes.offsets[row] for planes, row in pieces])
+    if slopes is not None:
+        return Planes(values, offsets, slopes)
     count = sum(planes.slopes.indptr[row + 1] - planes.slopes.indptr[row] if sp.issparse(planes.slopes) else dim
                 for planes, row in pieces)
     if count < DENSE_FROM * dim * len(pieces):

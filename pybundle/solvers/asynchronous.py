@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.plane import PartialPlanes
 from .policies import BestPoint
 
 STALENESS = 8
@@ -74,6 +75,7 @@ class Asynchronous(BestPoint):
             if len(asked):
                 risk.submit(w, asked)
         self._open[asked] += 1
+        loop.bundle.prepare(risk.n_parts)
         with loop.trace.clock.phase("oracle"):
             arrivals = self._collect(risk, len(asked))
         for arrival in arrivals:
@@ -84,7 +86,7 @@ class Asynchronous(BestPoint):
             value = self._settle(loop, self._anchors.pop(0))
             bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
             has_converged = loop.settings.gap.holds(value, bound)
-        return arrivals, value, has_converged
+        return PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged
 
     def _is_late(self):
         """Whether some part has been asked at more than one point already: another anchor would only queue there."""

@@ -148,6 +148,12 @@ class BundleMethod(Run):
         if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
             raise ValueError("slack is that of another risk")
 
+    def ask(self, w):
+        if not hasattr(self.risk, "gather"):
+            return super().ask(w)
+        number = self.risk.submit(w)
+        return self.risk.gather(number, self.bundle.expect(self.risk.n_parts))     # while workers work
+
     def allowance(self, w):
         return self._errors[0] * float(np.linalg.norm(w))
 

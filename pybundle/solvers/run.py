@@ -188,10 +188,14 @@ class Run:
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = as_arrays(planes_of(self.risk, w))
+            planes = as_arrays(self.ask(w))
         self.trace.n_passes += 1
         self.check(planes)
         return planes
+
+    def ask(self, w):
+        """The planes of the risk at w."""
+        return planes_of(self.risk, w)
 
     def allowance(self, w):
         """What the rounding of slopes explains of the height of planes at w, by parts."""

@@ -23,7 +23,7 @@ GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 class DaskWorkplace(Workplace):
     """Futures of parts, pinned to workers as long as these live, and one task for every question."""
 
-    def __init__(self, client, groups, source, slots, patience, max_tries, holders=()):
+    def __init__(self, client, groups, source, slots, patience, max_tries, holders=(), direct=False):
         super().__init__(groups, min(len(groups), len(slots)))
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
@@ -32,6 +32,11 @@ class DaskWorkplace(Workplace):
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
         self._homeless = [None] * len(groups)   # since when
         self._held = [self._make(g) for g in range(len(groups))]
+        self._addresses, self._direct = [None] * len(groups), direct    # where questions may go past the scheduler
+        if direct:
+            from .dask_direct import Desk
+
+            client.register_plugin(Desk())
 
     def _make(self, g):
         """Future of the parts of a group at its home."""
@@ -47,7 +52,29 @@ class DaskWorkplace(Workplace):
         self._seen = time.monotonic()           # the master may have taken long
         if self._seen - self._balanced > BALANCE_EVERY:
             self._balance()
-        self._submit(group, question, w, 1)
+        if self._direct and self._addresses[group] is None:
+            self._find()
+        if self._addresses[group] is not None:
+            self._ask_there(group, question, w)
+        else:
+            self._submit(group, question, w, 1)
+
+    def _find(self):
+        """Where the parts are that have been made."""
+        try:
+            holders = self._client.who_has([held for held in self._held if held.status == "finished"])
+        except (OSError, TimeoutError):
+            return
+        self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
+
+    def _ask_there(self, group, question, w):
+        from .dask_direct import exchange
+
+        self._count += 1
+        key = f"{self._name}-{question.kind}-{self._count}"
+        self._pending[key] = None, group, question, w, 1
+        self._client.loop.add_callback(exchange, self._client, self._addresses[group], self._held[group].key, key,
+                                       question, w, self._done)
 
     def _submit(self, group, question, w, tries):
         if tries > self._max_tries:
@@ -65,20 +92,23 @@ class DaskWorkplace(Workplace):
     def answers(self, timeout=None):
         found, end = [], None if timeout is None else time.monotonic() + timeout
         while not found and (end is None or time.monotonic() < end):
-            for future in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
-                future, group, question, w, tries = self._pending.pop(future.key, (None,) * 5)
-                if future is None:          # told twice
+            for ended in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
+                future, group, question, w, tries = self._pending.pop(ended.key, (None,) * 5)
+                if group is None:           # told twice
                     continue
-                answer = self._fetch(future, group)
+                answer = ended.answer if future is None else self._fetch(future, group)
                 if answer is not None:
                     self._seen = time.monotonic()
                     found.append((group, question, answer))
+                elif future is None:
+                    self._addresses[group] = None
+                    self._submit(group, question, w, tries)
                 else:
                     self._submit(group, question, w, tries + 1)
         return found
 
     def _finished(self, timeout):
-        """Futures that ended since the last call; looks after the cluster while it waits for one."""
+        """Futures and replies that came since the last call; looks after the cluster while it waits for one."""
         try:
             ended = [self._done.get(timeout=timeout)]
         except queue.Empty:
@@ -172,10 +202,10 @@ class DaskWorkplace(Workplace):
     def _move(self, g, home):
         """Makes the parts of a group anew, and asks again what was asked of them."""
         open_questions = [entry for entry in self._pending.values() if entry[1] == g]
-        for future, *_ in open_questions:
-            del self._pending[future.key]
-        self._client.cancel([self._held[g], *(entry[0] for entry in open_questions)], force=True)
-        self._homes[g], self._homeless[g] = home, None
+        self._pending = {key: entry for key, entry in self._pending.items() if entry[1] != g}
+        futures = [entry[0] for entry in open_questions if entry[0] is not None]
+        self._client.cancel([self._held[g], *futures], force=True)
+        self._homes[g], self._homeless[g], self._addresses[g] = home, None, None
         self._held[g] = self._make(g)
         for _, _, question, w, tries in open_questions:
             self._submit(g, question, w, tries + 1)
@@ -185,7 +215,7 @@ class DaskWorkplace(Workplace):
                            "warm_start=error.result")
 
     def release(self):
-        futures = [entry[0] for entry in self._pending.values()]
+        futures = [entry[0] for entry in self._pending.values() if entry[0] is not None]
         self._pending.clear()
         if self._client.status == "running":
             self._client.cancel(futures, force=True)

@@ -1,0 +1,46 @@
+"""Questions that go to the workers of a Dask cluster past its scheduler."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from distributed import WorkerPlugin
+from distributed.protocol import to_serialize
+
+OPERATION = "pybundle_answer"
+
+
+class Desk(WorkerPlugin):
+    """Lets a worker answer with the parts that it holds, in the threads that its tasks have."""
+
+    name = "pybundle-desk"
+    idempotent = True
+
+    def setup(self, worker):
+        async def answer(name, question, w):
+            parts = worker.data.get(name)
+            if parts is None:
+                return {"answer": None}
+            found = await worker.loop.run_in_executor(worker.executor, parts.answer, question, w)
+            return {"answer": to_serialize(found)}
+
+        worker.handlers[OPERATION] = answer
+
+
+class Reply(NamedTuple):
+    """What came back for the entry `key`: an answer, or None where there was none."""
+
+    key: str
+    answer: object
+
+
+async def exchange(client, address, name, key, question, w, done):
+    """Asks the worker at the address for the answer of the parts of that name, and puts a `Reply` into the queue `done`.
+    """
+    try:
+        reply = await getattr(client.rpc(address), OPERATION)(name=name, question=to_serialize(question),
+                                                              w=to_serialize(w))
+        answer = reply["answer"]
+    except Exception:           # whatever it was, the scheduler is asked next, and knows what to do
+        answer = None
+    done.put(Reply(key, answer))

@@ -13,7 +13,7 @@ import pybundle as pb
 from pybundle.bundle import Bundle, estimate_bytes, planes_within
 from pybundle.bundle._dense import DensePlanes
 from pybundle.bundle.bundle import survivors
-from pybundle.core.plane import Planes
+from pybundle.core.plane import PartialPlanes, Planes
 
 
 def some_planes(rng, n_parts, dim, density=1.0):
@@ -291,3 +291,62 @@ def test_dense_planes_in_several_blocks_are_those_in_one(n_new):
     np.testing.assert_allclose(grown.combine(weights), rows.T @ weights, rtol=0, atol=1e-12)
     assert np.array_equal(grown.combine(weights), twin.combine(weights))
     assert grown.equal(0, 0) and not grown.equal(0, len(rows) - 1)
+
+
+def test_planes_that_come_one_after_another_give_the_bits_of_all_at_once():
+    rng, dim, n = np.random.default_rng(0), 4099, 7
+    once, pieces = Bundle(dim, n), Bundle(dim, n)
+    for step in range(12):
+        planes = some_planes(rng, n, dim)
+        gone = rng.choice(once.n_planes, size=min(once.n_planes, step % 5), replace=False)
+        ahead = pieces.expect(n)
+        arrived = planes
+        if ahead is not None:
+            for rows in np.array_split(rng.permutation(n), 1 + step % 4):
+                slopes = planes.slopes[rows] if step % 2 else csr_array(planes.slopes[rows])
+                ahead.take(rows, Planes(planes.values[rows], planes.offsets[rows], slopes))
+            assert ahead.is_complete() and (ahead.slopes == planes.slopes).all()
+            arrived = planes._replace(slopes=ahead.slopes)
+        for bundle, new in ((once, planes), (pieces, arrived)):
+            if len(gone):
+                bundle.drop(gone)
+            bundle.append(new)
+        assert (once.H == pieces.H).all() and (slopes_of(once) == slopes_of(pieces)).all()
+    assert pieces.expect(n) is None or DensePlanes.in_pieces(n)
+
+
+def test_planes_that_were_expected_but_did_not_come_are_forgotten():
+    rng, dim, n = np.random.default_rng(1), 23, 4
+    bundle = filled("dense", rng, n_parts=n, dim=dim)
+    expected = bundle.expect(n)
+    for planes in (some_planes(rng, n, dim), some_planes(rng, n, dim)):
+        assert expected is None or not expected.is_complete()
+        bundle.append(planes)
+        A = slopes_of(bundle)
+        np.testing.assert_allclose(bundle.H, A @ A.T, rtol=1e-12, atol=1e-12)
+    assert len(A) == 9 * n
+
+
+def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():
+    slopes = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    out = np.zeros((3, 3))
+    Planes(np.zeros(2), np.zeros(2), slopes).write_to(out, [2, 0])
+    assert out.tolist() == [[3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_joined_pieces_are_the_same_planes(sparse):
+    rng = np.random.default_rng(2)
+    pieces = []
+    for parts in ([0, 1], [2], [0, 1], [2, 3, 4]):
+        planes = some_planes(rng, len(parts), 6)
+        slopes = csr_array(planes.slopes) if sparse and len(pieces) < 3 else planes.slopes
+        pieces.append(PartialPlanes(np.array(parts), planes._replace(slopes=slopes)))
+    joined = PartialPlanes.joined(pieces, 5)
+    assert [piece.parts.tolist() for piece in joined] == [[0, 1, 2, 0, 1], [2, 3, 4]]
+    dense = [np.vstack([np.asarray(p.planes.slopes.todense() if hasattr(p.planes.slopes, "todense") else p.planes.slopes)
+                        for p in some]) for some in (pieces, joined)]
+    assert (dense[0] == dense[1]).all()
+    assert (np.concatenate([p.planes.offsets for p in joined]) == np.concatenate(
+        [p.planes.offsets for p in pieces])).all()
+    assert PartialPlanes.joined([], 5) == []

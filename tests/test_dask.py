@@ -75,6 +75,40 @@ def test_a_client_is_an_executor(client):
     assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) <= 4   # what is being released
 
 
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_questions_past_the_scheduler_change_nothing(n_groups, client):
+    risk = blobs()
+    a = undisturbed(risk)
+    remote = pb.distributed.Dask(client, n_groups=n_groups, route="direct").place(risk)
+    remote.planes(np.zeros(risk.dim))           # the parts have been made
+    log = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+    b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
+    asked = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) - log
+    c = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca", deterministic=False)
+    remote.close()
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and asked < b.nit
+    assert c.success and c.certified and a.lower_bound <= c.fun and c.lower_bound <= a.fun
+
+
+@pytest.mark.parametrize("fails", ["the worker forgets", "the way is closed"])
+def test_questions_that_fail_past_the_scheduler_go_through_it(fails, client, monkeypatch):
+    risk = blobs()
+    a = undisturbed(risk)
+    remote = pb.distributed.Dask(client, route="direct").place(risk)
+    remote.planes(np.zeros(risk.dim))
+    if fails == "the worker forgets":
+        monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 1e9)
+        remote._workplace._find()
+        assert None not in remote._workplace._addresses
+        client.run(lambda dask_worker: dask_worker.handlers.pop("pybundle_answer"))
+    else:
+        monkeypatch.setattr("pybundle.distributed.dask_direct.OPERATION", "no_such_operation")
+    b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
+    remote.close()
+    client.unregister_worker_plugin("pybundle-desk")        # so that it is set up anew
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
 def test_planes_come_without_waiting_with_dask(client):
     result = pb.minimize(blobs(), lam=1.0, tol=1e-2, method="oca", executor=client, deterministic=False)
     assert result.success
@@ -122,7 +156,7 @@ def undisturbed(risk, **options):
     return pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False, **options)
 
 
-def disturbed(risk, client, at, act):
+def disturbed(risk, client, at, act, **options):
     """The same over Dask, with `act()` after iteration `at`."""
     acted = []
 
@@ -130,7 +164,8 @@ def disturbed(risk, client, at, act):
         if progress.n_iter == at:
             acted.append(act())
 
-    result = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client, callback=disturb)
+    executor = pb.distributed.Dask(client, **options)
+    result = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=executor, callback=disturb)
     assert len(acted) == 1
     return result
 
@@ -145,8 +180,9 @@ def nannies():
 
 @pytest.mark.slow
 @SEEDS
+@pytest.mark.parametrize("route", ["scheduler", "direct"])
 @pytest.mark.parametrize("what", ["one killed", "all killed", "one restarted"])
-def test_lost_workers_change_nothing(what, seed, nannies):
+def test_lost_workers_change_nothing(what, route, seed, nannies):
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a, delay = undisturbed(risk), float(rng.uniform(0.0, 0.05))
 
@@ -158,12 +194,13 @@ def test_lost_workers_change_nothing(what, seed, nannies):
         timer.start()
         return timer
 
-    b = disturbed(risk, nannies, int(rng.integers(1, a.nit)), kill)
+    b = disturbed(risk, nannies, int(rng.integers(1, a.nit)), kill, route=route)
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
 
 
 @SEEDS
-def test_workers_that_come_and_go_change_nothing(seed):
+@pytest.mark.parametrize("route", ["scheduler", "direct"])
+def test_workers_that_come_and_go_change_nothing(route, seed):
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a = undisturbed(risk)
     with local_cluster(2, processes=False) as cluster, distributed.Client(cluster) as client:
@@ -172,7 +209,7 @@ def test_workers_that_come_and_go_change_nothing(seed):
             if seed:
                 client.retire_workers(sorted(client.nthreads())[:1])
 
-        b = disturbed(risk, client, int(rng.integers(1, a.nit)), change)
+        b = disturbed(risk, client, int(rng.integers(1, a.nit)), change, route=route)
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
 
 

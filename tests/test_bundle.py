@@ -344,8 +344,7 @@ def test_joined_pieces_are_the_same_planes(sparse):
         pieces.append(PartialPlanes(np.array(parts), planes._replace(slopes=slopes)))
     joined = PartialPlanes.joined(pieces, 5)
     assert [piece.parts.tolist() for piece in joined] == [[0, 1, 2, 0, 1], [2, 3, 4]]
-    dense = [np.vstack([np.asarray(p.planes.slopes.todense() if hasattr(p.planes.slopes, "todense") else p.planes.slopes)
-                        for p in some]) for some in (pieces, joined)]
+    dense = [np.vstack([csr_array(piece.planes.slopes).toarray() for piece in some]) for some in (pieces, joined)]
     assert (dense[0] == dense[1]).all()
     assert (np.concatenate([p.planes.offsets for p in joined]) == np.concatenate(
         [p.planes.offsets for p in pieces])).all()

@@ -136,7 +136,7 @@ class Bundle:
         return self._store is not None and self._store.is_sparse
 
     def prepare(self, n):
-        """Takes memory for n more dense planes: work for a time of waiting, since fresh pages cost more than copying."""
+        """Takes memory for n more dense planes, in a time of waiting: fresh pages cost more than copying."""
         if self._store is not None and not self.is_sparse and self._room is None:
             self._store.prepare(n)
 

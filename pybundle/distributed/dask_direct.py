@@ -35,8 +35,7 @@ class Reply(NamedTuple):
 
 
 async def exchange(client, address, name, key, question, w, done):
-    """Asks the worker at the address for the answer of the parts of that name, and puts a `Reply` into the queue `done`.
-    """
+    """Asks the worker at the address for the answer of the parts of that name; a `Reply` goes into the queue `done`."""
     try:
         reply = await getattr(client.rpc(address), OPERATION)(name=name, question=to_serialize(question),
                                                               w=to_serialize(w))

@@ -83,7 +83,7 @@ class RemoteRisk:
         return self.gather(self.submit(w))
 
     def gather(self, number, ahead=None):
-        """The planes of a round in the order of the parts; `ahead`, an `Ahead` of the bundle, takes them as they come."""
+        """The planes of a round in the order of the parts; `ahead`, one of the bundle, takes them as they come."""
         pieces = [None] * self.n_parts
         while any(piece is None for piece in pieces):
             for arrival in self.collect():

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import pybundle as pb
+from pybundle.bundle import Bundle
 from pybundle.bundle._blocks import Blocks
+from pybundle.core.plane import Planes
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 
@@ -86,6 +88,20 @@ def test_shrinking_keeps_point_and_bound():
         assert alpha.sum() == pytest.approx(1.0) and (alpha >= 0.0).all()
     assert not blocks.shrink(0.0) and blocks.n_planes <= 200        # one for each block is the least
     assert blocks.aggregate()[0] == pytest.approx(offset, rel=1e-12)
+
+
+def test_a_full_bundle_aggregates_where_it_is():
+    slopes = np.random.default_rng(1).normal(size=(4, 50_000))
+    bundle = Bundle(50_000, 1)
+    bundle.reserve(4)
+    bundle.append(Planes(np.zeros(4), np.arange(4.0), slopes), parts=np.zeros(4, dtype=int))
+    bundle.settle(np.array([0.1, 0.2, 0.3, 0.4]))
+    phi, offset = bundle.combine(bundle.beta)
+    used, _ = peak(lambda: bundle.shrink_to(3))
+    assert bundle.n_planes == 1 and used < 0.75 * slopes.nbytes     # once a second store of the same size was taken
+    after = bundle.combine(bundle.beta)
+    np.testing.assert_allclose(after[0], phi, rtol=1e-12)
+    assert after[1] == pytest.approx(offset) and bundle.H[0, 0] == pytest.approx(phi @ phi)
 
 
 def test_blocks_that_cannot_shrink_stay():

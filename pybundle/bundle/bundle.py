@@ -313,9 +313,10 @@ class Bundle:
             weights[support] = self.beta[support] / total
             slope, offset = self._store.combine(weights), float(weights @ self.offsets)
             row = self.H @ weights
-            self._push(p, slope, offset, row, float(weights @ row))
+            norm2, row = float(weights @ row), row[survivors(self.n_planes, support)]
+            self.drop(support)              # first: there may be no room for one more
+            self._push(p, slope, offset, row, norm2)
             self.beta[-1] = total
-            self.drop(support)
 
     def combine(self, beta):
         """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""

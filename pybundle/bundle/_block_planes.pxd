@@ -12,6 +12,7 @@ cdef extern from "_plane.h" nogil:
     void pb_slope_axpy(const pb_slope* a, double factor, double* w)
     double pb_slope_value(const pb_slope* a, Py_ssize_t k)
     void pb_prefetch(const void* address)
+    void pb_return_pages()
 
 cdef struct Plane:
     pb_slope slope

@@ -356,8 +356,8 @@ cdef class BlockPlanes:
     def shrink(self, double limit):
         """Brings `bytes` down to `limit`, phi and B of the multipliers as they are; whether that could be.
 
-        In turns, from the largest blocks on: planes without a multiplier go, then planes in use become their weighted
-        mean, down to one for each block (and its truth).
+        Slopes move closer first; then in turns, from the largest blocks on: planes without a multiplier go, then planes
+        in use become their weighted mean, down to one for each block (and its truth).
         """
         cdef Py_ssize_t i
         cdef int most = 2, before
@@ -365,7 +365,6 @@ cdef class BlockPlanes:
         for i in range(self.n_blocks):
             most = max(most, self.blocks[i].n)
         while self.bytes > limit:
-            most = max(2, 3 * most // 4)
             with nogil:
                 for i in range(self.n_blocks):
                     b = &self.blocks[i]
@@ -379,6 +378,8 @@ cdef class BlockPlanes:
                         self._repack(b, b.filled - b.wasted)
             if most == 2:
                 break
+            most = max(2, 3 * most // 4)
+        pb_return_pages()       # smaller pieces leave holes that later ones do not all fit
         return self.bytes <= limit
 
     cdef int _copy_block(self, Block* new, const Block* b) except -1:

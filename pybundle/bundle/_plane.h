@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "_simd.h"
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define PB_SCALAR __attribute__((optimize("no-tree-vectorize", "associative-math", "fp-contract=fast")))
@@ -20,6 +23,13 @@ PB_INLINE void pb_prefetch(const void *address) {
     __builtin_prefetch(address);
 #else
     (void)address;
+#endif
+}
+
+/* Whole pages inside the heap that nobody uses go back to the system. */
+PB_INLINE void pb_return_pages(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
 #endif
 }
 

@@ -24,6 +24,7 @@ MOST_PIECES = 4     # by threads if there are any,
 THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 WAVE = 8            # chunks whose planes wait to be stored
 SMALL_CHUNK = 64    # the same, one after the other, under a memory limit
+HOLES = 1.1         # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.8        # of the memory, to which blocks that have outgrown it come down
 VECTORS, NUMBERS = 8, 4     # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
@@ -83,7 +84,7 @@ class CachedBlocks:
         self._limit, self._for_blocks = memory_limit, None
         if memory_limit is not None:
             points = 8 * (VECTORS * self.dim + NUMBERS * self.n_examples)
-            self._for_blocks = max(memory_limit - points, memory_limit // 2)
+            self._for_blocks = max(memory_limit - points, memory_limit // 2) / HOLES
             self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
         self._seconds = 0.0             # of the last batch of decodings
@@ -172,9 +173,10 @@ class CachedBlocks:
         if self._limit is None or self.blocks.bytes <= self._for_blocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
-            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, "
-                                 f"{self._limit + self.blocks.bytes - self._for_blocks:.3g} bytes in all, got "
-                                 f"{self._limit}; raise it or use method 'oca', which keeps planes of parts")
+            least = self._limit + HOLES * (self.blocks.bytes - self._for_blocks)
+            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, {least:.3g} "
+                                 f"bytes in all, got {self._limit}; raise it or use method 'oca', which keeps planes "
+                                 "of parts")
 
     def _ask(self, rows, weights):
         """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""

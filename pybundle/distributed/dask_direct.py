@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from distributed import WorkerPlugin
+from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import to_serialize
 
 OPERATION = "pybundle_answer"

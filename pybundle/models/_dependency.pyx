@@ -462,7 +462,8 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
             if scales is None:
                 arcs.score(i, &w[0], S, trees + tree_scratch(longest))
             else:
-                arcs.score_scaled(i, &w[0], &scales[0], &ends[0] if ends is not None else NULL, S, trees + tree_scratch(longest))
+                arcs.score_scaled(i, &w[0], &scales[0], NULL if ends is None else &ends[0], S,
+                                  trees + tree_scratch(longest))
             if loss:
                 # taking 1 from the true arc adds 1 to all others, up to a constant
                 for m in range(1, n):

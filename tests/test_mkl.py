@@ -292,6 +292,30 @@ def test_groups_of_features_of_arcs(labels, average, dtype):
             for found in [model.loss_augmented_decode(points[-1], x, y)]]), rel=1e-6)
 
 
+def test_features_that_are_met_lie_together():
+    """Places of weights in theta are no business of the user's: many features that never come change no bit."""
+    rng = np.random.default_rng(3)
+    X = [sp.csr_array(sp.random(n * n, 9, 0.4, random_state=rng)) for n in rng.integers(2, 7, 40)]
+    Y = [np.concatenate([[-1, 0], np.arange(1, int(x.shape[0] ** 0.5))]) for x in X]
+    labels, columns = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2]), np.array([7, 300, 999, 1200, 1999, 2000, 2001, 2500, 2999])
+    wide = [sp.csr_array((x.data, columns[x.indices], x.indptr), shape=(x.shape[0], 3000)) for x in X]
+    options = {"lam": 0.05, "eta0": 1.0, "n_epochs": 3, "random_state": 0}
+    few = OnlineMKL(labels, model=pb.models.Dependency(9), **options).fit(X[:20], Y[:20])
+    many = OnlineMKL(np.arange(3000) // 1000, model=pb.models.Dependency(3000), **options).fit(wide[:20], Y[:20])
+    for k in range(20, 40, 5):          # features that were not met before come later
+        few.partial_fit(X[k:k + 5], Y[k:k + 5])
+        many.partial_fit(wide[k:k + 5], Y[k:k + 5])
+    assert many._learner._met.tolist() == [3, 2, 4]
+    np.testing.assert_array_equal(many._learner.weights()[columns], few._learner.weights())
+    assert np.count_nonzero(many._learner.weights()) == np.count_nonzero(few._learner.weights()) > 5
+    assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
+    certified = OnlineMKL(labels, model=pb.models.Dependency(9), lam=0.05, solver="certified", tol=1e-6).fit(X, Y)
+    assert certified.gap_ <= 1e-6
+    risk = pb.risks.Structured(certified._learner.model, X, Y)
+    value = risk.values(certified._learner.weights())[0].sum() / len(X)
+    assert certified.objective_ == pytest.approx(value + 0.025 * certified.norms_.sum() ** 2, rel=1e-6)
+
+
 def test_scales_of_labelled_groups_are_folded_in_together():
     """A fixed rate and a large lam shrink scales until they are folded into the vectors, all groups at once."""
     X, y = flat(n=120)

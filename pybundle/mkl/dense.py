@@ -16,6 +16,10 @@ class DenseLearner:
         self.theta = np.zeros(model.dim)
         self.total = np.zeros(model.dim if average else 0)
 
+    def compact(self, X):
+        """X: theta is as it is."""
+        return X
+
     def saved(self):
         """For `restore`."""
         return self.theta, self.total.copy(), self.n_ticks

@@ -8,8 +8,10 @@ model's decoder reads is theta itself, written out in O(dim), unless the model s
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.ragged import Ragged
 from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
@@ -86,8 +88,35 @@ class VectorLearner:
         else:
             self.n_groups, shift, self.ends = int(self.labels.max()) + 1, 0, group_ends(model, self.labels)
         self.is_scaled = self.blocks or self.ends is not None       # in the decoder
+        # place of a weight in theta, -1 until its feature is met
+        self._places = None if self.ends is None else np.full(model.dim, -1, np.int32)
+        self._met = np.zeros(self.n_groups, np.int64)
         self.average = average
         self.theta = LazyVectors(model.dim, 1, self.n_groups, self.labels, shift, average, eager=self.is_scaled)
+
+    def compact(self, X):
+        """X with its features renumbered, so that those that are met lie together at the begin of their groups.
+
+        A round then reads few cache lines, however many features there are. Groups follow each other as before.
+        """
+        if self._places is None:
+            return X
+        X = Ragged.of(X)
+        if not sp.issparse(X.values) or X.values.shape[1] != self.model.dim:
+            return X                    # refused by the model
+        is_met = np.zeros(self.model.dim, dtype=bool)
+        is_met[X.values.indices] = True
+        self._place(np.flatnonzero(is_met))
+        arcs = X.values
+        return Ragged(sp.csr_array((arcs.data, self._places[arcs.indices], arcs.indptr), shape=arcs.shape), X.offsets)
+
+    def _place(self, weights):
+        """Gives the weights of these numbers places, the next ones of their groups, where they have none."""
+        fresh = weights[self._places[weights] < 0]
+        counts = np.bincount(self.labels[fresh], minlength=self.n_groups)
+        firsts = self.ends - np.diff(self.ends, prepend=0) + self._met      # places that are free, group by group
+        self._places[fresh] = np.arange(len(fresh)) + np.repeat(firsts - np.cumsum(counts) + counts, counts)
+        self._met += counts
 
     def group_labels(self):
         """Groups of all weights, shape (dim,)."""
@@ -97,7 +126,10 @@ class VectorLearner:
 
     def weights(self):
         """The weights that predict, shape (dim,)."""
-        return np.ravel(self.theta.average() if self.average else self.theta.point())
+        theta = np.ravel(self.theta.average() if self.average else self.theta.point())
+        if self._places is None:
+            return theta
+        return np.where(self._places >= 0, theta[np.maximum(self._places, 0)], 0.0)
 
     def predict(self, X, executor=None):
         """Labellings of the examples."""
@@ -131,6 +163,10 @@ class VectorLearner:
         else:
             smooth = _Smooth(risk.derive(executor=executor), labels, self.n_groups)
             found, (theta,) = descend(smooth, settings.lam, settings.tol, settings.max_iter)
+        if self._places is not None:
+            self._place(np.arange(self.model.dim))
+            theta, placed = np.empty_like(theta), theta
+            theta[self._places] = placed
         self.theta.set(theta[:, None])
         return found
 
@@ -159,7 +195,7 @@ class VectorSession:
 
     def __init__(self, learner, X, Y, settings, executor=None):
         self.learner, self.settings, self._executor = learner, settings, executor
-        self.oracle = learner.model.oracle(X, Y)
+        self.oracle = learner.model.oracle(learner.compact(X), Y)
         self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
         self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
         if settings.loss == "logistic" and not self.oracle.has_marginals:

@@ -298,7 +298,7 @@ def test_features_that_are_met_lie_together():
     X = [sp.csr_array(sp.random(n * n, 9, 0.4, random_state=rng)) for n in rng.integers(2, 7, 40)]
     Y = [np.concatenate([[-1, 0], np.arange(1, int(x.shape[0] ** 0.5))]) for x in X]
     labels, columns = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2]), np.array([7, 300, 999, 1200, 1999, 2000, 2001, 2500, 2999])
-    wide = [sp.csr_array((x.data, columns[x.indices], x.indptr), shape=(x.shape[0], 3000)) for x in X]
+    wide = [sp.csr_array((x.data.copy(), columns[x.indices], x.indptr), shape=(x.shape[0], 3000)) for x in X]
     options = {"lam": 0.05, "eta0": 1.0, "n_epochs": 3, "random_state": 0}
     few = OnlineMKL(labels, model=pb.models.Dependency(9), **options).fit(X[:20], Y[:20])
     many = OnlineMKL(np.arange(3000) // 1000, model=pb.models.Dependency(3000), **options).fit(wide[:20], Y[:20])
@@ -309,6 +309,9 @@ def test_features_that_are_met_lie_together():
     np.testing.assert_array_equal(many._learner.weights()[columns], few._learner.weights())
     assert np.count_nonzero(many._learner.weights()) == np.count_nonzero(few._learner.weights()) > 5
     assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
+    wide[30].data[0] = np.nan
+    with pytest.raises(pb.ParameterError, match=rf"nan in X\[0\]\[0\], column {wide[30].indices[0]}"):
+        many.partial_fit(wide[30:], Y[30:])
     certified = OnlineMKL(labels, model=pb.models.Dependency(9), lam=0.05, solver="certified", tol=1e-6).fit(X, Y)
     assert certified.gap_ <= 1e-6
     risk = pb.risks.Structured(certified._learner.model, X, Y)

@@ -99,11 +99,11 @@ class VectorLearner:
 
         A round then reads few cache lines, however many features there are. Groups follow each other as before.
         """
-        if self._places is None:
+        if self._places is None or not isinstance(X, (Ragged, list, tuple)):
             return X
         X = Ragged.of(X)
-        if not sp.issparse(X.values) or X.values.shape[1] != self.model.dim:
-            return X                    # refused by the model
+        if not sp.issparse(X.values) or X.values.shape[1] != self.model.dim or not np.isfinite(X.values.data).all():
+            return X                    # refused by the model, which names columns
         is_met = np.zeros(self.model.dim, dtype=bool)
         is_met[X.values.indices] = True
         self._place(np.flatnonzero(is_met))

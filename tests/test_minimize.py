@@ -126,7 +126,7 @@ def test_teo_iteration_bound():
 def test_forgetting_planes_keeps_the_answer(options):
     risk = multiclass(n_parts=2)
     full = pb.minimize(risk, lam=1.0, method="bmrm", tol=1e-5, max_idle=10**6)
-    small = pb.minimize(risk, lam=1.0, method="oca", tol=1e-5, max_iter=5000, **options)
+    small = pb.minimize(risk, lam=1.0, method="oca", tol=1e-5, max_iter=20000, **options)
     assert small.max_planes < full.max_planes
     assert small.success
     assert abs(small.fun - full.fun) <= 2e-5 * full.fun

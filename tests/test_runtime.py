@@ -156,10 +156,49 @@ def test_executors_keep_the_order():
         pool.close()
     assert make_executor(None).n_jobs == make_executor(1).n_jobs == 1
     pool = make_executor(-1)
-    assert pool.n_jobs >= 1
+    assert pool.n_jobs >= 1 and pool.map(abs, []) == [] and pool.map(abs, iter([-2])) == [2]
     pool.close()
     with pytest.raises(pb.ParameterError, match="n_jobs"):
         make_executor(-2)
+
+
+def test_threads_work_where_the_caller_waits_and_raise_the_first_failure():
+    met, both = set(), threading.Barrier(2)
+
+    def item(k):
+        if k < 2:                       # neither the caller nor the other thread can do these two alone
+            both.wait(timeout=30)
+        met.add(threading.get_ident())
+        return k * k
+
+    pool = Threads(2)
+    assert pool.map(item, range(50)) == [k * k for k in range(50)]
+    assert len(met) == 2 and threading.get_ident() in met
+
+    begun = []
+
+    def failing(k):
+        begun.append(k)
+        if k == 0:
+            both.wait(timeout=30)
+            time.sleep(0.05)            # item 1 fails before
+        if k == 1:
+            both.wait(timeout=30)
+        raise ValueError(f"item {k}")
+
+    with pytest.raises(ValueError, match="item 0"):
+        pool.map(failing, range(50))
+    assert sorted(begun) == [0, 1]      # no item begins after a failure
+    assert pool.map(lambda k: sum(pool.map(abs, range(-k, 0))), range(20)) == [k * (k + 1) // 2 for k in range(20)]
+    answers = [None] * 4
+    callers = [threading.Thread(target=lambda j=j: answers.__setitem__(j, pool.map(lambda k: (j, k), range(100))))
+               for j in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=60)
+    assert answers == [[(j, k) for k in range(100)] for j in range(4)]
+    pool.close()
 
 
 def test_blas_limit_is_shared_and_restored():

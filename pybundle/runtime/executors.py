@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -48,11 +49,39 @@ class Threads:
 
     def __init__(self, n_jobs):
         self.n_jobs = n_jobs
-        self._pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="pybundle")
+        self._pool = ThreadPoolExecutor(max(1, n_jobs - 1), thread_name_prefix="pybundle")
 
     def map(self, function, items):
-        """Results in the order of the items; the first exception is raised."""
-        return list(self._pool.map(function, items))
+        """Results in the order of the items; the first exception is raised.
+
+        The calling thread is one of the `n_jobs`: it works where it would wait, and one thread fewer has to wake.
+        """
+        items = list(items)
+        left, results, failures = deque(range(len(items))), [None] * len(items), {}
+
+        def work():
+            while True:
+                try:
+                    k = left.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[k] = function(items[k])
+                except BaseException as error:      # items before k have all begun, so the first failure is known
+                    failures[k] = error
+                    left.clear()
+
+        helpers = [self._pool.submit(work) for _ in range(min(self.n_jobs, len(items)) - 1)]
+        try:
+            work()
+            for helper in helpers:
+                if not helper.cancel():     # it has begun
+                    helper.result()
+        finally:
+            left.clear()
+        if failures:
+            raise failures[min(failures)]
+        return results
 
     def close(self):
         """Ends the threads."""

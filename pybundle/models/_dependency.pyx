@@ -108,46 +108,48 @@ cdef class RowArcs(Arcs):
             return self.first_row[i] + m - 1
         return self.first_row[i] + n + (h - 1) * (n - 1) + m - 1 - (m > h)
 
+    cdef inline double product(self, int64_t row, const double* w) noexcept nogil:
+        cdef int64_t k
+        cdef double total = 0.0
+        if self.single:
+            for k in range(self.indptr[row], self.indptr[row + 1]):
+                total += self.data32[k] * w[self.indices[k]]
+        else:
+            for k in range(self.indptr[row], self.indptr[row + 1]):
+                total += self.data64[k] * w[self.indices[k]]
+        return total
+
+    # the same where the weights of group g, columns below ends[g], wait for their factor scales[g]
+    cdef inline double scaled_product(self, int64_t row, const double* w, const double* scales,
+                                      const int32_t* ends) noexcept nogil:
+        cdef int64_t k
+        cdef int32_t j
+        cdef int g = 0
+        cdef double total = 0.0
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            j = self.indices[k]
+            if g > 0 and j < ends[g - 1]:       # columns need not be sorted
+                g = 0
+            while j >= ends[g]:
+                g += 1
+            if scales[g] != 0.0:
+                total += scales[g] * ((self.data32[k] if self.single else self.data64[k]) * w[j])
+        return total
+
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
-        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
-        cdef int64_t k, row = self.first_row[i]
-        cdef double total
-        for h in range(n):
-            S[<Py_ssize_t>h * n] = S[<Py_ssize_t>h * n + h] = 0.0
-            for m in range(1, n):
-                if m == h:
-                    continue
-                total = 0.0
-                if self.single:
-                    for k in range(self.indptr[row], self.indptr[row + 1]):
-                        total += self.data32[k] * w[self.indices[k]]
-                else:
-                    for k in range(self.indptr[row], self.indptr[row + 1]):
-                        total += self.data64[k] * w[self.indices[k]]
-                S[<Py_ssize_t>h * n + m] = total
-                row += 1
+        self.score_scaled(i, w, NULL, NULL, S, scratch)
 
     cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
                            void* scratch) noexcept nogil:
-        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m, g
-        cdef int64_t k, row = self.first_row[i]
-        cdef int32_t j
-        cdef double total
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        cdef int64_t row = self.first_row[i]
         for h in range(n):
             S[<Py_ssize_t>h * n] = S[<Py_ssize_t>h * n + h] = 0.0
             for m in range(1, n):
                 if m == h:
                     continue
-                total, g = 0.0, 0
-                for k in range(self.indptr[row], self.indptr[row + 1]):
-                    j = self.indices[k]
-                    if g > 0 and j < ends[g - 1]:       # columns need not be sorted
-                        g = 0
-                    while j >= ends[g]:
-                        g += 1
-                    if scales[g] != 0.0:
-                        total += scales[g] * ((self.data32[k] if self.single else self.data64[k]) * w[j])
-                S[<Py_ssize_t>h * n + m] = total
+                S[<Py_ssize_t>h * n + m] = (self.product(row, w) if scales == NULL
+                                            else self.scaled_product(row, w, scales, ends))
                 row += 1
 
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:

@@ -112,6 +112,10 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
         np.testing.assert_array_equal(twin.w, blocks.w)
     with pytest.raises(ValueError, match="metric"):
         blocks.weigh(np.ones(3))
+    restore, arguments = blocks.__reduce__()[:2]
+    for wrong in (np.ones(3), np.zeros(9), np.full(9, np.nan)):
+        with pytest.raises(ValueError, match="metric"):
+            restore(*arguments[:-1], {**arguments[-1], "metric": wrong})
 
 
 def test_sweeps_reach_the_optimum_of_the_master(rng):

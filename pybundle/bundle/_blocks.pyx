@@ -182,8 +182,10 @@ cdef class Blocks(BlockPlanes):
         cdef int k
         self._take_storage(storage)
         if point.get("metric") is not None:         # Gram matrices are those of it
-            self._metric = metric = point["metric"]
-            self.metric = &metric[0]
+            metric = point["metric"]
+            if metric.shape[0] != dim or not (np.isfinite(metric).all() and np.min(metric) > 0.0):
+                raise ValueError(f"metric must hold {dim} finite numbers > 0")
+            self._metric, self.metric = point["metric"], &metric[0]
         self.breath, self.offset = point["breath"], point["offset"]
         if not np.isfinite(point["x"]).all() or not 0.0 < point["scale"] < INFINITY:
             raise ValueError("the point must be finite, and its scale a number > 0")

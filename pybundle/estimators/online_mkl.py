@@ -142,7 +142,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         Returns
         -------
         self
-            After Ctrl-C what was learnt is stored, and KeyboardInterrupt goes on.
+            After Ctrl-C what was learnt is stored before KeyboardInterrupt is raised.
         """
         with unchanged_by_failure(self):
             X, y = self._checked(X, y, reset=True)

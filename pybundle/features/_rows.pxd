@@ -73,10 +73,10 @@ cdef class Rows:
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
-    # the open row of `out` gets sum_e coefs[e] x_rows[e] in the block of labels[e], blocks behind entry `first`. No
-    # entry may wait; dense rows need a scratch block of `width`
+    # slope += sum_e coefs[e] x_rows[e] in the block of labels[e], a slope of all blocks
     cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
                           double* slope) except -1 nogil
+    # the open row of `out` gets the same, blocks behind entry `first`. No entry may wait
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,

@@ -140,7 +140,8 @@ class OnlineMKL:
     def fit(self, X, Y):
         """Learns from scratch, `n_epochs` passes in random order, or until the gap is small.
 
-        Ctrl-C keeps what was learnt, of "certified" the best point with its value and bound, and goes on.
+        Ctrl-C keeps what was learnt, of "certified" the best point with its value and bound; KeyboardInterrupt is
+        raised all the same.
 
         Parameters
         ----------

@@ -6,6 +6,7 @@ are enough, and where the centre lies.
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 
 import numpy as np
@@ -174,9 +175,9 @@ class CachedBlocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
             least = self._limit + HOLES * (self.blocks.bytes - self._for_blocks)
-            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, {least:.3g} "
-                                 f"bytes in all, got {self._limit}; raise it or use method 'oca', which keeps planes "
-                                 "of parts")
+            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, "
+                                 f"{math.ceil(least)} bytes in all, got {self._limit}; raise it or use method 'oca', "
+                                 "which keeps planes of parts")
 
     def _ask(self, rows, weights):
         """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""

@@ -55,6 +55,7 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("bcfw", "chain", {"average": True, "gap_sampling": True, "step": "pairwise"}),
           ("mp-bcfw", "chain", {"average": True}), ("prox-bcfw", "chain", {"n_best": 3}),
           ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", {"nonneg": NONNEG}),
+          ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
 

@@ -27,7 +27,7 @@ cdef struct Block:
     double* alpha
     double* gram        # (room, room)
     char* memory        # the slopes, one after another: a pass streams through them
-    size_t filled, size, wasted
+    size_t filled, wasted       # bytes of it, and those of slopes that were forgotten
     double gap          # max u - <alpha, u> before the last step
 
 
@@ -49,12 +49,10 @@ cdef class BlockPlanes:
 
     cdef int _widen(self, int n) except -1 nogil
     cdef int _add_truth(self, Block* b) except -1 nogil
-    # Room for n planes / for so many more bytes of slopes
+    # Room for n planes at least / for exactly so many
     cdef int _reserve(self, Block* b, int n) except -1 nogil
-    cdef int _make_memory(self, Block* b, size_t need) except -1 nogil
-    # The same arrays for exactly so many planes / bytes of slopes
     cdef int _resize(self, Block* b, int room) except -1 nogil
-    cdef int _repack(self, Block* b, size_t size) except -1 nogil
+    cdef char* _extend(self, Block* b, size_t need) except NULL nogil
     cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
                     const double* value) except -1 nogil
     # Place of a plane in its block: -1 where it is not known / which it enters if it is new / which is new

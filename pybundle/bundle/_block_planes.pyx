@@ -117,17 +117,13 @@ cdef class BlockPlanes:
         b.planes, b.alpha, b.gram, b.room = planes, alpha, gram, room
         return self._widen(room)
 
-    cdef int _make_memory(self, Block* b, size_t need) except -1 nogil:
-        """Room for `need` more bytes of slopes; they move closer where some were forgotten."""
-        return 0 if b.filled + need <= b.size else self._repack(b, (b.filled - b.wasted + need) * 3 // 2)
-
-    cdef int _repack(self, Block* b, size_t size) except -1 nogil:
-        """The slopes in a piece of memory of this size, one after another."""
-        cdef size_t used = 0
+    cdef char* _extend(self, Block* b, size_t need) except NULL nogil:
+        """Where `need` more bytes of slopes begin. The others move closer: a copy is cheaper than memory never used."""
+        cdef size_t used = 0, size = b.filled - b.wasted + need
         cdef int q
         cdef char* memory
         cdef pb_slope* a
-        memory = <char*>malloc(size)
+        memory = <char*>malloc(size + 1)        # of no bytes might be NULL
         if memory == NULL:
             with gil:
                 raise MemoryError
@@ -138,9 +134,9 @@ cdef class BlockPlanes:
             place_slope(a, memory + used)
             used += padded(slope_bytes(a))
         free(b.memory)
-        self.bytes += <double>size - <double>b.size
-        b.memory, b.size, b.filled, b.wasted = memory, size, used, 0
-        return 0
+        self.bytes += <double>size - <double>b.filled
+        b.memory, b.filled, b.wasted = memory, size, 0
+        return memory + used
 
     cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
                     const double* value) except -1 nogil:
@@ -158,9 +154,7 @@ cdef class BlockPlanes:
         a.slope.n = self.dim if dense else n
         a.slope.is_single = single
         a.slope.index = NULL if dense else index        # only whether there is one counts here
-        self._make_memory(b, padded(slope_bytes(&a.slope)))
-        memory = b.memory + b.filled
-        b.filled += padded(slope_bytes(&a.slope))
+        memory = self._extend(b, padded(slope_bytes(&a.slope)))
         place_slope(&a.slope, memory)
         if dense:
             memset(memory, 0, self.dim * item)
@@ -356,26 +350,29 @@ cdef class BlockPlanes:
     def shrink(self, double limit):
         """Brings `bytes` down to `limit`, phi and B of the multipliers as they are; whether that could be.
 
-        Slopes move closer first; then in turns, from the largest blocks on: planes without a multiplier go, then planes
-        in use become their weighted mean, down to one for each block (and its truth).
+        From the largest blocks on, no further than need be: planes without a multiplier go, then planes in use become
+        their weighted mean, down to one for each block (and its truth). Slopes move closer meanwhile.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, start
         cdef int most = 2, before
         cdef Block* b
         for i in range(self.n_blocks):
             most = max(most, self.blocks[i].n)
+        start = self.tick * 7919 % max(self.n_blocks, 1)        # not always the same ones
         while self.bytes > limit:
             with nogil:
                 for i in range(self.n_blocks):
-                    b = &self.blocks[i]
+                    if self.bytes <= limit:
+                        break
+                    b = &self.blocks[(start + i) % self.n_blocks]
                     before = b.n + 1
                     while b.n > most and b.n < before:
                         before = b.n
                         self._make_room(b)
                     if b.room > max(b.n, 2):
                         self._resize(b, max(b.n, 2))
-                    if b.size > b.filled - b.wasted:
-                        self._repack(b, b.filled - b.wasted)
+                    if b.wasted:
+                        self._extend(b, 0)
             if most == 2:
                 break
             most = max(2, 3 * most // 4)
@@ -386,8 +383,8 @@ cdef class BlockPlanes:
         """Planes and multipliers of a block of another object."""
         cdef int q
         cdef Py_ssize_t r
+        cdef char* memory = self._extend(new, b.filled - b.wasted)
         self._reserve(new, b.n)
-        self._make_memory(new, b.filled - b.wasted)
         for q in range(b.n):
             new.planes[q] = b.planes[q]
             new.alpha[q] = b.alpha[q]
@@ -395,9 +392,9 @@ cdef class BlockPlanes:
                 new.gram[q * new.room + r] = b.gram[q * b.room + r]
             if q:
                 if b.planes[q].slope.n:
-                    memcpy(new.memory + new.filled, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
-                place_slope(&new.planes[q].slope, new.memory + new.filled)
-                new.filled += padded(slope_bytes(&b.planes[q].slope))
+                    memcpy(memory, b.planes[q].slope.value, slope_bytes(&b.planes[q].slope))
+                place_slope(&new.planes[q].slope, memory)
+                memory += padded(slope_bytes(&b.planes[q].slope))
         new.n, new.n_used, new.gap = b.n, b.n_used, b.gap
         return 0
 
@@ -434,19 +431,26 @@ cdef class BlockPlanes:
         return rows, offsets, alpha, slopes
 
     def _storage(self):
-        """All there is to know of the planes, to the last bit, as arrays: block after block, truths first."""
+        """All there is to know of the planes, to the last bit, as arrays: block after block, truths first.
+
+        `room` and `wasted` are about memory: what a limit allows next depends on it.
+        """
         cdef Py_ssize_t i, j = 0, at = 0, n = self.n_planes + self.n_blocks
         cdef int q, r
         cdef Block* b
         _, offsets, _, slopes = self.arrays()
         sizes, last = self.sizes(), np.empty(n, dtype=np.int32)
         used, gaps = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks)
+        room, wasted = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks, dtype=np.int64)
         all_alpha, gram = np.empty(n), np.empty(int(np.sum(sizes * sizes)))
         cdef int32_t[::1] tick = last, n_used = used
         cdef double[::1] multiplier = all_alpha, product = gram, gap = gaps
+        cdef int32_t[::1] rooms = room
+        cdef int64_t[::1] waste = wasted
         for i in range(self.n_blocks):
             b = &self.blocks[i]
             n_used[i], gap[i] = b.n_used, b.gap
+            rooms[i], waste[i] = b.room, b.wasted
             for q in range(b.n):
                 tick[j], multiplier[j] = b.planes[q].last, b.alpha[q]
                 j += 1
@@ -455,7 +459,7 @@ cdef class BlockPlanes:
                     at += 1
         return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
                 "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work,
-                "n_merged": self.n_merged}
+                "n_merged": self.n_merged, "room": room, "wasted": wasted}
 
     def _take_storage(self, state):
         """Becomes what `_storage` described; nothing is known here yet."""
@@ -465,13 +469,15 @@ cdef class BlockPlanes:
         cdef const double[::1] offset = state["offsets"], value = state["slopes"].data
         cdef const int32_t[::1] index = state["slopes"].indices
         cdef const int64_t[::1] start = state["slopes"].indptr.astype(np.int64)
+        cdef const int32_t[::1] room = state["room"]
+        cdef const int64_t[::1] wasted = state["wasted"]
         cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
         cdef int q, r, n, used
         cdef Block* b
         n_all = int(np.sum(state["sizes"]))
         if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
                 or (np.asarray(state["sizes"]) < 1).any() or (np.asarray(state["sizes"]) > n_all).any()
-                or tick.shape[0] != n_all
+                or room.shape[0] != self.n_blocks or wasted.shape[0] != self.n_blocks or tick.shape[0] != n_all
                 or multiplier.shape[0] != n_all or offset.shape[0] != n_all - self.n_blocks
                 or product.shape[0] != int(np.sum(np.asarray(state["sizes"]) ** 2))
                 or state["slopes"].shape != (n_all - self.n_blocks, self.dim)):
@@ -504,6 +510,12 @@ cdef class BlockPlanes:
             b.n_used, b.gap = n_used[i], gap[i]
             if used != b.n_used:
                 raise ValueError("the planes in use are those with a multiplier")
+            if not (n <= room[i] <= 2 * max(n, self.cap) and
+                    0 <= wasted[i] <= self.cap * <int64_t>padded(12 * self.dim)):
+                raise ValueError("blocks must have room for their planes, and not much more")
+            self._resize(b, room[i])
+            self._extend(b, wasted[i])
+            b.wasted = wasted[i]
         self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
         self.n_merged = state["n_merged"]
 

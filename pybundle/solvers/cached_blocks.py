@@ -25,8 +25,8 @@ MOST_PIECES = 4     # by threads if there are any,
 THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 WAVE = 8            # chunks whose planes wait to be stored
 SMALL_CHUNK = 64    # the same, one after the other, under a memory limit
-HOLES = 1.1         # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
-SHRINK = 0.8        # of the memory, to which blocks that have outgrown it come down
+HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
+SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
 VECTORS, NUMBERS = 8, 4     # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
@@ -84,8 +84,7 @@ class CachedBlocks:
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
         self._limit, self._for_blocks = memory_limit, None
         if memory_limit is not None:
-            points = 8 * (VECTORS * self.dim + NUMBERS * self.n_examples)
-            self._for_blocks = max(memory_limit - points, memory_limit // 2) / HOLES
+            self._for_blocks = max(memory_limit - self._points, memory_limit // 2) / HOLES
             self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
         self._seconds = 0.0             # of the last batch of decodings
@@ -169,14 +168,18 @@ class CachedBlocks:
         self._seconds = sum(seconds)
         return answers
 
+    @property
+    def _points(self):
+        return 8 * (VECTORS * self.dim + NUMBERS * self.n_examples)
+
     def _keep_within(self):
         """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
         if self._limit is None or self.blocks.bytes <= self._for_blocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
-            least = self._limit + HOLES * (self.blocks.bytes - self._for_blocks)
-            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, "
-                                 f"{math.ceil(least)} bytes in all, got {self._limit}; raise it or use method 'oca', "
+            least = HOLES * self.blocks.bytes + min(HOLES * self.blocks.bytes, self._points)
+            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, more than "
+                                 f"{math.floor(least)} bytes in all, got {self._limit}; raise it or use method 'oca', "
                                  "which keeps planes of parts")
 
     def _ask(self, rows, weights):

@@ -21,7 +21,7 @@ from .newton import LARGEST_RANK
 SAMPLE = 64         # examples whose planes are looked at
 PLANES = 8          # of an example, as long as they are not forgotten: measured, 3 to 12
 BLOCK = 400         # bytes of a block beside its slopes
-GROWTH = 1.5        # of stores
+GROWTH = 1.5        # of stores; of blocks, holes in the heap between them
 USED = 3            # planes of a bundle, as a multiple of those that wait to be forgotten: measured, 1 to 4
 
 

@@ -241,3 +241,35 @@ def test_rows_outside_are_refused(rng):
         blocks.learn(np.array([-1]), *random_planes(rng, 1, 4, 2))
     with pytest.raises(ValueError, match="one length"):
         blocks.learn(np.array([0, 1]), *random_planes(rng, 1, 4, 2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_of_merged_slopes_that_cancel_are_not_negative(weighted):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        alpha = rng.random(3)
+        alpha *= 0.999 / alpha.sum()
+        slopes = rng.normal(size=(3, 2))
+        slopes[-1] = -(alpha[:-1] @ slopes[:-1]) / alpha[-1]
+        blocks = Blocks.from_arrays(1, 2, np.zeros(3, dtype=np.intp), rng.random(3), alpha, sp.csr_array(slopes))
+        if weighted:
+            blocks.weigh(rng.uniform(0.1, 1.0, 2))
+        blocks.shrink(0.0)
+        assert blocks.n_planes == 1 and 0.0 <= blocks._storage()["gram"][-1] < 1e-28
+        assert np.isfinite(blocks.aggregate()[2])
+        assert pickle.loads(pickle.dumps(blocks)).n_planes == 1
+
+
+def test_a_limit_merges_no_more_than_it_must(rng):
+    blocks, _ = filled(rng, n=40, rounds=6)
+    offset, phi, _ = blocks.aggregate()
+    few = [blocks.n_planes]
+    while blocks.n_planes > 60:
+        assert blocks.shrink(0.97 * blocks.bytes)
+        few.append(blocks.n_planes)
+    few = np.array(few)
+    assert few[1] == 240        # room never used goes first
+    assert len(few) > 10 and (few[1:] > 0.85 * few[:-1]).all()
+    again = blocks.aggregate()
+    assert again[0] == pytest.approx(offset, abs=1e-12)
+    np.testing.assert_allclose(again[1], phi, atol=1e-12)

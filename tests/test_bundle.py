@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -349,3 +350,31 @@ def test_joined_pieces_are_the_same_planes(sparse):
     assert (np.concatenate([p.planes.offsets for p in joined]) == np.concatenate(
         [p.planes.offsets for p in pieces])).all()
     assert PartialPlanes.joined([], 5) == []
+
+
+def test_squares_of_aggregates_of_slopes_that_cancel_are_not_negative():
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        beta = rng.random(3)
+        beta /= beta.sum()
+        slopes = rng.normal(size=(3, 2))
+        slopes[-1] = -(beta[:-1] @ slopes[:-1]) / beta[-1]          # their weighted mean is 0 but for rounding
+        bundle = Bundle(2, 1)
+        bundle.append(Planes(np.zeros(3), np.arange(3.0), slopes), parts=np.zeros(3, dtype=int))
+        bundle.settle(beta)
+        bundle.shrink_to(1)
+        assert bundle.n_planes == 1 and 0.0 <= bundle.H[0, 0] < 1e-28
+        assert bundle.copy().n_planes == pickle.loads(pickle.dumps(bundle)).n_planes == 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_offsets_from_subgradients_lie_below_the_risk_in_exact_arithmetic(sparse):
+    rng = np.random.default_rng(3)
+    for dim in (1, 7, 300):
+        slopes, w = rng.normal(size=(4, dim)) * 1e3, rng.normal(size=dim) * 1e6
+        values = rng.normal(size=4)
+        planes = Planes.from_subgradients(values, csr_array(slopes) if sparse else slopes, w)
+        for j in range(4):
+            exact = Fraction(values[j]) - sum(Fraction(a) * Fraction(x) for a, x in zip(slopes[j], w, strict=True))
+            lost = float(exact - Fraction(planes.offsets[j]))
+            assert 0.0 <= lost <= 1e-12 * np.abs(slopes[j] * w).sum()

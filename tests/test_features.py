@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+from pybundle.core.validation import contiguous
 from pybundle.features import Examples
 
 STORAGES = {
@@ -45,3 +48,30 @@ def test_labels_out_of_range_and_wrong_shapes_are_refused():
         rows.add(np.arange(3), np.zeros(3, dtype=int), np.ones(3), np.zeros(3))
     with pytest.raises(ValueError, match=r"out must have shape \(3, 2\) and dtype float64"):
         rows.scores(rows.pack(np.ones(4)), np.arange(3), np.zeros((3, 3)))
+
+
+def unaligned(array):
+    """The same numbers one byte off the boundary, as arrays out of a buffer may be."""
+    room = np.empty(array.nbytes + 1, dtype=np.uint8)
+    view = room[1:].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    assert not view.flags.aligned or array.itemsize == 1
+    return view
+
+
+def test_what_is_not_aligned_is_copied_before_compiled_code_reads_it():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(30, 5)), rng.normal(size=15)
+    y = rng.integers(0, 3, 30)
+    rows = sp.csr_array(X * (X > 0.3))
+    parts = [unaligned(array) for array in (rows.data, rows.indices, rows.indptr)]
+    sparse = sp.csr_array(rows.shape)
+    sparse.data, sparse.indices, sparse.indptr = parts
+    for given, wanted in ((unaligned(X), X), (unaligned(X.astype(np.float32)), X.astype(np.float32)), (sparse, rows)):
+        risk = pb.risks.MulticlassHinge(given, unaligned(y), sample_weight=unaligned(np.ones(30)))
+        assert all(array.flags.aligned for array in risk.examples.storage)
+        found, expected = risk.planes(unaligned(w)), pb.risks.MulticlassHinge(wanted, y).planes(w)
+        assert np.array_equal(found.values, expected.values) and np.array_equal(found.slopes, expected.slopes)
+    words = Ragged(unaligned(X), unaligned(np.array([0, 12, 30])))
+    assert words.values.flags.aligned and words.offsets.flags.aligned
+    assert contiguous(X) is X and contiguous(unaligned(w)).flags.aligned

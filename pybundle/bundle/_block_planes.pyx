@@ -5,6 +5,7 @@ simplex over them. Slopes lie one after another in one piece of memory a block, 
 is lost: a pass over the planes of a block streams through it. `Blocks` takes the steps.
 """
 
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
@@ -324,6 +325,9 @@ cdef class BlockPlanes:
                     count += 1
                     self.dense[q] = 0.0
         sort_entries(count, index, value)
+        norm = 0.0              # from Gram entries it would cancel where slopes do, and a square must not be negative
+        for k in range(count):
+            norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(Plane))
         try:
             self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index,
@@ -332,8 +336,6 @@ cdef class BlockPlanes:
             free(index)
             free(value)
         merged.last = max(b.planes[i].last, b.planes[j].last)
-        norm = (share * share * b.gram[i * b.room + i] + 2.0 * share * (1.0 - share) * b.gram[i * b.room + j]
-                + (1.0 - share) * (1.0 - share) * b.gram[j * b.room + j])
         for q in range(b.n):
             b.gram[i * b.room + q] = share * b.gram[i * b.room + q] + (1.0 - share) * b.gram[j * b.room + q]
             b.gram[q * b.room + i] = b.gram[i * b.room + q]
@@ -546,7 +548,7 @@ cdef class BlockPlanes:
                     if b.alpha[q] > 0.0:
                         offset[part[i]] += b.alpha[q] * b.planes[q].offset
                         pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
-                        size[part[i]] += b.alpha[q] * self._square(b, q) ** 0.5
+                        size[part[i]] += b.alpha[q] * sqrt(self._square(b, q))
                         self.work += b.planes[q].slope.n
         return offsets, slopes, sizes
 

@@ -312,8 +312,8 @@ class Bundle:
             weights = np.zeros(self.n_planes)
             weights[support] = self.beta[support] / total
             slope, offset = self._store.combine(weights), float(weights @ self.offsets)
-            row = self.H @ weights
-            norm2, row = float(weights @ row), row[survivors(self.n_planes, support)]
+            # sums of products cancel where the slopes do: a square must not be negative
+            norm2, row = float(slope @ slope), (self.H @ weights)[survivors(self.n_planes, support)]
             self.drop(support)              # first: there may be no room for one more
             self._push(p, slope, offset, row, norm2)
             self.beta[-1] = total

@@ -38,9 +38,20 @@ class Planes(NamedTuple):
 
     @classmethod
     def from_subgradients(cls, values, slopes, w):
-        """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`."""
+        """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.
+
+        A plane must lie below the risk, and where `|slope| |w|` is large the difference loses digits: products are summed
+        pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
+        """
         values = np.asarray(values, dtype=np.float64)
-        return cls(values, values - np.asarray(slopes @ w).ravel(), slopes)
+        if issparse(slopes):
+            inner, size, terms = slopes @ w, abs(slopes) @ np.abs(w), np.diff(slopes.tocsr().indptr) + 2.0
+        else:
+            products = np.asarray(slopes, dtype=np.float64) * w
+            inner, terms = products.sum(axis=1), np.log2(products.shape[1]) + 25.0
+            size = np.abs(products, out=products).sum(axis=1)
+        offsets = values - inner
+        return cls(values, offsets - 2.0**-53 * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
 
     def write_to(self, out, rows):
         """Row j of the slopes becomes row `rows[j]` of `out`, which must be zero there."""

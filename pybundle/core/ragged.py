@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .exceptions import InputTypeError, ParameterError
+from .validation import contiguous
 
 
 class Ragged(Sequence):
@@ -37,7 +38,7 @@ class Ragged(Sequence):
         offsets, total = np.asarray(offsets), values.shape[0]
         if offsets.size and offsets.dtype.kind not in "iu":
             raise InputTypeError(f"offsets must be integers, got dtype {offsets.dtype}")
-        offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        offsets = contiguous(offsets, np.int64)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != total:
             raise ParameterError(f"offsets must be a vector from 0 to the number of rows, {total}, got "
                                  + (f"shape {offsets.shape}" if offsets.ndim != 1 or len(offsets) == 0
@@ -45,7 +46,8 @@ class Ragged(Sequence):
         if (np.diff(offsets) < 0).any():
             i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
             raise ParameterError(f"offsets must never fall, but item {i} runs from {offsets[i]} to {offsets[i + 1]}")
-        self.values, self.offsets = values, offsets
+        self.values = values if sp.issparse(values) or values.flags.aligned else values.copy()
+        self.offsets = offsets
 
     @classmethod
     def of(cls, items, name="X", integers=""):

@@ -55,6 +55,12 @@ def check_path(name, value):
     return os.fspath(value)
 
 
+def contiguous(array, dtype=None):
+    """The array as compiled code reads it: C-contiguous and aligned; what came out of a buffer need not be."""
+    array = np.ascontiguousarray(array, dtype=dtype)
+    return array if array.flags.aligned else array.copy()
+
+
 def check_vector(name, value, size=None, *, error=ParameterError):
     """A finite float64 vector, C-contiguous, of `size` entries; copied only where needed."""
     try:
@@ -68,7 +74,7 @@ def check_vector(name, value, size=None, *, error=ParameterError):
     if not np.isfinite(vector).all():
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise error(f"{name} must be finite, got {vector[index]} at index {index}")
-    return np.ascontiguousarray(vector)
+    return contiguous(vector)
 
 
 def check_rows(name, rows, n_examples, labellings=None):

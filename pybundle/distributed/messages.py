@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.plane import Planes
+from ..core.validation import contiguous
 
 FLOAT32 = 2.0**-24
 """Largest relative rounding error of an entry in float32, in the normal range."""
@@ -86,7 +87,7 @@ def pack(planes, single=False):
 def unpack(arrays, dim):
     """The planes that `pack` got, up to the rounding of float32."""
     values, offsets, data, *indices = arrays
-    data = data.astype(np.float64, copy=False)
+    data, *indices = contiguous(data, np.float64), *map(contiguous, indices)       # frames begin anywhere
     return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_number
+from ..core.validation import check_number, contiguous
 from ._norms import square_norms
 from ._rows import Rows
 
@@ -143,7 +143,7 @@ def _dense(X):
     if X.ndim != 2:
         raise ParameterError(f"X must have shape (n_examples, n_features), got shape {X.shape}; "
                              "reshape images with X.reshape(len(X), -1)")
-    X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    X = contiguous(X, dtype=X.dtype.newbyteorder("="))
     return X, (X,)
 
 
@@ -167,8 +167,7 @@ def _sparse(X):
     if nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
         raise ParameterError(f"X must have column indices in 0..{X.shape[1] - 1}, got "
                              f"{X.indices.min()}..{X.indices.max()}; see X.check_format()")
-    storage = (np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, dtype=np.int32),
-               np.ascontiguousarray(X.indptr, dtype=np.int64))
+    storage = contiguous(X.data), contiguous(X.indices, np.int32), contiguous(X.indptr, np.int64)
     return X, storage
 
 

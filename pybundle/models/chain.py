@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer, check_vector, contiguous
 from ..oracles import viterbi
 from .base import StructuredModel
 from .chain_oracle import ChainOracle, scores
@@ -178,4 +178,4 @@ class Chain(StructuredModel):
         if values.min() < 0 or values.max() >= self.n_labels:
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
             raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
-        return Ragged.unchecked(np.ascontiguousarray(values, dtype=np.int32), Y.offsets)
+        return Ragged.unchecked(contiguous(values, np.int32), Y.offsets)

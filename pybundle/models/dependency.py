@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, check_rows, check_vector
+from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import Examples
 from ..oracles.arborescence import max_arborescence
 from ._dependency import (
@@ -208,7 +208,7 @@ class Dependency(StructuredModel):
         problem = _why_bad(name, heads, length, self.single_root)
         if problem:
             raise ParameterError(problem)
-        return np.ascontiguousarray(heads, dtype=np.int32)
+        return contiguous(heads, np.int32)
 
 
 class DependencyOracle(BatchOracle):

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_rows, check_vector
+from ..core.validation import check_choice, check_integer, check_rows, check_vector, contiguous
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
 from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .base import BatchOracle, StructuredModel, check_lengths
@@ -155,7 +155,7 @@ class Segmentation(StructuredModel):
             raise InputTypeError(f"X must hold real numbers, got dtype {values.dtype}")
         if values.dtype not in (np.uint8, np.float32, np.float64):
             values = values.astype(np.float64)
-        values = np.ascontiguousarray(values)
+        values = contiguous(values)
         if values.dtype != np.uint8 and not np.isfinite(values).all():
             row, h = np.argwhere(~np.isfinite(values))[0]
             i, column = X.place(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..core.validation import integer_array
+from ..core.validation import contiguous, integer_array
 
 SHARD_WORK = 1 << 16
 """Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
@@ -20,7 +20,7 @@ def check_offsets(offsets, total, name="offsets"):
     offsets = integer_array(name, offsets)
     if offsets.ndim != 1 or len(offsets) == 0:
         raise ParameterError(f"{name} must have shape (n_items + 1,), got shape {offsets.shape}")
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    offsets = contiguous(offsets, np.int64)
     if offsets[0] != 0 or offsets[-1] != total:
         raise ParameterError(f"{name} must run from 0 to the length of the data, {total}, "
                              f"got {offsets[0]}..{offsets[-1]}")

@@ -205,6 +205,7 @@ def _check_matrix(H, m):
         raise ParameterError(f"H must be square with the size of f, ({m}, {m}), got {H.shape}")
     if m > 1 and (H.strides[1] != H.itemsize or H.strides[0] < m * H.itemsize or H.strides[0] % H.itemsize):
         H = np.ascontiguousarray(H)
+    H = H if H.flags.aligned else H.copy()
     largest = asymmetry(H)
     if np.isnan(largest):
         i, j = (int(k[0]) for k in np.nonzero(~np.isfinite(H)))

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous
 from ..features import Examples
 from ._engine import Engine
 from ._line_search import line_search
@@ -301,7 +301,7 @@ class LinearRisk(Partitioned):
         start = check_number("t0", t0) + check_number("t", t)
         if start < 1.0:
             raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
-        order = np.ascontiguousarray(order, dtype=np.intp)
+        order = contiguous(order, np.intp)
         if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= self.n_examples)):
             raise ParameterError(f"order must be a vector of row numbers 0..{self.n_examples - 1}")
         label, coef, offset = sgd_epoch(self._engine, w, order, lam, start)
@@ -321,7 +321,7 @@ class LinearRisk(Partitioned):
         if S.shape != (self.n_examples, self.n_scores):
             raise ParameterError(f"{name} must have shape (n_examples, n_scores) = "
                                  f"({self.n_examples}, {self.n_scores}), got {S.shape}")
-        return np.ascontiguousarray(S)
+        return contiguous(S)
 
     def _reduce(self, work):
         """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""

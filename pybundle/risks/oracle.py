@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
-from ..core.validation import check_integer, check_rows, check_vector
+from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import LazyWeights, RowSums, merge_rows, sum_rows
 
 
@@ -129,7 +129,7 @@ def with_batches(oracle):
 
 def check_size(name, w, dim):
     """w as contiguous float64 of `dim` entries, neither copied nor read where it is: O(1) for a batch of few rows."""
-    w = np.ascontiguousarray(w, dtype=np.float64)
+    w = contiguous(w, np.float64)
     if w.shape != (dim,):
         raise ParameterError(f"{name} must have shape ({dim},), got {w.shape}")
     return w

@@ -40,8 +40,8 @@ class Planes(NamedTuple):
     def from_subgradients(cls, values, slopes, w):
         """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.
 
-        A plane must lie below the risk, and where `|slope| |w|` is large the difference loses digits: products are summed
-        pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
+        A plane must lie below the risk, and where `|slope| |w|` is large the difference loses digits. Products are
+        summed pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
         """
         values = np.asarray(values, dtype=np.float64)
         if issparse(slopes):

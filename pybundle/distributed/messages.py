@@ -87,7 +87,7 @@ def pack(planes, single=False):
 def unpack(arrays, dim):
     """The planes that `pack` got, up to the rounding of float32."""
     values, offsets, data, *indices = arrays
-    data, *indices = contiguous(data, np.float64), *map(contiguous, indices)       # frames begin anywhere
+    data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]     # frames begin anywhere
     return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
 
 

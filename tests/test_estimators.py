@@ -448,3 +448,19 @@ def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_t
     assert svm._single().tol == pytest.approx(expected) and svm._single().C == 1.0
     svm.fit(X, y)
     assert (svm.gaps_ <= expected * (1.0 + 1e-9)).all() and svm.gap_ <= tol
+    assert (svm.gaps_.max() > tol) == (expected > tol)
+
+
+@pytest.mark.parametrize("wrong", [{"tol": 0.0}, {"warm_start": "x"}, {"n_jobs": 2.5}, {"n_jobs": 0}])
+def test_what_the_final_fit_would_refuse_is_refused_before_the_folds(wrong, monkeypatch):
+    monkeypatch.setattr("pybundle.estimators.cv._fold", lambda *_: pytest.fail("a fold was run"))
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        pb.MulticlassSVMCV([0.1, 1.0], cv=3, **wrong).fit(*blobs())
+
+
+def test_errors_of_a_fold_name_it():
+    X, y = blobs()
+    with pytest.raises(pb.ParameterError, match="loss must be None") as caught:
+        pb.MulticlassSVMCV([0.1], cv=[(np.arange(60), np.arange(60)), (np.flatnonzero(y < 2), np.flatnonzero(y == 2))],
+                           loss=1.0 - np.eye(3)).fit(X, y)
+    assert caught.value.__notes__ == ["in fold 1 of the search over C"]

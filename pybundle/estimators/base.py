@@ -127,8 +127,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _solve(self, risk, fitted, X, y):
         """Minimises the risk and stores the outcome; Ctrl-C goes on after that. X, y as the user gave them."""
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise InputTypeError(f"warm_start must be True or False, got {self.warm_start!r}")
+        self._check_warm_start()
         warm = {}
         if self.warm_start:
             state = vars(self).get("_state")
@@ -146,6 +145,10 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             self._callback_fit_ctx.call_on_fit_task_end(estimator=self, X=X, y=y,
                                                         reconstruction_attributes=lambda: {})
         return self
+
+    def _check_warm_start(self):
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise InputTypeError(f"warm_start must be True or False, got {self.warm_start!r}")
 
     def _begin_callbacks(self, X, y):
         """scikit-learn's callbacks are set up; to be called first in a `fit` decorated with `with_callbacks`."""

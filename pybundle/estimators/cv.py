@@ -16,6 +16,7 @@ from ..core.labels import example_weights
 from ..core.validation import check_number
 from ..models.base import check_lengths
 from ..runtime.callbacks import StopSignal
+from ..runtime.executors import make_executor
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
 from ..solvers import path
@@ -86,6 +87,9 @@ class _PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
+        check_number("tol", self.tol, low=0.0, strict=True)         # what the final fit would refuse after all folds
+        make_executor(self.n_jobs).close()
+        self._check_warm_start()
         if isinstance(self.cv, (int, np.integer)) and self.cv < 2:
             raise ParameterError(f"cv must be at least 2 folds, one to score and one to learn from, got {self.cv}")
         data = self._checked(X, y)
@@ -102,7 +106,8 @@ class _PathCV:
         stop = StopSignal()
         try:
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_fold)(self._single(), grid, scorer, stop, *data, weights, *fold) for fold in folds)
+                delayed(_fold)(k, self._single(), grid, scorer, stop, *data, weights, *fold)
+                for k, fold in enumerate(folds))
         except BaseException:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
@@ -143,7 +148,7 @@ class _PathCV:
         if parameters["random_state"] is not None:      # a generator would be drawn from in several threads
             parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
         if self.search_tol is None:
-            parameters["tol"] = max(SEARCH_TOL, check_number("tol", self.tol, low=0.0))
+            parameters["tol"] = max(SEARCH_TOL, self.tol)
         else:
             parameters["tol"] = check_number("search_tol", self.search_tol, low=0.0, strict=True)
         made = self._kind(**{**parameters, "n_jobs": None, "warm_start": False})
@@ -151,7 +156,16 @@ class _PathCV:
         return made
 
 
-def _fold(estimator, grid, scorer, stop, X, y, weights, train, test):
+def _fold(number, *arguments):
+    """`_scored_path`, whose errors say in which fold they came."""
+    try:
+        return _scored_path(*arguments)
+    except Exception as error:
+        error.add_note(f"in fold {number} of the search over C")
+        raise
+
+
+def _scored_path(estimator, grid, scorer, stop, X, y, weights, train, test):
     """Scores and gaps of all C on one fold, NaN where the path was stopped before."""
     (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
     risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])

@@ -436,7 +436,7 @@ def test_early_stopping_ends_the_run_of_one_C():
 def test_a_search_is_run_in_the_parts_of_its_estimator():
     svm = pb.MulticlassSVMCV([0.1], cv=2, method="bmrm")
     svm._n_parts = 3
-    assert svm._single()._n_parts == 3 and svm.fit(*blobs()).certified_
+    assert svm._single(0.1)._n_parts == 3 and svm.fit(*blobs()).certified_
 
 
 @pytest.mark.parametrize("tol, search_tol, expected", [
@@ -445,10 +445,19 @@ def test_a_search_is_run_in_the_parts_of_its_estimator():
 def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol, expected):
     X, y = blobs(90)
     svm = pb.MulticlassSVMCV([1e-2, 1.0], cv=2, tol=tol, search_tol=search_tol)
-    assert svm._single().tol == pytest.approx(expected) and svm._single().C == 1.0
     svm.fit(X, y)
     assert (svm.gaps_ <= expected * (1.0 + 1e-9)).all() and svm.gap_ <= tol
     assert (svm.gaps_.max() > tol) == (expected > tol)
+
+
+def test_a_choice_between_scores_of_one_point_is_no_choice():
+    X, y = blobs(90)
+    grid = [0.1, 0.1001]        # the second has a gap of 0.1, and of 0.01, at once
+    svm = pb.MulticlassSVMCV(grid, cv=2, tol=1e-5).fit(X, y)
+    assert svm.gaps_.max() <= 1e-3
+    assert pb.MulticlassSVMCV(grid, cv=2, tol=1e-5, search_tol=0.1).fit(X, y).gaps_.max() > 1e-2      # as asked
+    coarse = pb.MulticlassSVMCV(grid, cv=2, tol=0.5).fit(X, y)              # no finer than the final fit
+    assert 1e-2 < coarse.gaps_.max() <= 0.5
 
 
 @pytest.mark.parametrize("wrong", [{"tol": 0.0}, {"warm_start": "x"}, {"n_jobs": 2.5}, {"n_jobs": 0}])

@@ -378,7 +378,8 @@ cdef class BlockPlanes:
             if most == 2:
                 break
             most = max(2, 3 * most // 4)
-        pb_return_pages()       # smaller pieces leave holes that later ones do not all fit
+        with nogil:
+            pb_return_pages()       # smaller pieces leave holes that later ones do not all fit
         return self.bytes <= limit
 
     cdef int _copy_block(self, Block* new, const Block* b) except -1:

@@ -40,9 +40,10 @@ class LandmarksOracle(BatchOracle):
         self._gold = model.check_positions(points, "Y")
         self._loss_weights = model.weights_of_loss(points) if known else np.ones(self.n_examples)
         boxes = model.boxes
-        grids = [np.meshgrid(x + np.arange(w), y + np.arange(h)) for x, y, w, h in boxes.tolist()]
-        self._grid = np.concatenate([np.stack([x.ravel(), y.ravel()]) for x, y in grids], axis=1).astype(float)
         self._areas = boxes[:, 2] * boxes[:, 3]
+        # positions are whole numbers: the distances from one of them are a window of these
+        self._distances = [np.hypot(np.arange(1.0 - w, w), np.arange(1.0 - h, h)[:, None])
+                           for w, h in boxes[:, 2:].tolist()]
         # a shard of some hundred images: each shard has a slope of its own
         self.sizes = np.full(self.n_examples, 1 + self._areas.sum() // 8)
         j = model.children
@@ -70,7 +71,7 @@ class LandmarksOracle(BatchOracle):
         return Decodings(positions.astype(np.int32), values, values)
 
     def _scores(self, rows, weights):
-        scores = np.empty((len(rows), self._grid.shape[1]))
+        scores = np.empty((len(rows), self._areas.sum()))
         self._bound.maps(rows, weights.appearance, scores)
         return scores
 
@@ -82,14 +83,14 @@ class LandmarksOracle(BatchOracle):
         return values
 
     def _add_losses(self, rows, scores):
-        first = 0
-        for j, area in enumerate(self._areas.tolist()):
-            x, y = self._grid[:, first:first + area]
-            gold = self._gold[rows, j].astype(float)
-            distance = np.hypot(x - gold[:, :1], y - gold[:, 1:])
-            distance *= self._loss_weights[rows, None]
-            scores[:, first:first + area] += distance
-            first += area
+        first, weights = 0, self._loss_weights[rows, None]
+        for j, (x, y, w, h) in enumerate(self.model.boxes.tolist()):
+            right, below = (self._gold[rows, j] - (x, y)).T
+            windows = np.lib.stride_tricks.sliding_window_view(self._distances[j], (h, w))
+            distances = windows[h - 1 - below, w - 1 - right].reshape(len(rows), h * w)
+            distances *= weights
+            scores[:, first:first + h * w] += distances
+            first += h * w
 
     def add_planes(self, rows, labellings, scales, slope):
         model, gold = self.model, self._gold[rows]

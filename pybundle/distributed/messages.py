@@ -14,6 +14,8 @@ FLOAT32 = 2.0**-24
 """Largest relative rounding error of an entry in float32, in the normal range."""
 SMALLEST = 2.0**-149
 """And its absolute error below that range."""
+PACKED_DENSE_FROM = 2.0 / 3.0
+"""Share of non-zeros from which slopes in float64 are smaller dense than as CSR."""
 
 
 class Question(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import time
 import traceback
@@ -15,7 +16,7 @@ from ..core.exceptions import ParameterError
 from ..core.protocols import planes_of
 from ..core.ragged import Ragged
 from ..runtime.executors import single_threaded_blas
-from .messages import Answer, Failure, pack
+from .messages import PACKED_DENSE_FROM, Answer, Failure, pack
 
 
 class Description(NamedTuple):
@@ -65,6 +66,9 @@ class Parts:
         risk, self.n_parts = self._risks[None], n_parts
         if risk is not None and risk.n_parts != n_parts:
             raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
+        if hasattr(risk, "dense_from"):         # slopes that would be made dense only to be packed as CSR
+            self._risks[None] = copy.copy(risk)
+            self._risks[None].dense_from = PACKED_DENSE_FROM
 
     def __reduce__(self):
         # to another worker go the data; compiled state is made there

@@ -325,5 +325,6 @@ class LinearRisk(Partitioned):
 
     def _reduce(self, work):
         """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""
-        planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, self.examples.is_sparse)
+        planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, self.examples.is_sparse,
+                               self.dense_from)
         return planes._replace(slopes=self.examples.unscale(planes.slopes, self.n_scores))

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
+from .reduction import SPARSE_DENSITY
 
 SHARD_ROWS = 8192
 """Rows of a work unit; fixed, so that any number of threads adds the same numbers in the same order."""
@@ -111,6 +112,7 @@ class Partitioned:
     """
 
     _map = staticmethod(map)
+    dense_from = SPARSE_DENSITY     # share of non-zeros from which slopes are dense
     _stratify = None            # labels that the kind "stratified" deals out
 
     def _regroup(self, n_parts):

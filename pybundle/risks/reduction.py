@@ -15,10 +15,10 @@ WAVE = 16
 SPARSE_DIM = 16384
 """Slopes of sparse features are gathered sparsely from this dimension on ..."""
 SPARSE_DENSITY = 0.1
-"""... and returned sparse below this share of non-zeros."""
+"""... and returned sparse below this share of non-zeros, where nobody asks for another one."""
 
 
-def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False):
+def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False, dense_from=SPARSE_DENSITY):
     """Planes from the sums over the shards of every part.
 
     Parameters
@@ -30,10 +30,12 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False):
     mapping : callable
         `mapping(function, items)`, results in order.
     sparse : bool
-        Compress slopes at once, and return CSR where that is smaller.
+        Compress slopes at once, and return CSR where few entries are not zero.
+    dense_from : float
+        Share of non-zeros from which it is dense.
     """
     if sparse and dim >= SPARSE_DIM:
-        return _reduce_sparse(work, shards, n_parts, dim, mapping)
+        return _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from)
     values, offsets = np.zeros(n_parts), np.zeros(n_parts)
     slopes = aligned((n_parts, dim), np.float64)
     counts = np.bincount([p for p, _ in shards], minlength=n_parts)
@@ -53,15 +55,23 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False):
     return Planes(values, offsets, slopes)
 
 
-def _reduce_sparse(work, shards, n_parts, dim, mapping):
+def _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from):
     values, offsets = np.zeros(n_parts), np.zeros(n_parts)
-    rows = [(np.empty(0, dtype=np.intp), np.empty(0))] * n_parts
+    narrow = np.int32 if dim <= np.iinfo(np.int32).max else np.intp
+    rows = [(np.empty(0, dtype=narrow), np.empty(0))] * n_parts
+    spare = []                  # dense slopes, zero again: one for each thread, as fresh pages cost more than zeros
 
     def shard(item):
-        slope = np.zeros(dim)
+        try:
+            slope = spare.pop()
+        except IndexError:
+            slope = np.zeros(dim)
         sums = work(item[1], slope)
         index = np.flatnonzero(slope)
-        return item[0], sums, index, slope[index]
+        data = slope[index]
+        slope[:] = 0.0
+        spare.append(slope)
+        return item[0], sums, index.astype(narrow), data
 
     for p, results in groupby(mapping(shard, shards), key=lambda result: result[0]):
         total = None
@@ -78,12 +88,12 @@ def _reduce_sparse(work, shards, n_parts, dim, mapping):
                 rows[p] = index, data
         if total is not None:
             kept = np.flatnonzero(total)
-            rows[p] = kept, total[kept]
+            rows[p] = kept.astype(narrow), total[kept]
     indptr = np.concatenate([[0], np.cumsum([len(index) for index, _ in rows])])
     indices = np.concatenate([index for index, _ in rows])
-    if max(dim, indptr[-1]) <= np.iinfo(np.int32).max:
-        indices, indptr = indices.astype(np.int32), indptr.astype(np.int32)
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(narrow)
     slopes = sp.csr_array((np.concatenate([data for _, data in rows]), indices, indptr), shape=(n_parts, dim))
-    if slopes.nnz >= SPARSE_DENSITY * n_parts * dim:
+    if slopes.nnz >= dense_from * n_parts * dim:
         slopes = np.ascontiguousarray(slopes.toarray())
     return Planes(values, offsets, slopes)

@@ -258,7 +258,7 @@ class Structured(Partitioned):
     def _reduce(self, work) -> Planes:
         # marginals are never 0: the log-loss of all examples has a dense gradient
         is_sparse = self.loss == "hinge" or self.n_parts > 1
-        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse)
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse, self.dense_from)
 
 
 class WeightedOracle:

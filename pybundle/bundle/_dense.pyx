@@ -164,6 +164,18 @@ cdef class DensePlanes:
         free(rows)
         return out
 
+    def columns(self, const Py_ssize_t[::1] coordinates):
+        """`A[:, coordinates]`."""
+        out = np.empty((self.count, coordinates.shape[0]))
+        cdef double[:, ::1] found = out
+        cdef Py_ssize_t j, k
+        if min(np.min(coordinates, initial=0), self.dim - 1 - np.max(coordinates, initial=0)) < 0:
+            raise ValueError(f"coordinates must lie in 0..{self.dim - 1}")
+        for j in range(self.count):
+            for k in range(coordinates.shape[0]):
+                found[j, k] = self._rows[j][coordinates[k]]
+        return out
+
     def combine(self, const double[::1] weights):
         """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
         out = np.zeros(self.dim)

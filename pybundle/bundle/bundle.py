@@ -157,12 +157,13 @@ class Bundle:
         self._ahead = Ahead(self._store, slopes)
         return self._ahead
 
-    def append(self, planes: Planes, slack=False, parts=None):
+    def append(self, planes: Planes, slack=False, parts=None, inner=None):
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
         Exact copies of a stored plane are left out, and planes without slope and with offset <= 0 in the parts
         with `slack` (bool or shape (P,)), whose zero plane lies above them; elsewhere they are all that is known
-        of a part. Cost: one GEMM of `2 dim n_planes P` flops. NaN or infinite entries are the caller's to refuse.
+        of a part. Cost: one GEMM of `2 dim n_planes P` flops, unless the products of the new planes with the stored
+        ones and each other are known (`inner`). NaN or infinite entries are the caller's to refuse.
         """
         slopes, offsets = planes.slopes, np.asarray(planes.offsets, dtype=np.float64)
         if self._store is None:
@@ -177,7 +178,7 @@ class Bundle:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.slopes is slopes and ahead.is_complete():
             inner, self._spare = ahead.products, slopes
-        else:
+        elif inner is None:
             inner = self._store.inner(first)
         self._gram[first:last, :last] = inner
         self._gram[:first, first:last] = inner[:, :first].T
@@ -201,8 +202,11 @@ class Bundle:
             return
         n = len(coordinates)
         rows = sp.csr_array((np.full(n, -1.0), (np.arange(n), coordinates)), shape=(n, self.dim))
-        zeros = np.zeros(n)
-        self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates)
+        zeros, inner = np.zeros(n), None
+        if self._store is not None and not self.is_sparse:      # all but one factor of every product is 0
+            inner = np.concatenate([0.0 - self._store.columns(coordinates).T, np.eye(n)], axis=1)
+        self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates,
+                    inner=inner)
 
     def drop_signs(self):
         """Forgets all constraints."""

@@ -86,11 +86,11 @@ def cpu_ratio(run):
     return f"{alone / path:.2f}"
 
 
-def faces():
-    """The training faces of landmarks.py."""
+def faces(splits=(0,)):
+    """The training faces of landmarks.py, or those of other splits with them."""
     with np.load(data_file("lfw_landmarks", "lfw_landmarks.npz"), allow_pickle=False) as file:
         images, truth, split = file["X"], file["landmarks"].astype(np.float64), file["split"]
-    images, truth = images[split == 0], truth[split == 0]
+    images, truth = images[np.isin(split, splits)], truth[np.isin(split, splits)]
     model = pb.models.Landmarks.from_examples(
         images.shape[1:], landmarks.PARENTS, truth, pb.features.CodeWindows(landmarks.WINDOWS, landmarks.MARGIN),
         margin=0, yardstick=landmarks.YARDSTICK, unit=100.0)

@@ -7,11 +7,14 @@ import warnings
 import numpy as np
 import pytest
 from reference.small_risks import blobs, signs
+from scipy.sparse import issparse
 
 import pybundle as pb
 from pybundle.core.plane import Planes
+from pybundle.core.protocols import planes_of
 from pybundle.core.ragged import Ragged
 from pybundle.distributed.messages import Answer, pack, single_errors, unpack
+from pybundle.distributed.parts import Parts
 from pybundle.distributed.risk import RemoteRisk
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
@@ -142,6 +145,19 @@ def test_packing_is_exact_and_takes_the_smaller_form(density):
     back = again.slopes.toarray() if hasattr(again.slopes, "toarray") else again.slopes
     assert (back == slopes).all() and (again.values == planes.values).all()
     assert Answer(arrays, 0.0).nbytes <= slopes.nbytes + 48
+
+
+def test_parts_keep_slopes_sparse_where_the_risk_itself_makes_them_dense(monkeypatch):
+    monkeypatch.setattr("pybundle.risks.reduction.SPARSE_DIM", 1)
+    risk = landmarks()
+    risk.dense_from = 0.01
+    w = np.random.default_rng(4).standard_normal(risk.dim)
+    planes = risk.planes(w)
+    assert isinstance(planes.slopes, np.ndarray) and planes.density() > 0.01
+    found = planes_of(Parts(risk, risk.n_parts)._risk(None), w)
+    assert issparse(found.slopes) and (found.slopes.toarray() == planes.slopes).all()
+    assert (found.values == planes.values).all() and (found.offsets == planes.offsets).all()
+    assert isinstance(risk.planes(w).slopes, np.ndarray)        # the user's own risk stays as it was
 
 
 def test_float32_stays_within_its_bound():

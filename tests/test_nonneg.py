@@ -117,6 +117,7 @@ def test_constraints_are_stored_once_and_travel_with_the_bundle(tmp_path):
     assert sorted(bundle.parts.tolist()) == [-4, -2, -1, 0, 1]
     rows = np.vstack([np.arange(8.0).reshape(2, 4), *(-np.eye(4)[-1 - p] for p in bundle.parts if p < 0)])
     np.testing.assert_array_equal(bundle.H, rows @ rows.T)
+    assert not np.signbit(bundle.H[bundle.H == 0.0]).any()      # as sums of products have it
     phi, offset = bundle.combine(np.array([0.5, 0.5, 7.0, 8.0, 9.0]))
     np.testing.assert_array_equal(phi, [2.0, 3.0, 4.0, 5.0])
     assert offset == 1.0

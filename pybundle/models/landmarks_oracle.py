@@ -40,11 +40,11 @@ class LandmarksOracle(BatchOracle):
         self._gold = model.check_positions(points, "Y")
         self._loss_weights = model.weights_of_loss(points) if known else np.ones(self.n_examples)
         boxes = model.boxes
-        grids = [np.meshgrid(x + np.arange(w), y + np.arange(h)) for x, y, w, h in boxes.tolist()]
-        self._grid = np.concatenate([np.stack([x.ravel(), y.ravel()]) for x, y in grids], axis=1).astype(float)
-        self._areas = boxes[:, 2] * boxes[:, 3]
+        places = self._gold - boxes[:, :2]
+        self._gold_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
+        self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
         # a shard of some hundred images: each shard has a slope of its own
-        self.sizes = np.full(self.n_examples, 1 + self._areas.sum() // 8)
+        self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
         j = model.children
         low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:] - 1
         p = model.parents[j]
@@ -60,36 +60,25 @@ class LandmarksOracle(BatchOracle):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))
 
     def solve_batch(self, rows, weights, loss=True):
-        scores = self._scores(rows, weights)
+        scores, gold = self._scores(rows, weights), self._gold_labels[rows]
         if loss:
-            self._add_losses(rows, scores)
+            weights.tree.add_distances(gold, self._loss_weights[rows], scores)
         labels, values = np.empty((len(rows), self.model.n_landmarks), dtype=np.int32), np.empty(len(rows))
         weights.tree.decode_batch(scores, labels, values)
         positions = np.stack(np.divmod(labels, self.model.boxes[:, 2])[::-1], axis=-1) + self.model.boxes[:, :2]
-        values -= self._truths(rows, weights, scores)
+        values -= self._truths(gold, weights, scores)
         return Decodings(positions.astype(np.int32), values, values)
 
     def _scores(self, rows, weights):
-        scores = np.empty((len(rows), self._grid.shape[1]))
+        scores = np.empty((len(rows), self._n_positions))
         self._bound.maps(rows, weights.appearance, scores)
         return scores
 
-    def _truths(self, rows, weights, scores):
+    def _truths(self, gold, weights, scores):
         """Scores of the true labellings, summed as those of decoded ones."""
-        values, gold = np.empty(len(rows)), self._gold[rows] - self.model.boxes[:, :2]
-        flat = gold[..., 1] * self.model.boxes[:, 2] + gold[..., 0]
-        weights.tree.score_batch(scores, np.ascontiguousarray(flat, dtype=np.int32), values)
+        values = np.empty(len(gold))
+        weights.tree.score_batch(scores, gold, values)
         return values
-
-    def _add_losses(self, rows, scores):
-        first = 0
-        for j, area in enumerate(self._areas.tolist()):
-            x, y = self._grid[:, first:first + area]
-            gold = self._gold[rows, j].astype(float)
-            distance = np.hypot(x - gold[:, :1], y - gold[:, 1:])
-            distance *= self._loss_weights[rows, None]
-            scores[:, first:first + area] += distance
-            first += area
 
     def add_planes(self, rows, labellings, scales, slope):
         model, gold = self.model, self._gold[rows]
@@ -124,7 +113,7 @@ class LandmarksOracle(BatchOracle):
         unary, moments = np.empty_like(scores), np.empty((n, model.n_landmarks, 4))
         values, entropies = np.empty(n), np.empty(n)
         grid_marginals(weights.tree, scores, unary, moments, values, entropies)
-        values -= self._truths(rows, weights, scores)
+        values -= self._truths(self._gold_labels[rows], weights, scores)
         if scales.any():
             unary *= scales[:, None]
             appearance = slope[:model.n_appearance]

@@ -162,6 +162,28 @@ def test_executors_keep_the_order():
         make_executor(-2)
 
 
+def test_threads_work_beside_the_calling_one_and_stop_at_the_first_error():
+    pool, met, begun = Threads(2), threading.Barrier(2, timeout=30.0), []
+
+    def meet(k):
+        met.wait()                          # two at a time, or never
+        return threading.get_ident()
+    assert len(set(pool.map(meet, range(2)))) == 2 and threading.get_ident() in pool.map(meet, range(2))
+    assert pool.map(meet, []) == []
+
+    def fail(k):
+        begun.append(k)
+        if k < 2:
+            met.wait()
+        if k == 0:
+            time.sleep(0.02)                # the other one fails before
+        raise ValueError(f"item {k}")
+    with pytest.raises(ValueError, match="item 0"):
+        pool.map(fail, range(50))
+    assert sorted(begun) == [0, 1]
+    pool.close()
+
+
 def test_blas_limit_is_shared_and_restored():
     def limits():
         return sorted(row["num_threads"] for row in threadpool_info() if row["user_api"] == "blas")

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from threadpoolctl import ThreadpoolController
@@ -38,7 +39,7 @@ class Serial:
 
 
 class Threads:
-    """Runs work units in a pool of threads; results come in the order of the items.
+    """Runs work units in a pool of threads and in the calling one; results come in the order of the items.
 
     >>> pool = Threads(2)
     >>> pool.map(abs, [-1, 2, -3])
@@ -48,11 +49,35 @@ class Threads:
 
     def __init__(self, n_jobs):
         self.n_jobs = n_jobs
-        self._pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="pybundle")
+        self._pool = ThreadPoolExecutor(max(n_jobs - 1, 1), thread_name_prefix="pybundle")
 
     def map(self, function, items):
         """Results in the order of the items; the first exception is raised."""
-        return list(self._pool.map(function, items))
+        items = list(items)
+        results, errors, todo = [None] * len(items), {}, deque(range(len(items)))
+
+        def work():
+            while todo:
+                try:
+                    k = todo.popleft()
+                except IndexError:          # another thread was faster
+                    return
+                try:
+                    results[k] = function(items[k])
+                except BaseException as error:
+                    errors[k] = error
+                    todo.clear()            # those before k have begun
+
+        # the calling thread works too: the first unit waits for nobody to wake up, nor does the last one
+        helpers = [self._pool.submit(work) for _ in range(min(self.n_jobs, len(items)) - 1)]
+        try:
+            work()
+        finally:
+            todo.clear()
+            wait([helper for helper in helpers if not helper.cancel()])
+        if errors:
+            raise errors[min(errors)]
+        return results
 
     def close(self):
         """Ends the threads."""

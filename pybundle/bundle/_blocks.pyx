@@ -21,7 +21,7 @@ phi_j^2` and w = (kappa c - m phi) / s, entry by entry.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -76,10 +76,10 @@ cdef class Blocks(BlockPlanes):
     cdef readonly object w
     cdef readonly double offset, scale
     cdef int max_steps, step
-    cdef object _free, _lowest
-    cdef double* x              # the point before clipping
-    cdef double* clipped        # w; the same as x where nothing is kept nonnegative
-    cdef double* lowest         # 0 or minus infinity, what a weight may be; NULL where nothing is kept nonnegative
+    cdef object _free, _is_kept
+    cdef double* x              # w
+    cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
+    cdef const uint8_t* is_kept     # which these are; NULL where nothing is kept nonnegative
     cdef Average averages[2]
     cdef object _drifts
     cdef double breath
@@ -87,41 +87,38 @@ cdef class Blocks(BlockPlanes):
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):
         cdef double[::1] view
+        cdef const uint8_t[::1] kept
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
         self.scale = 1.0
         self.w = np.zeros(dim)
         view = self.w
-        self.clipped = self.x = &view[0]
-        self.lowest = NULL
+        self.x, self.free, self.is_kept = &view[0], NULL, NULL
         if nonneg is not None:
-            self._free, self._lowest = np.zeros(dim), np.where(nonneg, 0.0, -np.inf)
-            if self._lowest.shape != (dim,):
-                raise ValueError(f"nonneg must have shape ({dim},), got {self._lowest.shape}")
-            view = self._free
-            self.x = &view[0]
-            view = self._lowest
-            self.lowest = &view[0]
+            self._free, self._is_kept = np.zeros(dim), np.array(nonneg, dtype=np.uint8)
+            if self._is_kept.shape != (dim,):
+                raise ValueError(f"nonneg must have shape ({dim},), got {self._is_kept.shape}")
+            view, kept = self._free, self._is_kept
+            self.free, self.is_kept = &view[0], &kept[0]
 
     # ------------------------------------------------------------------ the point
 
     def place(self, x, double scale):
         """Sets s = `scale` and the point, which the caller has computed from phi; clipped here."""
         cdef const double[::1] view = x
+        cdef Py_ssize_t k
         if view.shape[0] != self.dim:
             raise ValueError(f"x must have {self.dim} entries")
         self.scale = scale
         memcpy(self.x, &view[0], self.dim * sizeof(double))
-        self._clip()
+        if self.is_kept != NULL:
+            memcpy(self.free, &view[0], self.dim * sizeof(double))
+            for k in range(self.dim):
+                if self.is_kept[k]:
+                    self.x[k] = max(self.free[k], 0.0)
 
     def unclipped(self):
         """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
-        return np.array(self.w if self.lowest == NULL else self._free)
-
-    cdef void _clip(self) noexcept nogil:
-        cdef Py_ssize_t k
-        if self.lowest != NULL:
-            for k in range(self.dim):
-                self.clipped[k] = self.x[k] if self.x[k] > self.lowest[k] else self.lowest[k]
+        return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
 
     cdef void _shift(self, const Plane* a, double factor) noexcept nogil:
         """x += factor psi, and what follows from it."""
@@ -132,12 +129,13 @@ cdef class Blocks(BlockPlanes):
             for k in range(a.slope.n):
                 j = a.slope.index[k] if a.slope.index != NULL else k
                 self.x[j] += factor * self.metric[j] * pb_slope_value(&a.slope, k)
-        if self.lowest != NULL and a.slope.index == NULL:
-            self._clip()
-        elif self.lowest != NULL:
+        if self.is_kept != NULL:
             for k in range(a.slope.n):
-                j = a.slope.index[k]
-                self.clipped[j] = max(self.x[j], self.lowest[j])
+                j = a.slope.index[k] if a.slope.index != NULL else k
+                if self.is_kept[j]:
+                    self.free[j] += (factor if self.metric == NULL else factor * self.metric[j]) * pb_slope_value(
+                        &a.slope, k)
+                    self.x[j] = max(self.free[j], 0.0)
         for k in range(2):
             if self.averages[k].drift != NULL:
                 pb_slope_axpy(&a.slope, factor * self.averages[k].count * (self.averages[k].count + 1.0),
@@ -236,7 +234,7 @@ cdef class Blocks(BlockPlanes):
         self.aggregate()
 
     def __reduce__(self):
-        nonneg = None if self.lowest == NULL else np.asarray(self._lowest) == 0.0
+        nonneg = None if self.is_kept == NULL else np.asarray(self._is_kept, dtype=bool)
         point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "breath": self.breath,
                  "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
@@ -255,7 +253,7 @@ cdef class Blocks(BlockPlanes):
                 continue
             self.u[q] = 0.0
             if q:
-                self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.clipped)
+                self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.x)
             self.work += b.planes[q].slope.n
             best = max(best, self.u[q])
             mean += b.alpha[q] * self.u[q]

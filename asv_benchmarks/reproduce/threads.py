@@ -67,8 +67,9 @@ class Metered:
         return self._pool.map(timed, items)
 
     def path(self):
-        """CPU seconds of the calling thread and of the busiest other one."""
-        return time.thread_time() - self.own + max(self.seconds.values(), default=0.0)
+        """CPU seconds of the calling thread alone and of the busiest thread, which it may be, in what is shared."""
+        alone = time.thread_time() - self.own - self.seconds.get(threading.get_ident(), 0.0)
+        return alone + max(self.seconds.values(), default=0.0)
 
 
 def cpu_ratio(run):

@@ -59,7 +59,7 @@ cdef class CodeTemplates:
                 self._score(&rows[i * IMAGES], min(n - i * IMAGES, <Py_ssize_t>IMAGES), &W[0], &out[i * IMAGES, 0])
 
     cdef void _score(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, double* out) noexcept nogil:
-        cdef Py_ssize_t i, j, c, last, x, y, width, height, start, K = self.n_codes
+        cdef Py_ssize_t i, j, c, last, x, _y, width, height, start, K = self.n_codes
         cdef const unsigned char* image
         cdef const unsigned char* a
         cdef const unsigned char* b
@@ -79,7 +79,7 @@ cdef class CodeTemplates:
                 for i in range(n):
                     image = &self.codes[rows[i], 0, 0, 0] + start
                     row = out + i * self.total
-                    for y in range(height):
+                    for _y in range(height):
                         a = image + self.cells[c]
                         if last - c >= 4:
                             b = image + self.cells[c + 1]

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from threadpoolctl import ThreadpoolController
@@ -74,7 +74,9 @@ class Threads:
             work()
         finally:
             todo.clear()
-            wait([helper for helper in helpers if not helper.cancel()])
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
         if errors:
             raise errors[min(errors)]
         return results

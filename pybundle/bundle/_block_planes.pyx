@@ -43,7 +43,7 @@ cdef class BlockPlanes:
         self._scratch = np.zeros(dim)
         view = self._scratch
         self.dense = &view[0]
-        self.blocks = <Block*>calloc(n_blocks, sizeof(Block))
+        self.blocks = <Block*>calloc(max(n_blocks, 1), sizeof(Block))      # of 0 bytes it may give NULL
         if self.blocks == NULL:
             raise MemoryError
         self._widen(16)

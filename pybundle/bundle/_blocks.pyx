@@ -358,35 +358,79 @@ cdef class Blocks(BlockPlanes):
 
     # ------------------------------------------------------------------ passes
 
-    def visit(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, bint towards=False):
-        """Adds a plane to each of these blocks and takes a step there; gives the sum of the gaps met.
+    def visit(self, rows, offsets, slopes, bint towards=False):
+        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the gaps met.
 
-        offsets (len,), slopes CSR (len, dim) with int32 indices, sorted, no duplicates. With `towards` the new plane is
-        the target of the step.
+        As `learn` and `climb`. With `towards` the new plane is the target of the step.
         """
-        return self._take(rows, offsets, slopes, True, towards)
+        places = self.learn(rows, offsets, slopes)
+        return self.climb(rows, places if towards else None)
 
-    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Adds a plane to each of these blocks; multipliers stay. As `visit` otherwise."""
-        self._take(rows, offsets, slopes, False, False)
+    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, Blocks hand=None):
+        """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
 
-    cdef double _take(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, bint step,
-                      bint towards) except? -1.0:
+        Parameters
+        ----------
+        rows, offsets : array, shape (len,)
+        slopes : csr_array, shape (len, dim)
+            int32 indices, sorted, no duplicates.
+        hand : Blocks, optional
+            One of `hand()`: with hands of their own several threads may learn at once, each for other blocks.
+        """
         cdef const int32_t[::1] index = slopes.indices
         cdef const double[::1] value = slopes.data
         cdef const int64_t[::1] start = slopes.indptr.astype(np.int64, copy=False)
         cdef Py_ssize_t j
-        cdef int place
-        cdef double total = 0.0
+        cdef Blocks worker = self if hand is None else hand
         self._check(rows, offsets, start)
+        places = np.empty(rows.shape[0], dtype=np.int32)
+        cdef int32_t[::1] place = places
+        worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
         with nogil:
             for j in range(rows.shape[0]):
-                place = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
-                                  &index[0] + start[j] if start[j + 1] > start[j] else NULL,
-                                  &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                if step:
-                    total += self._step(&self.blocks[rows[j]], place if towards else -1, False)
-                    self._count(0)
+                place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
+                                       &index[0] + start[j] if start[j + 1] > start[j] else NULL,
+                                       &value[0] + start[j] if start[j + 1] > start[j] else NULL)
+                worker._breathe()
+        return places
+
+    def hand(self):
+        """Scratch and counters for `learn` in a thread of its own; when all have learnt, `settle` it."""
+        return Blocks(0, self.dim)
+
+    def settle(self, Blocks hand):
+        """Takes over what a hand has counted."""
+        if hand is self:
+            return
+        self._widen(hand.u_room)
+        self.work += hand.work
+        self.bytes += hand.bytes
+        self.n_planes += hand.n_planes
+        self.n_merged += hand.n_merged
+        hand.work = hand.bytes = hand.breath = 0.0
+        hand.n_planes = hand.n_merged = 0
+
+    def climb(self, const Py_ssize_t[::1] rows, places=None):
+        """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the gaps met."""
+        cdef Py_ssize_t j
+        cdef const int32_t[::1] place
+        cdef double total = 0.0
+        cdef int target = -1
+        cdef bint has_places = places is not None
+        self._check_rows(rows)
+        if has_places:
+            place = places
+            if place.shape[0] != rows.shape[0]:
+                raise ValueError(f"places must have one entry for each of {rows.shape[0]} rows, got {place.shape[0]}")
+            for j in range(rows.shape[0]):
+                if not 0 <= place[j] < self.blocks[rows[j]].n:
+                    raise IndexError(f"block {rows[j]} has no plane {place[j]}")
+        with nogil:
+            for j in range(rows.shape[0]):
+                if has_places:
+                    target = place[j]
+                total += self._step(&self.blocks[rows[j]], target, False)
+                self._count(0)
                 self._breathe()
         return total
 
@@ -394,9 +438,7 @@ cdef class Blocks(BlockPlanes):
         """A step on each of these blocks over the planes known, or those in use; gives the sum of the gaps met."""
         cdef Py_ssize_t j
         cdef double total = 0.0
-        for j in range(rows.shape[0]):
-            if not 0 <= rows[j] < self.n_blocks:
-                raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")
+        self._check_rows(rows)
         with nogil:
             for j in range(rows.shape[0]):
                 if j + 1 < rows.shape[0]:
@@ -419,10 +461,13 @@ cdef class Blocks(BlockPlanes):
             self.averages[k].count += 1.0
 
     def _check(self, const Py_ssize_t[::1] rows, const double[::1] offsets, const int64_t[::1] start):
-        cdef Py_ssize_t j
         if offsets.shape[0] != rows.shape[0] or start.shape[0] != rows.shape[0] + 1:
             raise ValueError(f"rows, offsets and slopes must have one length, got {rows.shape[0]}, "
                              f"{offsets.shape[0]} and {start.shape[0] - 1}")
+        self._check_rows(rows)
+
+    def _check_rows(self, const Py_ssize_t[::1] rows):
+        cdef Py_ssize_t j
         for j in range(rows.shape[0]):
             if not 0 <= rows[j] < self.n_blocks:
                 raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")

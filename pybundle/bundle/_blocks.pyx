@@ -28,8 +28,8 @@ from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, pb_prefetch, pb_slope_axpy, pb_slope_dot,
-                                            pb_slope_value)
+from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, hash_plane, pb_prefetch, pb_slope_axpy,
+                                            pb_slope_dot, pb_slope_value)
 
 cdef struct Average:
     # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
@@ -200,14 +200,16 @@ cdef class Blocks(BlockPlanes):
         """The planes and multipliers that `arrays` described, or others in their form; at w = 0 until placed."""
         cdef Blocks self = cls(n_blocks, dim)
         cdef Py_ssize_t j, n
+        cdef const int32_t* indices
+        cdef const double* values
         cdef const Py_ssize_t[::1] row = rows
         cdef const double[::1] offset = offsets, value = slopes.data
         cdef const int32_t[::1] index = slopes.indices
         cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
         for j in range(row.shape[0]):
             n = start[j + 1] - start[j]
-            self._insert(&self.blocks[row[j]], offset[j], n, &index[start[j]] if n else NULL,
-                         &value[start[j]] if n else NULL)
+            indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
+            self._insert(&self.blocks[row[j]], hash_plane(offset[j], n, indices, values), offset[j], n, indices, values)
         self.assign(alpha)
         return self
 

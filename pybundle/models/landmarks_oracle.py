@@ -42,6 +42,7 @@ class LandmarksOracle(BatchOracle):
         boxes = model.boxes
         places = self._gold - boxes[:, :2]
         self._gold_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
+        self._gold_deformation = model.deformation(self._gold)
         self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
         # a shard of some hundred images: each shard has a slope of its own
         self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
@@ -87,7 +88,7 @@ class LandmarksOracle(BatchOracle):
         appearance = slope[:model.n_appearance]
         self._bound.add(rows, positions, coefs, appearance)
         self._bound.add(rows, gold, -coefs, appearance)
-        slope[model.n_appearance:] += scales @ (model.deformation(positions) - model.deformation(gold))
+        slope[model.n_appearance:] += scales @ (model.deformation(positions) - self._gold_deformation[rows])
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
 
     def planes(self, rows, labellings):
@@ -96,7 +97,7 @@ class LandmarksOracle(BatchOracle):
             return super().planes(rows, labellings)
         model, gold = self.model, self._gold[rows]
         positions = model.check_positions(np.asarray(labellings), "labellings")
-        rest = model.deformation(positions) - model.deformation(gold)
+        rest = model.deformation(positions) - self._gold_deformation[rows]
         return (model.deviation(gold, positions, self._loss_weights[rows]),
                 self._bound.planes(rows, positions, gold, np.ascontiguousarray(rest)))
 
@@ -120,7 +121,7 @@ class LandmarksOracle(BatchOracle):
             self._bound.add_expected(rows, unary, appearance)
             self._bound.add(rows, gold, np.repeat(-scales[:, None], model.n_landmarks, axis=1), appearance)
             expected = -(moments[:, model.children] / model.units_of_costs).reshape(n, -1)
-            slope[model.n_appearance:] += scales @ (expected - model.deformation(gold))
+            slope[model.n_appearance:] += scales @ (expected - self._gold_deformation[rows])
         return np.maximum(values, 0.0), entropies
 
     def losses(self, rows, labellings):

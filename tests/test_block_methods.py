@@ -116,7 +116,7 @@ def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
         return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
 
     whole = run(1)
-    for name, value in (("PIECE", 1), ("CHUNK", 4), ("THREADS_PAY", -1.0)):     # threads learn planes at once
+    for name, value in (("PIECE", 1), ("MOST_PIECES", 4), ("CHUNK", 4), ("THREADS_PAY", -1.0)):     # threads everywhere
         monkeypatch.setattr(f"pybundle.solvers.cached_blocks.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
     assert len(runs) == 1

@@ -387,7 +387,8 @@ cdef class Blocks(BlockPlanes):
         self._check(rows, offsets, start)
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
-        worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
+        if worker is not self:
+            worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
         with nogil:
             for j in range(rows.shape[0]):
                 place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],

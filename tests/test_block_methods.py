@@ -2,13 +2,17 @@
 
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.bundle._blocks import Blocks
 from pybundle.solvers.handover import part_planes
+from pybundle.solvers.hands import Hands
 from pybundle.solvers.schedules import MultiPlane
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
@@ -100,12 +104,42 @@ def test_bits_repeat_for_any_number_of_threads(method):
     assert len({run.n_passes for run in runs}) == 1
 
 
-def test_batches_in_pieces_give_the_same_bits(monkeypatch):
-    whole = pb.minimize(chains(), lam=2.0, method="prox-bcfw", tol=1e-3, batch=10)
-    monkeypatch.setattr("pybundle.solvers.cached_blocks.PIECE", 1)
-    pieces = [pb.minimize(chains(), lam=2.0, method="prox-bcfw", tol=1e-3, batch=10, n_jobs=jobs) for jobs in (1, 3)]
-    assert (pieces[0].x == pieces[1].x).all() and (pieces[0].x == whole.x).all()
-    assert {run.n_passes for run in pieces} == {whole.n_passes}
+@pytest.mark.parametrize("method, options", [
+    ("prox-bcfw", {}), ("prox-bcfw", {"n_best": 3}), ("prox-bcfw", {"memory_limit": 60_000}),
+    ("bcfw", {"step": "frank-wolfe", "gap_sampling": True}), ("mp-bcfw", {"gap_sampling": True})])
+def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
+    def run(jobs):
+        options.setdefault("max_iter", 60)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.ConvergenceWarning)
+            result = pb.minimize(chains(), lam=2.0, method=method, tol=1e-3, batch=10, n_jobs=jobs, **options)
+        return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
+
+    whole = run(1)
+    for name, value in (("PIECE", 1), ("MOST_PIECES", 4), ("CHUNK", 4), ("THREADS_PAY", -1.0)):     # threads everywhere
+        monkeypatch.setattr(f"pybundle.solvers.cached_blocks.{name}", value)
+    runs = {run(jobs) for jobs in (1, 2, 3)}
+    assert len(runs) == 1
+    # values are summed chunk by chunk, all else is the same
+    assert runs.pop()[:3] == whole[:3]
+
+
+def test_planes_learnt_by_several_hands_are_those_of_one():
+    rng = np.random.default_rng(0)
+    rows = np.arange(40)
+    offsets, X = rng.random(40), sp.csr_array(rng.integers(-2, 3, (40, 7)).astype(float))
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    one, many = Blocks(40, 7), Blocks(40, 7)
+    places = one.learn(rows, offsets, X)
+    hands, pieces = Hands(many), np.array_split(rows, 8)
+    with hands.shift() as learn, ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda piece: learn(piece, offsets[piece], X[piece]), pieces))
+    assert np.array_equal(np.concatenate(found), places)
+    assert (many.n_planes, many.bytes, many.work) == (one.n_planes, one.bytes, one.work)
+    for mine, others in zip(one.arrays(), many.arrays(), strict=True):
+        assert np.array_equal(*(part.toarray() if sp.issparse(part) else part for part in (mine, others)))
+    with pytest.raises(RuntimeError, match="ended"):        # an executor that goes on after an interrupt
+        learn(pieces[0], offsets[pieces[0]], X[pieces[0]])
 
 
 def test_weights_of_examples_and_models_in_plain_python():

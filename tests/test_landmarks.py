@@ -151,6 +151,17 @@ def test_images_come_as_arrays_lists_ragged_and_sparse():
     assert codes.oracle(maps[::-1], Y).fingerprint != one.fingerprint
 
 
+def test_a_decoding_does_not_depend_on_the_images_beside_it():
+    rng = np.random.default_rng(8)
+    model, X, Y, _ = random_model(rng, "codes", yardstick=YARDSTICK)
+    places = rng.integers(0, 2, 37)             # more images than a table serves at a time
+    oracle, weights = model.oracle(X[places], Y[places]), rng.standard_normal(model.dim)
+    single = model.oracle(X, Y)
+    found, alone = (o.solve_batch(np.arange(o.n_examples), o.prepare(weights)) for o in (oracle, single))
+    assert np.array_equal(found.values, alone.values[places])
+    assert np.array_equal(found.labellings, alone.labellings[places])
+
+
 def test_training_finds_the_landmarks_of_new_images():
     train, test = landmark_images(120, random_state=1), landmark_images(60, random_state=2)
     model = pb.models.Landmarks.from_examples((24, 24), train.parents, train.Y, CodeWindows([[5, 5], [3, 3]], 6))

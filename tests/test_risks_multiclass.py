@@ -147,6 +147,26 @@ def test_threads_and_order_give_the_same_bits(monkeypatch):
                 assert np.array_equal(threaded.scores(w), risk.scores(w))
 
 
+def test_a_derived_risk_keeps_its_executor_and_a_pickled_one_does_not():
+    class Counting:
+        calls = 0
+
+        def map(self, function, items):
+            self.calls += 1
+            return list(map(function, items))
+
+    X, y, rng = pixels(n=30)
+    executor = Counting()
+    risk = MulticlassHinge(X, y, 3).derive(executor=executor)
+    for other in (risk, risk.derive(precision="float64"), risk.derive(n_parts=2)):
+        before = executor.calls
+        other.evaluate(rng.standard_normal(risk.dim))
+        assert executor.calls > before
+    before = executor.calls
+    pickle.loads(pickle.dumps(risk)).evaluate(np.zeros(risk.dim))
+    assert executor.calls == before
+
+
 def test_sparse_slopes_equal_dense(monkeypatch):
     rng = np.random.default_rng(1)
     X = sp.csr_array(sp.random(40, 5000, density=2e-3, random_state=rng))

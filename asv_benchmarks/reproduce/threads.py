@@ -178,8 +178,8 @@ share of the bandwidth of two threads at which the data were read by two. Writte
 {table}
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify; for models whose decoding
-takes long enough (landmarks, segmentation) also the batches of a sequential pass, of up to 32 examples. What is left on
-one thread is sequential by nature: each block step starts from the w that the one before left.
+takes long enough (landmarks, segmentation) also the batches of a sequential pass, of up to 32 examples, and their
+planes. What is left on one thread is sequential by nature: each block step starts from the w that the one before left.
 """
 
 

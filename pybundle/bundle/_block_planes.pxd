@@ -53,14 +53,14 @@ cdef class BlockPlanes:
     cdef int _reserve(self, Block* b, int n) except -1 nogil
     cdef int _resize(self, Block* b, int room) except -1 nogil
     cdef char* _extend(self, Block* b, size_t need) except NULL nogil
-    cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _store(self, Block* b, Plane* a, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                     const double* value) except -1 nogil
     # Place of a plane in its block: -1 where it is not known / which it enters if it is new / which is new
-    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _find(self, Block* b, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                    const double* value) noexcept nogil
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil
-    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _insert(self, Block* b, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil
     cdef void _remove(self, Block* b, int q) noexcept nogil
     cdef int _make_room(self, Block* b) except -1 nogil
@@ -69,3 +69,7 @@ cdef class BlockPlanes:
     # Two planes in use that were idle since before a tick become one
     cdef int _merge(self, Block* b, int before) except -1 nogil
     cdef int _copy_block(self, Block* new, const Block* b) except -1
+
+
+# Name of a plane: equal planes have equal names.
+cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil

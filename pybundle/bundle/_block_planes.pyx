@@ -44,7 +44,7 @@ cdef class BlockPlanes:
         self._scratch = np.zeros(dim)
         view = self._scratch
         self.dense = &view[0]
-        self.blocks = <Block*>calloc(n_blocks, sizeof(Block))
+        self.blocks = <Block*>calloc(max(n_blocks, 1), sizeof(Block))      # of 0 bytes it may give NULL
         if self.blocks == NULL:
             raise MemoryError
         self._widen(16)
@@ -139,7 +139,7 @@ cdef class BlockPlanes:
         b.memory, b.filled, b.wasted = memory, size, 0
         return memory + used
 
-    cdef int _store(self, Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _store(self, Block* b, Plane* a, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                     const double* value) except -1 nogil:
         """The slope goes into the memory of the block: dense where that takes less, float32 where nothing is lost."""
         cdef Py_ssize_t k
@@ -167,15 +167,14 @@ cdef class BlockPlanes:
             else:
                 (<double*>memory)[index[k] if dense else k] = value[k]
         a.offset = offset
-        a.name = hash_plane(offset, n, index, value)
+        a.name = name
         return 0
 
     # ------------------------------------------------------------------ planes
 
-    cdef int _find(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _find(self, Block* b, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                    const double* value) noexcept nogil:
         """Place of an equal plane in the block, or -1."""
-        cdef uint64_t name = hash_plane(offset, n, index, value)
         cdef int q
         cdef Py_ssize_t k
         cdef pb_slope* a
@@ -197,15 +196,16 @@ cdef class BlockPlanes:
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil:
         """Place of the plane in the block, which it enters if it is new."""
-        cdef int q = self._find(b, offset, n, index, value)
+        cdef uint64_t name = hash_plane(offset, n, index, value)
+        cdef int q = self._find(b, name, offset, n, index, value)
         if q >= 0:
             b.planes[q].last = self.tick
             return q
         if b.n >= self.cap:
             self._make_room(b)
-        return self._insert(b, offset, n, index, value)
+        return self._insert(b, name, offset, n, index, value)
 
-    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+    cdef int _insert(self, Block* b, uint64_t name, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil:
         """Place of a plane that the block does not know."""
         cdef int q, new
@@ -213,7 +213,7 @@ cdef class BlockPlanes:
         cdef double norm = 0.0, weighted
         self._reserve(b, b.n + 1)
         new = b.n
-        self._store(b, &b.planes[new], offset, n, index, value)
+        self._store(b, &b.planes[new], name, offset, n, index, value)
         for k in range(n):
             weighted = value[k] if self.metric == NULL else self.metric[index[k]] * value[k]
             self.dense[index[k]] = weighted
@@ -290,7 +290,7 @@ cdef class BlockPlanes:
     cdef int _merge(self, Block* b, int before) except -1 nogil:
         """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
         cdef int q, i = -1, j = -1, r, which
-        cdef double a, share, norm
+        cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0
         cdef int32_t* index
         cdef double* value
@@ -329,9 +329,9 @@ cdef class BlockPlanes:
         for k in range(count):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(Plane))
+        offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
         try:
-            self._store(b, &merged, share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset, count, index,
-                        value)
+            self._store(b, &merged, hash_plane(offset, count, index, value), offset, count, index, value)
         finally:
             free(index)
             free(value)
@@ -477,6 +477,8 @@ cdef class BlockPlanes:
         cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
         cdef int q, r, n, used
         cdef Block* b
+        cdef const int32_t* indices
+        cdef const double* values
         n_all = int(np.sum(state["sizes"]))
         if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
                 or (np.asarray(state["sizes"]) < 1).any() or (np.asarray(state["sizes"]) > n_all).any()
@@ -496,8 +498,9 @@ cdef class BlockPlanes:
             self._reserve(b, n)
             for q in range(1, n):
                 k = start[plane + 1] - start[plane]
-                self._store(b, &b.planes[q], offset[plane], k, &index[start[plane]] if k else NULL,
-                            &value[start[plane]] if k else NULL)
+                indices, values = &index[start[plane]] if k else NULL, &value[start[plane]] if k else NULL
+                self._store(b, &b.planes[q], hash_plane(offset[plane], k, indices, values), offset[plane], k, indices,
+                            values)
                 b.n = q + 1             # slopes before this one move when memory grows
                 plane += 1
             used = 0

@@ -21,15 +21,15 @@ phi_j^2` and w = (kappa c - m phi) / s, entry by entry.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, pb_prefetch, pb_slope_axpy, pb_slope_dot,
-                                            pb_slope_value)
+from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, hash_plane, pb_prefetch, pb_slope_axpy,
+                                            pb_slope_dot, pb_slope_value)
 
 cdef struct Average:
     # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
@@ -76,10 +76,10 @@ cdef class Blocks(BlockPlanes):
     cdef readonly object w
     cdef readonly double offset, scale
     cdef int max_steps, step
-    cdef object _free, _lowest
-    cdef double* x              # the point before clipping
-    cdef double* clipped        # w; the same as x where nothing is kept nonnegative
-    cdef double* lowest         # 0 or minus infinity, what a weight may be; NULL where nothing is kept nonnegative
+    cdef object _free, _is_kept
+    cdef double* x              # w
+    cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
+    cdef const uint8_t* is_kept     # which these are; NULL where nothing is kept nonnegative
     cdef Average averages[2]
     cdef object _drifts
     cdef double breath
@@ -87,41 +87,38 @@ cdef class Blocks(BlockPlanes):
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):
         cdef double[::1] view
+        cdef const uint8_t[::1] kept
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
         self.scale = 1.0
         self.w = np.zeros(dim)
         view = self.w
-        self.clipped = self.x = &view[0]
-        self.lowest = NULL
+        self.x, self.free, self.is_kept = &view[0], NULL, NULL
         if nonneg is not None:
-            self._free, self._lowest = np.zeros(dim), np.where(nonneg, 0.0, -np.inf)
-            if self._lowest.shape != (dim,):
-                raise ValueError(f"nonneg must have shape ({dim},), got {self._lowest.shape}")
-            view = self._free
-            self.x = &view[0]
-            view = self._lowest
-            self.lowest = &view[0]
+            self._free, self._is_kept = np.zeros(dim), np.array(nonneg, dtype=np.uint8)
+            if self._is_kept.shape != (dim,):
+                raise ValueError(f"nonneg must have shape ({dim},), got {self._is_kept.shape}")
+            view, kept = self._free, self._is_kept
+            self.free, self.is_kept = &view[0], &kept[0]
 
     # ------------------------------------------------------------------ the point
 
     def place(self, x, double scale):
         """Sets s = `scale` and the point, which the caller has computed from phi; clipped here."""
         cdef const double[::1] view = x
+        cdef Py_ssize_t k
         if view.shape[0] != self.dim:
             raise ValueError(f"x must have {self.dim} entries")
         self.scale = scale
         memcpy(self.x, &view[0], self.dim * sizeof(double))
-        self._clip()
+        if self.is_kept != NULL:
+            memcpy(self.free, &view[0], self.dim * sizeof(double))
+            for k in range(self.dim):
+                if self.is_kept[k]:
+                    self.x[k] = max(self.free[k], 0.0)
 
     def unclipped(self):
         """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
-        return np.array(self.w if self.lowest == NULL else self._free)
-
-    cdef void _clip(self) noexcept nogil:
-        cdef Py_ssize_t k
-        if self.lowest != NULL:
-            for k in range(self.dim):
-                self.clipped[k] = self.x[k] if self.x[k] > self.lowest[k] else self.lowest[k]
+        return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
 
     cdef void _shift(self, const Plane* a, double factor) noexcept nogil:
         """x += factor psi, and what follows from it."""
@@ -132,12 +129,13 @@ cdef class Blocks(BlockPlanes):
             for k in range(a.slope.n):
                 j = a.slope.index[k] if a.slope.index != NULL else k
                 self.x[j] += factor * self.metric[j] * pb_slope_value(&a.slope, k)
-        if self.lowest != NULL and a.slope.index == NULL:
-            self._clip()
-        elif self.lowest != NULL:
+        if self.is_kept != NULL:
             for k in range(a.slope.n):
-                j = a.slope.index[k]
-                self.clipped[j] = max(self.x[j], self.lowest[j])
+                j = a.slope.index[k] if a.slope.index != NULL else k
+                if self.is_kept[j]:
+                    self.free[j] += (factor if self.metric == NULL else factor * self.metric[j]) * pb_slope_value(
+                        &a.slope, k)
+                    self.x[j] = max(self.free[j], 0.0)
         for k in range(2):
             if self.averages[k].drift != NULL:
                 pb_slope_axpy(&a.slope, factor * self.averages[k].count * (self.averages[k].count + 1.0),
@@ -204,14 +202,16 @@ cdef class Blocks(BlockPlanes):
         """The planes and multipliers that `arrays` described, or others in their form; at w = 0 until placed."""
         cdef Blocks self = cls(n_blocks, dim)
         cdef Py_ssize_t j, n
+        cdef const int32_t* indices
+        cdef const double* values
         cdef const Py_ssize_t[::1] row = rows
         cdef const double[::1] offset = offsets, value = slopes.data
         cdef const int32_t[::1] index = slopes.indices
         cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
         for j in range(row.shape[0]):
             n = start[j + 1] - start[j]
-            self._insert(&self.blocks[row[j]], offset[j], n, &index[start[j]] if n else NULL,
-                         &value[start[j]] if n else NULL)
+            indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
+            self._insert(&self.blocks[row[j]], hash_plane(offset[j], n, indices, values), offset[j], n, indices, values)
         self.assign(alpha)
         return self
 
@@ -238,7 +238,7 @@ cdef class Blocks(BlockPlanes):
         self.aggregate()
 
     def __reduce__(self):
-        nonneg = None if self.lowest == NULL else np.asarray(self._lowest) == 0.0
+        nonneg = None if self.is_kept == NULL else np.asarray(self._is_kept, dtype=bool)
         point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "breath": self.breath,
                  "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
@@ -257,7 +257,7 @@ cdef class Blocks(BlockPlanes):
                 continue
             self.u[q] = 0.0
             if q:
-                self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.clipped)
+                self.u[q] = b.planes[q].offset + pb_slope_dot(&b.planes[q].slope, self.x)
             self.work += b.planes[q].slope.n
             best = max(best, self.u[q])
             mean += b.alpha[q] * self.u[q]
@@ -362,35 +362,80 @@ cdef class Blocks(BlockPlanes):
 
     # ------------------------------------------------------------------ passes
 
-    def visit(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, bint towards=False):
-        """Adds a plane to each of these blocks and takes a step there; gives the sum of the gaps met.
+    def visit(self, rows, offsets, slopes, bint towards=False):
+        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the gaps met.
 
-        offsets (len,), slopes CSR (len, dim) with int32 indices, sorted, no duplicates. With `towards` the new plane is
-        the target of the step.
+        As `learn` and `climb`. With `towards` the new plane is the target of the step.
         """
-        return self._take(rows, offsets, slopes, True, towards)
+        places = self.learn(rows, offsets, slopes)
+        return self.climb(rows, places if towards else None)
 
-    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Adds a plane to each of these blocks; multipliers stay. As `visit` otherwise."""
-        self._take(rows, offsets, slopes, False, False)
+    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, Blocks hand=None):
+        """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
 
-    cdef double _take(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, bint step,
-                      bint towards) except? -1.0:
+        Parameters
+        ----------
+        rows, offsets : array, shape (len,)
+        slopes : csr_array, shape (len, dim)
+            int32 indices, sorted, no duplicates.
+        hand : Blocks, optional
+            One of `hand()`: with hands of their own several threads may learn at once, each for other blocks.
+        """
         cdef const int32_t[::1] index = slopes.indices
         cdef const double[::1] value = slopes.data
         cdef const int64_t[::1] start = slopes.indptr.astype(np.int64, copy=False)
         cdef Py_ssize_t j
-        cdef int place
-        cdef double total = 0.0
+        cdef Blocks worker = self if hand is None else hand
         self._check(rows, offsets, start)
+        places = np.empty(rows.shape[0], dtype=np.int32)
+        cdef int32_t[::1] place = places
+        if worker is not self:
+            worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
         with nogil:
             for j in range(rows.shape[0]):
-                place = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
-                                  &index[0] + start[j] if start[j + 1] > start[j] else NULL,
-                                  &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                if step:
-                    total += self._step(&self.blocks[rows[j]], place if towards else -1, False)
-                    self._count(0)
+                place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
+                                       &index[0] + start[j] if start[j + 1] > start[j] else NULL,
+                                       &value[0] + start[j] if start[j + 1] > start[j] else NULL)
+                worker._breathe()
+        return places
+
+    def hand(self):
+        """Scratch and counters for `learn` in a thread of its own; when all have learnt, `settle` it."""
+        return Blocks(0, self.dim)
+
+    def settle(self, Blocks hand):
+        """Takes over what a hand has counted."""
+        if hand is self:
+            return
+        self._widen(hand.u_room)
+        self.work += hand.work
+        self.bytes += hand.bytes
+        self.n_planes += hand.n_planes
+        self.n_merged += hand.n_merged
+        hand.work = hand.bytes = hand.breath = 0.0
+        hand.n_planes = hand.n_merged = 0
+
+    def climb(self, const Py_ssize_t[::1] rows, places=None):
+        """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the gaps met."""
+        cdef Py_ssize_t j
+        cdef const int32_t[::1] place
+        cdef double total = 0.0
+        cdef int target = -1
+        cdef bint has_places = places is not None
+        self._check_rows(rows)
+        if has_places:
+            place = places
+            if place.shape[0] != rows.shape[0]:
+                raise ValueError(f"places must have one entry for each of {rows.shape[0]} rows, got {place.shape[0]}")
+            for j in range(rows.shape[0]):
+                if not 0 <= place[j] < self.blocks[rows[j]].n:
+                    raise IndexError(f"block {rows[j]} has no plane {place[j]}")
+        with nogil:
+            for j in range(rows.shape[0]):
+                if has_places:
+                    target = place[j]
+                total += self._step(&self.blocks[rows[j]], target, False)
+                self._count(0)
                 self._breathe()
         return total
 
@@ -398,9 +443,7 @@ cdef class Blocks(BlockPlanes):
         """A step on each of these blocks over the planes known, or those in use; gives the sum of the gaps met."""
         cdef Py_ssize_t j
         cdef double total = 0.0
-        for j in range(rows.shape[0]):
-            if not 0 <= rows[j] < self.n_blocks:
-                raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")
+        self._check_rows(rows)
         with nogil:
             for j in range(rows.shape[0]):
                 if j + 1 < rows.shape[0]:
@@ -423,10 +466,13 @@ cdef class Blocks(BlockPlanes):
             self.averages[k].count += 1.0
 
     def _check(self, const Py_ssize_t[::1] rows, const double[::1] offsets, const int64_t[::1] start):
-        cdef Py_ssize_t j
         if offsets.shape[0] != rows.shape[0] or start.shape[0] != rows.shape[0] + 1:
             raise ValueError(f"rows, offsets and slopes must have one length, got {rows.shape[0]}, "
                              f"{offsets.shape[0]} and {start.shape[0] - 1}")
+        self._check_rows(rows)
+
+    def _check_rows(self, const Py_ssize_t[::1] rows):
+        cdef Py_ssize_t j
         for j in range(rows.shape[0]):
             if not 0 <= rows[j] < self.n_blocks:
                 raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")

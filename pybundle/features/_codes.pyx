@@ -2,13 +2,16 @@
 
     score_j(p) = sum over cells c of landmark j of  W[c, code(p + offset_c)]
 
-A cell's table (2 kB for 256 codes) stays in the first cache while it serves every position of the search box; four
-cells at a time share the traffic of the sums.
+A cell's table (2 kB for 256 codes) stays in the first cache while it serves every position of the search box in a few
+images; all tables together need not fit into the second. Four cells at a time share the traffic of the sums.
 """
 
 from libc.stdint cimport int64_t
 
 from ._plane_rows cimport PlaneRows
+
+cdef enum:
+    IMAGES = 16     # that a table serves before the next one
 
 
 cdef class CodeTemplates:
@@ -47,17 +50,17 @@ cdef class CodeTemplates:
 
     def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
         """out (len(rows), total) = scores of every position of every box, box after box, row-major."""
-        cdef Py_ssize_t i
-        if W.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != rows.shape[0] \
-                or out.shape[1] != self.total:
+        cdef Py_ssize_t i, n = rows.shape[0]
+        if W.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != n or out.shape[1] != self.total:
             raise ValueError(f"W must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
-                             f"({rows.shape[0]}, {self.total})")
+                             f"({n}, {self.total})")
         with nogil:
-            for i in range(rows.shape[0]):
-                self._score(&self.codes[rows[i], 0, 0, 0], &W[0], &out[i, 0])
+            for i in range((n + IMAGES - 1) // IMAGES):
+                self._score(&rows[i * IMAGES], min(n - i * IMAGES, <Py_ssize_t>IMAGES), &W[0], &out[i * IMAGES, 0])
 
-    cdef void _score(self, const unsigned char* image, const double* W, double* out) noexcept nogil:
-        cdef Py_ssize_t j, c, last, x, y, width, height, size, K = self.n_codes
+    cdef void _score(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, double* out) noexcept nogil:
+        cdef Py_ssize_t i, j, c, last, x, _y, width, height, start, K = self.n_codes
+        cdef const unsigned char* image
         cdef const unsigned char* a
         cdef const unsigned char* b
         cdef const unsigned char* d
@@ -66,24 +69,29 @@ cdef class CodeTemplates:
         cdef double* row
         for j in range(self.boxes.shape[0]):
             width, height = self.boxes[j, 2], self.boxes[j, 3]
-            size = self.boxes[j, 1] * self.pitch + self.boxes[j, 0]
-            for x in range(width * height):
-                out[x] = 0.0
+            start = self.boxes[j, 1] * self.pitch + self.boxes[j, 0]
+            for i in range(n):
+                for x in range(width * height):
+                    out[i * self.total + x] = 0.0
             c, last = self.starts[j], self.starts[j + 1]
             while c < last:
                 T = W + c * K
-                for y in range(height):
-                    row = out + y * width
-                    a = image + self.cells[c] + size + y * self.pitch
-                    if last - c >= 4:
-                        b = image + self.cells[c + 1] + size + y * self.pitch
-                        d = image + self.cells[c + 2] + size + y * self.pitch
-                        e = image + self.cells[c + 3] + size + y * self.pitch
-                        for x in range(width):
-                            row[x] += (T[a[x]] + T[K + b[x]]) + (T[2 * K + d[x]] + T[3 * K + e[x]])
-                    else:
-                        for x in range(width):
-                            row[x] += T[a[x]]
+                for i in range(n):
+                    image = &self.codes[rows[i], 0, 0, 0] + start
+                    row = out + i * self.total
+                    for _y in range(height):
+                        a = image + self.cells[c]
+                        if last - c >= 4:
+                            b = image + self.cells[c + 1]
+                            d = image + self.cells[c + 2]
+                            e = image + self.cells[c + 3]
+                            for x in range(width):
+                                row[x] += (T[a[x]] + T[K + b[x]]) + (T[2 * K + d[x]] + T[3 * K + e[x]])
+                        else:
+                            for x in range(width):
+                                row[x] += T[a[x]]
+                        image += self.pitch
+                        row += width
                 c += 4 if last - c >= 4 else 1
             out += width * height
 

@@ -40,12 +40,12 @@ class LandmarksOracle(BatchOracle):
         self._gold = model.check_positions(points, "Y")
         self._loss_weights = model.weights_of_loss(points) if known else np.ones(self.n_examples)
         boxes = model.boxes
-        self._areas = boxes[:, 2] * boxes[:, 3]
-        # positions are whole numbers: the distances from one of them are a window of these
-        self._distances = [np.hypot(np.arange(1.0 - w, w), np.arange(1.0 - h, h)[:, None])
-                           for w, h in boxes[:, 2:].tolist()]
+        places = self._gold - boxes[:, :2]
+        self._gold_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
+        self._gold_deformation = model.deformation(self._gold)
+        self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
         # a shard of some hundred images: each shard has a slope of its own
-        self.sizes = np.full(self.n_examples, 1 + self._areas.sum() // 8)
+        self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
         j = model.children
         low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:] - 1
         p = model.parents[j]
@@ -61,36 +61,25 @@ class LandmarksOracle(BatchOracle):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))
 
     def solve_batch(self, rows, weights, loss=True):
-        scores = self._scores(rows, weights)
+        scores, gold = self._scores(rows, weights), self._gold_labels[rows]
         if loss:
-            self._add_losses(rows, scores)
+            weights.tree.add_distances(gold, self._loss_weights[rows], scores)
         labels, values = np.empty((len(rows), self.model.n_landmarks), dtype=np.int32), np.empty(len(rows))
         weights.tree.decode_batch(scores, labels, values)
         positions = np.stack(np.divmod(labels, self.model.boxes[:, 2])[::-1], axis=-1) + self.model.boxes[:, :2]
-        values -= self._truths(rows, weights, scores)
+        values -= self._truths(gold, weights, scores)
         return Decodings(positions.astype(np.int32), values, values)
 
     def _scores(self, rows, weights):
-        scores = np.empty((len(rows), self._areas.sum()))
+        scores = np.empty((len(rows), self._n_positions))
         self._bound.maps(rows, weights.appearance, scores)
         return scores
 
-    def _truths(self, rows, weights, scores):
+    def _truths(self, gold, weights, scores):
         """Scores of the true labellings, summed as those of decoded ones."""
-        values, gold = np.empty(len(rows)), self._gold[rows] - self.model.boxes[:, :2]
-        flat = gold[..., 1] * self.model.boxes[:, 2] + gold[..., 0]
-        weights.tree.score_batch(scores, np.ascontiguousarray(flat, dtype=np.int32), values)
+        values = np.empty(len(gold))
+        weights.tree.score_batch(scores, gold, values)
         return values
-
-    def _add_losses(self, rows, scores):
-        first, weights = 0, self._loss_weights[rows, None]
-        for j, (x, y, w, h) in enumerate(self.model.boxes.tolist()):
-            right, below = (self._gold[rows, j] - (x, y)).T
-            windows = np.lib.stride_tricks.sliding_window_view(self._distances[j], (h, w))
-            distances = windows[h - 1 - below, w - 1 - right].reshape(len(rows), h * w)
-            distances *= weights
-            scores[:, first:first + h * w] += distances
-            first += h * w
 
     def add_planes(self, rows, labellings, scales, slope):
         model, gold = self.model, self._gold[rows]
@@ -99,7 +88,7 @@ class LandmarksOracle(BatchOracle):
         appearance = slope[:model.n_appearance]
         self._bound.add(rows, positions, coefs, appearance)
         self._bound.add(rows, gold, -coefs, appearance)
-        slope[model.n_appearance:] += scales @ (model.deformation(positions) - model.deformation(gold))
+        slope[model.n_appearance:] += scales @ (model.deformation(positions) - self._gold_deformation[rows])
         return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
 
     def planes(self, rows, labellings):
@@ -108,7 +97,7 @@ class LandmarksOracle(BatchOracle):
             return super().planes(rows, labellings)
         model, gold = self.model, self._gold[rows]
         positions = model.check_positions(np.asarray(labellings), "labellings")
-        rest = model.deformation(positions) - model.deformation(gold)
+        rest = model.deformation(positions) - self._gold_deformation[rows]
         return (model.deviation(gold, positions, self._loss_weights[rows]),
                 self._bound.planes(rows, positions, gold, np.ascontiguousarray(rest)))
 
@@ -125,14 +114,14 @@ class LandmarksOracle(BatchOracle):
         unary, moments = np.empty_like(scores), np.empty((n, model.n_landmarks, 4))
         values, entropies = np.empty(n), np.empty(n)
         grid_marginals(weights.tree, scores, unary, moments, values, entropies)
-        values -= self._truths(rows, weights, scores)
+        values -= self._truths(self._gold_labels[rows], weights, scores)
         if scales.any():
             unary *= scales[:, None]
             appearance = slope[:model.n_appearance]
             self._bound.add_expected(rows, unary, appearance)
             self._bound.add(rows, gold, np.repeat(-scales[:, None], model.n_landmarks, axis=1), appearance)
             expected = -(moments[:, model.children] / model.units_of_costs).reshape(n, -1)
-            slope[model.n_appearance:] += scales @ (expected - model.deformation(gold))
+            slope[model.n_appearance:] += scales @ (expected - self._gold_deformation[rows])
         return np.maximum(values, 0.0), entropies
 
     def losses(self, rows, labellings):

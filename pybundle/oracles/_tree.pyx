@@ -7,7 +7,7 @@ where p expects it (`GridTree`), whose message is a generalised distance transfo
 square.
 """
 
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp, log, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -157,6 +157,22 @@ cdef class GridTree:
         with nogil:
             for i in range(unaries.shape[0]):
                 values[i] = self.decode(&unaries[i, 0], &labels[i, 0], &floats[0], &ints[0])
+
+    def add_distances(self, const int[:, ::1] labels, const double[::1] scales, double[:, ::1] unaries):
+        """unaries (n, total) += scales[i] * distance of every position from that of its node in labels (n, J)."""
+        cdef Py_ssize_t i
+        cdef int j, x, y, x_0, y_0
+        cdef double* row
+        with nogil:
+            for i in range(unaries.shape[0]):
+                row = &unaries[i, 0]
+                for j in range(self.n_nodes):
+                    x_0, y_0 = labels[i, j] % self.widths[j], labels[i, j] // self.widths[j]
+                    for y in range(self.heights[j]):
+                        for x in range(self.widths[j]):
+                            # whole numbers below 2^53: the root is the only rounding
+                            row[x] += scales[i] * sqrt(<double>(x - x_0) * (x - x_0) + <double>(y - y_0) * (y - y_0))
+                        row += self.widths[j]
 
     def score_batch(self, const double[:, ::1] unaries, const int[:, ::1] labels, double[::1] values):
         """values (n,) = scores of the labels given, summed as `decode_batch` sums them."""

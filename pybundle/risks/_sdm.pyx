@@ -318,10 +318,10 @@ cdef class Blocks:
         return np.flatnonzero(self.examples["active"])
 
     # ------------------------------------------------------------------ a look without steps
-    def look(self, const real[:, ::1] S, double margin):
-        """R at the point with scores S (n, K), bias included; marks the active rows.
+    def look(self, const real[:, ::1] S, double margin, Py_ssize_t first=0):
+        """Losses, summed, at the point with scores S of the rows from `first` on, bias included; marks the active ones.
 
-        Active: beta_i is no vertex, or its label leads by less than `margin`.
+        Active: beta_i is no vertex, or its label leads by less than `margin`. Threads may look at different rows.
         """
         cdef Engine e = self.e
         cdef Py_ssize_t i
@@ -329,9 +329,12 @@ cdef class Blocks:
         cdef double risk = 0.0, top, second, u
         cdef Example* x
         cdef const real* s
+        if not 0 <= first <= e.n_examples - S.shape[0] or S.shape[1] != K:
+            raise ValueError(f"S must hold scores of rows from {first} on, at most {e.n_examples} in all, in {K} "
+                             f"columns, got shape ({S.shape[0]}, {S.shape[1]})")
         with nogil:
-            for i in range(e.n_examples):
-                x = &self.rows[i]
+            for i in range(S.shape[0]):
+                x = &self.rows[first + i]
                 s = &S[i, 0]
                 if e.loss != MULTICLASS:
                     u = 1.0 - x.y * <double>s[0]

@@ -138,9 +138,12 @@ class Partitioned:
         precision : {"float32", "float64"}, optional
             None keeps it; a risk that has only one keeps that.
         executor : object with ``map(fn, items)``, optional
-            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit.
+            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit. None keeps
+            it.
         """
         other = copy.copy(self)
+        if "_map" in vars(self):        # which copies leave behind: they may be on their way to another process
+            other._map = self._map
         if n_parts is not None and n_parts != self.n_parts:
             other._regroup(n_parts)
         if precision is not None:

@@ -39,7 +39,7 @@ class Serial:
 
 
 class Threads:
-    """Runs work units in a pool of threads; results come in the order of the items.
+    """Runs work units in a pool of threads and in the calling one; results come in the order of the items.
 
     >>> pool = Threads(2)
     >>> pool.map(abs, [-1, 2, -3])
@@ -60,10 +60,10 @@ class Threads:
         left, results, failures = deque(range(len(items))), [None] * len(items), {}
 
         def work():
-            while True:
+            while left:
                 try:
                     k = left.popleft()
-                except IndexError:
+                except IndexError:          # another thread was faster
                     return
                 try:
                     results[k] = function(items[k])
@@ -74,11 +74,11 @@ class Threads:
         helpers = [self._pool.submit(work) for _ in range(min(self.n_jobs, len(items)) - 1)]
         try:
             work()
+        finally:
+            left.clear()
             for helper in helpers:
                 if not helper.cancel():     # it has begun
                     helper.result()
-        finally:
-            left.clear()
         if failures:
             raise failures[min(failures)]
         return results

@@ -7,6 +7,7 @@ are enough, and where the centre lies.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -16,18 +17,18 @@ from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
+from .hands import Hands
 from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
-CHUNK = 1024        # examples that a thread decodes at a time
+CHUNK = 256         # examples that a thread decodes at a time
 PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
-MOST_PIECES = 4     # by threads if there are any,
+MOST_PIECES = 2     # by threads if there are any: a piece costs 0.2 ms of Python, in which the others wait,
 THREADS_PAY = 2e-3  # and if the batch before took so many seconds
-WAVE = 8            # chunks whose planes wait to be stored
-SMALL_CHUNK = 64    # the same, one after the other, under a memory limit
+SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 8, 4     # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 7 + MOST_PIECES, 4       # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -72,7 +73,7 @@ class CachedBlocks:
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
-        self.n_best = n_best
+        self._hands, self.n_best = Hands(self.blocks), n_best
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
@@ -90,11 +91,13 @@ class CachedBlocks:
         self._seconds = 0.0             # of the last batch of decodings
 
     def __getstate__(self):
-        return vars(self) | {"oracle": None, "_errors": None}       # they belong to the risk
+        # the first two belong to the risk, the others to threads
+        return vars(self) | {"oracle": None, "_errors": None, "_hands": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
+        self._hands = Hands(self.blocks)
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -140,31 +143,35 @@ class CachedBlocks:
         total, self._phi = 0.0, None
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
-            answers = self._decode(rows, self.oracle.prepare(self.w))
-            for _, _, more in answers:
-                for planes in more:
-                    self.blocks.learn(*planes)
-            for piece, planes, _ in answers:
+            for piece, places in self._decode(rows, self.oracle.prepare(self.w)):
                 self.visits += len(piece)
-                total += self.blocks.visit(piece, *planes, self.towards)
+                total += self.blocks.climb(piece, places)
             self._keep_within()
         self._turn = -1
         return total
 
     def _decode(self, rows, weights):
-        """(examples, their planes, further planes) of a batch, in pieces that depend on nothing but their work."""
+        """Learns planes of a batch in pieces that depend on nothing but their work: examples and targets of each."""
         seconds = []
 
-        def look(piece):
+        def look(piece, learn):
             began = perf_counter()
-            found, *more = self._ask(piece, weights)
-            answer = piece, self.oracle.planes(piece, found.labellings), more
+            found, *further = self._ask(piece, weights)
+            for planes in further:
+                learn(*planes)
+            places = learn(piece, *self.oracle.planes(piece, found.labellings))
             seconds.append(perf_counter() - began)
-            return answer
+            return piece, places if self.towards else None
 
         n_pieces = max(1, min(int(self.oracle.sizes[rows].sum()) // PIECE, MOST_PIECES, len(rows)))
-        mapping = getattr(self.risk, "_map", map) if n_pieces > 1 and self._seconds > THREADS_PAY else map
-        answers = list(mapping(look, np.array_split(rows, n_pieces)))
+        edges = [len(rows) * k // n_pieces for k in range(n_pieces + 1)]
+        pieces = [rows[first:last] for first, last in pairwise(edges)]
+        # a sampled example may come twice: threads would meet at its block
+        if n_pieces > 1 and self._seconds > THREADS_PAY and len(set(rows.tolist())) == len(rows):
+            with self._hands.shift() as learn:
+                answers = list(getattr(self.risk, "_map", map)(lambda piece: look(piece, learn), pieces))
+        else:
+            answers = [look(piece, self.blocks.learn) for piece in pieces]
         self._seconds = sum(seconds)
         return answers
 
@@ -271,21 +278,23 @@ class CachedBlocks:
         total = getattr(self.oracle, "total", None)
 
         def look(rows):
-            found, *more = self._ask(rows, weights)
+            found, *further = self._ask(rows, weights)
             known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
                 rows, found.uppers, norm)
-            return rows, known, *more, (rows, *self.oracle.planes(rows, found.labellings))    # the best is kept
+            for planes in (*further, (rows, *self.oracle.planes(rows, found.labellings))):     # the best is kept
+                learn(*planes)
+            return known
 
         value, error = 0.0, 0.0
-        chunk, wave = (CHUNK, WAVE) if self._limit is None else (SMALL_CHUNK, 1)
+        chunk, wave = (CHUNK, self.n_examples) if self._limit is None else (SMALL_CHUNK, 1)
         chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // chunk))
-        for first in range(0, len(chunks), wave):           # a mapping may keep all that it has found
-            for rows, (part, part_error), *learnt in getattr(self.risk, "_map", map)(look, chunks[first:first + wave]):
+        for first in range(0, len(chunks), wave):
+            with self._hands.shift() as learn:
+                answers = list(getattr(self.risk, "_map", map)(look, chunks[first:first + wave]))
+            for rows, (part, part_error) in zip(chunks[first:first + wave], answers, strict=True):
                 value, error = value + part, error + part_error
                 self.visits += len(rows)
-                for planes in learnt:
-                    self.blocks.learn(*planes)
-                self._keep_within()
+            self._keep_within()
         self._turn = -1
         fun = run.observe(w, value)
         if run.w is w and np.isfinite(error):

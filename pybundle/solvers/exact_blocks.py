@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.object_graph import check_array, check_float
+from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
@@ -155,7 +156,7 @@ class ExactBlocks:
         scores = self._exact.scores(w, self._spare)
         self._spare = None
         self._evaluated += self.n_examples
-        risk_value = self._blocks.look(scores, NEAR * self._blocks.largest_loss)
+        risk_value = self._look(scores)
         reach = self._reach_of(w)
         if self._scored is not run.w or self._scores is None:
             fun = run.observe(w, risk_value)
@@ -179,6 +180,13 @@ class ExactBlocks:
             self._scored = point
         self._spare = scores
         return fun
+
+    def _look(self, scores):
+        """R at the point with these scores; marks the examples that the next passes should visit."""
+        def shard(first):
+            return self._blocks.look(scores[first:first + SHARD_ROWS], NEAR * self._blocks.largest_loss, first)
+
+        return sum(self._exact._map(shard, range(0, self.n_examples, SHARD_ROWS)))
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):

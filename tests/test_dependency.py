@@ -159,6 +159,26 @@ def test_single_methods_agree_with_batches(kind, single_root):
     assert (np.abs(oracle.plane(4, oracle.solve(4, w).labelling).slope).sum() <= oracle.norms[4] * 3.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_factors_of_groups_of_listed_features(dtype):
+    """In any order of the weights, and in any numbering of the features."""
+    rng = np.random.default_rng(0)
+    X = [sp.csr_array(sp.random(n * n, 30, 0.4, random_state=rng)).astype(dtype) for n in (2, 5, 6, 1)]
+    oracle = Dependency(30).oracle(X, [np.arange(-1, int(x.shape[0] ** 0.5)) for x in X])
+    w, labels, scales = rng.standard_normal(30), rng.integers(0, 7, 30).astype(np.int32), rng.random(7)
+    scales[3], places = 0.0, rng.permutation(30)
+    renumbered = oracle.renumbered(places.astype(np.int32), 30)
+    by_place = np.argsort(places)
+    for rows in (np.arange(4), np.array([2, 0])):
+        expected = oracle.solve_batch(rows, w * scales[labels])
+        for found in (oracle.solve_scaled(rows, w, scales, labels),
+                      renumbered.solve_scaled(rows, w[by_place], scales, labels[by_place])):
+            np.testing.assert_array_equal(found.labellings.values, expected.labellings.values)
+            np.testing.assert_allclose(found.uppers, expected.uppers, rtol=1e-12)
+    planes, others = (o.planes(rows, expected.labellings)[1].toarray() for o in (oracle, renumbered))
+    np.testing.assert_array_equal(others[:, places], planes)
+
+
 def test_norms_bound_the_pieces():
     for kind in KINDS:
         model, X, Y = problem(kind)

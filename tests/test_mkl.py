@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from collections import deque
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from reference.online_mkl import chain_groups, online_mkl
 from scipy.optimize import minimize
 
 import pybundle as pb
+from pybundle.core.ragged import Ragged
 from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, Mean, OnlineMKL, Polynomial, Precomputed
 from pybundle.mkl.schedules import Rate
 
@@ -197,7 +199,7 @@ def test_negligible_support_is_dropped():
 
 
 class Generic(pb.models.StructuredModel):
-    """A chain that hides its structure."""
+    """A model that hides its structure."""
 
     def __init__(self, model):
         self._model, self.dim = model, model.dim
@@ -265,7 +267,7 @@ def test_templates_are_groups_of_a_parser(average):
 @pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 2, 0, 1, 2, 0, 1, 2]])
 @pytest.mark.parametrize("average, dtype", [(False, np.float64), (True, np.float64), (False, np.float32)])
 def test_groups_of_features_of_arcs(labels, average, dtype):
-    """Groups that follow each other are scaled in the decoder, others in the weights: both as the formulas say."""
+    """Groups are scaled in the decoder, in whatever order their weights are: as the formulas say."""
     rng = np.random.default_rng(0)
     X = [sp.csr_array(sp.random(n * n, 9, 0.4, random_state=rng)).astype(dtype) for n in rng.integers(2, 7, 40)]
     for x in X[::2]:                    # columns in any order
@@ -275,7 +277,7 @@ def test_groups_of_features_of_arcs(labels, average, dtype):
     model, labels = pb.models.Dependency(9), np.array(labels)
     options = {"lam": 0.3, "rate": "fixed", "eta0": 1.0, "n_epochs": 6, "average": average, "random_state": 0}
     learner = OnlineMKL(labels, model=model, **options).fit(X, Y)
-    assert (learner._learner.ends is None) == (labels[1] == 1)
+    assert learner._learner.is_scaled
     order, rng = [], np.random.default_rng(0)
     for _ in range(6):
         order.append(rng.permutation(len(X)))
@@ -292,30 +294,129 @@ def test_groups_of_features_of_arcs(labels, average, dtype):
             for found in [model.loss_augmented_decode(points[-1], x, y)]]), rel=1e-6)
 
 
-def test_features_that_are_met_lie_together():
-    """Places of weights in theta are no business of the user's: many features that never come change no bit."""
+COLUMNS = np.array([7, 300, 999, 1200, 1999, 2000, 2001, 2500, 2999])
+
+
+def wide_arcs(n=40):
+    """Sentences whose arcs have 9 of 3000 features, the same with features 0..8, and chains of heads."""
     rng = np.random.default_rng(3)
-    X = [sp.csr_array(sp.random(n * n, 9, 0.4, random_state=rng)) for n in rng.integers(2, 7, 40)]
-    Y = [np.concatenate([[-1, 0], np.arange(1, int(x.shape[0] ** 0.5))]) for x in X]
-    labels, columns = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2]), np.array([7, 300, 999, 1200, 1999, 2000, 2001, 2500, 2999])
-    wide = [sp.csr_array((x.data.copy(), columns[x.indices], x.indptr), shape=(x.shape[0], 3000)) for x in X]
-    options = {"lam": 0.05, "eta0": 1.0, "n_epochs": 3, "random_state": 0}
-    few = OnlineMKL(labels, model=pb.models.Dependency(9), **options).fit(X[:20], Y[:20])
-    many = OnlineMKL(np.arange(3000) // 1000, model=pb.models.Dependency(3000), **options).fit(wide[:20], Y[:20])
-    for k in range(20, 40, 5):          # features that were not met before come later
-        few.partial_fit(X[k:k + 5], Y[k:k + 5])
-        many.partial_fit(wide[k:k + 5], Y[k:k + 5])
-    assert many._learner._met.tolist() == [3, 2, 4]
-    np.testing.assert_array_equal(many._learner.weights()[columns], few._learner.weights())
+    X = [sp.csr_array(sp.random(k * k, 9, 0.4, random_state=rng)) for k in rng.integers(2, 7, n)]
+    wide = [sp.csr_array((x.data.copy(), COLUMNS[x.indices], x.indptr), shape=(x.shape[0], 3000)) for x in X]
+    return wide, X, [np.concatenate([[-1, 0], np.arange(1, int(x.shape[0] ** 0.5))]) for x in X]
+
+
+def wide_learner(model=None, **options):
+    options = {"lam": 0.05, "eta0": 1.0, "n_epochs": 3, "random_state": 0, **options}
+    return OnlineMKL(np.arange(3000) // 1000, model=model or pb.models.Dependency(3000), **options)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_features_that_never_come_change_no_bit(loss):
+    wide, X, Y = wide_arcs()
+    few = OnlineMKL(np.array([0, 0, 0, 1, 1, 2, 2, 2, 2]), model=pb.models.Dependency(9), lam=0.05, loss=loss, eta0=1.0,
+                    n_epochs=3, random_state=0).fit(X, Y)
+    many = wide_learner(loss=loss).fit(wide, Y)
+    np.testing.assert_array_equal(many._learner.weights()[COLUMNS], few._learner.weights())
     assert np.count_nonzero(many._learner.weights()) == np.count_nonzero(few._learner.weights()) > 5
+    assert (many.objective_, many.lower_bound_) == (few.objective_, few.lower_bound_)
     assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
+    # a round of the log-loss and the plane of an epoch are as long as theta: the weights met, and weight 0
+    assert many._learner.theta.n_rows == many._learner.bind(wide[:3], Y[:3]).dim == 10
     wide[30].data[0] = np.nan
     with pytest.raises(pb.ParameterError, match=rf"nan in X\[0\]\[0\], column {wide[30].indices[0]}"):
         many.partial_fit(wide[30:], Y[30:])
-    certified = OnlineMKL(labels, model=pb.models.Dependency(9), lam=0.05, solver="certified", tol=1e-6).fit(X, Y)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_features_that_come_later(average):
+    """Rows of theta in the order in which features are met learn what rows in the order of the weights learn."""
+    wide, _, Y = wide_arcs()
+    for k, x in enumerate(wide):        # 2000 and 7 come last, in this order
+        x.data[np.isin(x.indices, [[7, 2000, 2500], [7, 2000], [7], []][k // 10])] = 0.0
+        x.eliminate_zeros()
+        if k % 2:
+            x.indices = x.indices.astype(np.int64)
+    parts = [slice(k, k + 10) for k in range(0, 40, 10)]
+    learner, sizes = wide_learner(average=average).fit(wide[parts[0]], Y[parts[0]]), []
+    for part in parts[1:]:
+        sizes.append(learner._learner.theta.n_rows)
+        learner.callback = lambda _: 1 / 0
+        before = learner._learner.weights()
+        with pytest.raises(ZeroDivisionError):      # after its features were met
+            learner.partial_fit(wide[part], Y[part])
+        assert learner._learner.theta.n_rows == sizes[-1]
+        np.testing.assert_array_equal(learner._learner.weights(), before)
+        learner.callback = None
+        learner = pickle.loads(pickle.dumps(learner)).partial_fit(wide[part], Y[part])
+    assert [*sizes, learner._learner.theta.n_rows] == [7, 8, 9, 10]
+    twin = wide_learner(Generic(pb.models.Dependency(3000)), average=average).fit(wide[parts[0]], Y[parts[0]])
+    for part in parts[1:]:
+        twin.partial_fit(wide[part], Y[part])
+    assert twin._learner.theta.n_rows == 3000
+    weights = learner._learner.weights()
+    assert (weights != 0.0)[COLUMNS].sum() == np.count_nonzero(weights) == 9
+    np.testing.assert_allclose(weights, twin._learner.weights(), atol=1e-11)
+    np.testing.assert_allclose(learner.norms_, twin.norms_, atol=1e-11)
+
+
+class DenseArcs(pb.models.Dependency):
+    """Makes its features where it is bound to examples."""
+
+    def oracle(self, X, Y):
+        return super().oracle([sp.csr_array(x) for x in X], Y)
+
+    def decode(self, w, x):
+        return super().decode(w, sp.csr_array(x))
+
+
+def test_arcs_come_in_any_sequence():
+    wide, _, Y = wide_arcs()
+    objects = np.empty(len(wide), object)
+    objects[:] = wide
+    expected = wide_learner().fit(wide, Y)
+    proximal = {"eta0": 1.0, "n_epochs": 2, "random_state": 0}
+    R = pb.prox.SquaredLq(1.5, rate=0.01, groups=np.arange(3000) // 1000)
+    coef = pb.mkl.OnlineProximal(pb.models.Dependency(3000), R, **proximal).fit(wide, Y).coef_
+    models = {"DenseArcs": DenseArcs(3000)}
+    for X in (tuple(wide), Ragged.of(wide), objects, deque(wide), [x.toarray() for x in wide]):
+        model = models["DenseArcs"] if isinstance(X, list) else pb.models.Dependency(3000)
+        learner = wide_learner(model).fit(X, Y)
+        np.testing.assert_array_equal(learner._learner.weights(), expected._learner.weights())
+        assert learner.score(X, Y) == expected.score(wide, Y)
+        found = pb.mkl.OnlineProximal(model, R, **proximal).fit(X, Y).coef_
+        np.testing.assert_array_equal(found, coef)
+    # one kind after another
+    for X in (objects, wide):
+        expected.partial_fit(X[:5], Y[:5])
+    twin = wide_learner().fit(wide, Y).partial_fit(wide[:5], Y[:5]).partial_fit(wide[:5], Y[:5])
+    np.testing.assert_array_equal(expected._learner.weights(), twin._learner.weights())
+
+
+@pytest.mark.parametrize("column", [-1, 3000])
+def test_columns_outside_are_refused_where_features_are_met(column):
+    wide, _, Y = wide_arcs(5)
+    learner = wide_learner().fit(wide, Y)
+    x = sp.csr_array((wide[2].data, np.where(np.arange(wide[2].nnz) == 1, column, wide[2].indices), wide[2].indptr),
+                     shape=wide[2].shape)
+    for X in ([x], Ragged(x, [0, x.shape[0]])):
+        with pytest.raises(pb.ParameterError, match=r"column indices in 0\.\.2999"):
+            wide_learner().fit(X, Y[2:3])
+        with pytest.raises(pb.ParameterError, match=r"column indices in 0\.\.2999"):
+            learner.partial_fit(X, Y[2:3])
+
+
+def test_arcs_without_features():
+    learner = wide_learner().fit([sp.csr_array((4, 3000))] * 3, [np.array([-1, 0, 1])] * 3)
+    assert not learner._learner.weights().any() and learner.gap_ < 1e-12
+    wide, _, Y = wide_arcs()
+    assert learner.partial_fit(wide, Y).norms_.all()
+
+
+def test_certified_weights_of_arcs_are_those_of_the_user():
+    wide, _, Y = wide_arcs()
+    certified = wide_learner(solver="certified", tol=1e-6).fit(wide, Y)
     assert certified.gap_ <= 1e-6
-    risk = pb.risks.Structured(certified._learner.model, X, Y)
-    value = risk.values(certified._learner.weights())[0].sum() / len(X)
+    value = pb.risks.Structured(certified.model, wide, Y).values(certified._learner.weights())[0].sum() / len(wide)
     assert certified.objective_ == pytest.approx(value + 0.025 * certified.norms_.sum() ** 2, rel=1e-6)
 
 

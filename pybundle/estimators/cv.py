@@ -45,8 +45,8 @@ GRID = """Cs : int or sequence of float
 SEARCH_TOL = 0.1
 
 GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
-        Of every solve, but `tol` is that of the final fit, see `search_tol`. `time_limit` counts for each solve; a limit
-        for all of them is a callback, `pb.callbacks.TimeLimit`.
+        Of every solve, but `tol` is that of the final fit, see `search_tol`. `time_limit` counts for each; a limit for
+        all of them is a callback, `pb.callbacks.TimeLimit`.
     n_jobs : int, optional
         Folds at a time, in threads; the final fit takes as many.
     warm_start : bool

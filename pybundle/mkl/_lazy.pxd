@@ -8,6 +8,7 @@ cdef double SMALLEST       # scales below are folded into v: products with them 
 cdef class LazyVectors:
     cdef readonly Py_ssize_t n_rows, width, n_groups
     cdef readonly bint averaging
+    cdef bint eager, has_labels
     cdef readonly double n_ticks          # points in the average
     cdef double[::1] scale                # (n_groups,)
     cdef double[::1] square               # (n_groups,) |v_k|^2, kept by formula (17)
@@ -17,7 +18,7 @@ cdef class LazyVectors:
     cdef double[::1] sums                 # (n_groups,) of scales since the last reset
     cdef int32_t[::1] stamp               # (n_rows,)
     cdef int32_t[::1] today               # (n_groups,)
-    cdef const int32_t[::1] labels        # (n_rows,) group of a row; empty: row >> shift
+    cdef const int32_t[::1] labels        # (n_rows,) group of a row; without: row >> shift
     cdef int shift
     cdef int32_t[::1] following           # (n_rows,) lists of the rows touched since the last reset; empty if not eager
     cdef int32_t[::1] heads               # (n_groups,)

@@ -41,19 +41,20 @@ cdef class LazyVectors:
         self.v = np.zeros((n_rows, width))
         # a row of stamp -1 is 0 and has nothing for the average
         self.stamp, self.today = np.full(n_rows, -1, np.int32), np.zeros(n_groups, np.int32)
-        self.following, self.heads = np.full(n_rows if eager else 0, -1, np.int32), np.full(n_groups, -1, np.int32)
+        self.eager, self.heads = eager, np.full(n_groups, -1, np.int32)
+        self.following = np.full(n_rows if eager else 0, -1, np.int32)
         self.scale, self.square, self.sums = np.ones(n_groups), np.zeros(n_groups), np.zeros(n_groups)
         self.is_zero = np.ones(n_groups, np.int32)
         kept = n_rows if averaging else 0
         self.u, self.total = np.zeros((kept, width)), np.zeros((kept, width))
-        self.labels = np.zeros(0, np.int32) if labels is None else labels
+        self.has_labels, self.labels = labels is not None, np.zeros(0, np.int32) if labels is None else labels
         self.shift, self.room, self.n_ticks, self.held = shift, 0, 0.0, NULL
 
     def __dealloc__(self):
         free(self.held)
 
     cdef inline int group(self, Py_ssize_t row) noexcept nogil:
-        return self.labels[row] if self.labels.shape[0] else <int>(row >> self.shift)
+        return self.labels[row] if self.has_labels else <int>(row >> self.shift)
 
     cdef inline const double* read(self, Py_ssize_t row) noexcept nogil:
         cdef int k = self.group(row)
@@ -65,7 +66,7 @@ cdef class LazyVectors:
             if self.stamp[row] >= 0:
                 self.flush(row, k)
             self.stamp[row] = self.today[k]
-            if self.following.shape[0]:
+            if self.eager:
                 self.following[row], self.heads[k] = self.heads[k], <int32_t>row
         return &self.v[row, 0]
 
@@ -112,7 +113,7 @@ cdef class LazyVectors:
             self.held[k * self.room + self.today[k]] = self.sums[k]
             self.sums[k] = 0.0
         self.today[k] += 1
-        if self.following.shape[0]:
+        if self.eager:
             while self.heads[k] >= 0:
                 self.flush(self.heads[k], <int>k)
                 self.stamp[self.heads[k]] = -1
@@ -129,8 +130,7 @@ cdef class LazyVectors:
         cdef Py_ssize_t i, j, g, first = 0, last = self.n_rows
         cdef double s
         # rows by label: all groups at once, as the scales of all of them shrink together
-        cdef bint is_whole = self.labels.shape[0] > 0
-        if not is_whole and self.n_groups > 1:
+        if not self.has_labels and self.n_groups > 1:
             first, last = k << self.shift, min((k + 1) << self.shift, self.n_rows)
         for i in range(first, last):
             if self.stamp[i] < 0:
@@ -144,7 +144,7 @@ cdef class LazyVectors:
                     self.u[i, j] = 0.0
                 self.v[i, j] *= s
         for g in range(self.n_groups):
-            if is_whole or g == k:
+            if self.has_labels or g == k:
                 self.square[g] *= self.scale[g] * self.scale[g]
                 self.scale[g], self.sums[g] = 1.0, 0.0
 
@@ -217,16 +217,25 @@ cdef class LazyVectors:
         for i in range(self.n_groups):
             self.is_zero[i] = self.square[i] == 0.0
 
+    def grow(self, labels):
+        """More rows behind the others, all 0, in the groups `labels`, int32 (n,)."""
+        cdef Py_ssize_t n = len(labels), kept = n if self.averaging else 0
+        self.labels = np.concatenate([self.labels, labels])
+        self.v = np.concatenate([self.v, np.zeros((n, self.width))])
+        self.stamp = np.concatenate([self.stamp, np.full(n, -1, np.int32)])
+        self.following = np.concatenate([self.following, np.full(n if self.eager else 0, -1, np.int32)])
+        self.u = np.concatenate([self.u, np.zeros((kept, self.width))])
+        self.total = np.concatenate([self.total, np.zeros((kept, self.width))])
+        self.n_rows += n
+
     def saved(self):
         """Arguments of `set` that bring theta and its average back: theta, sum of points or None, n_ticks; copies."""
         theta = self.point()
         return theta, np.array(self.total) if self.averaging else None, self.n_ticks
 
     def __reduce__(self):
-        labels = np.asarray(self.labels) if self.labels.shape[0] else None
-        eager = self.following.shape[0] > 0
-        return _restore, ((self.n_rows, self.width, self.n_groups, labels, self.shift, self.averaging, eager),
-                          *self.saved())
+        return _restore, ((self.n_rows, self.width, self.n_groups, self.row_labels, self.shift, self.averaging,
+                           self.eager), *self.saved())
 
     def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
              regulariser=None):
@@ -305,6 +314,11 @@ cdef class LazyVectors:
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
         return np.where(self.is_zero, 0.0, np.sqrt(np.maximum(self.square, 0.0)) * self.scale)
+
+    @property
+    def row_labels(self):
+        """Group of every row, int32 (n_rows,); None where it is `row >> shift`."""
+        return np.asarray(self.labels) if self.has_labels else None
 
     @property
     def scales(self):

@@ -16,9 +16,9 @@ class DenseLearner:
         self.theta = np.zeros(model.dim)
         self.total = np.zeros(model.dim if average else 0)
 
-    def compact(self, X):
-        """X: theta is as it is."""
-        return X
+    def bind(self, X, Y):
+        """The oracle of the model for X and Y."""
+        return self.model.oracle(X, Y)
 
     def saved(self):
         """For `restore`."""
@@ -35,8 +35,6 @@ class DenseLearner:
 
 class DenseSession(VectorSession):
     """Rounds of any regularisers, O(dim) each."""
-
-    blocks = False
 
     def run(self, order, etas):
         s, learner, total = self.settings, self.learner, 0.0

@@ -82,7 +82,8 @@ class OnlineProximal:
     Notes
     -----
     A round costs a decoding and O(dim) for every regulariser. With one groupwise regulariser that has groups, steps and
-    averages cost O(active features) (lazy scales); what is left of O(dim) is writing theta out for the decoder.
+    averages cost O(active features) (lazy scales); what is left of O(dim) is writing theta out for the decoder, which
+    `pb.models.Dependency` does without.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class OnlineMKL:
     certify : bool, default True
         Whether `fit` of "online" ends with value and bound: a pass, and products of the Gram matrices with what was
         met in the last epochs, labellings of 20 for the hinge, marginals of 5 for the log-loss; for groups of weights
-        a vector of all of them for each of 5. Not with `average` or `regulariser`.
+        a vector of all of them, of listed features of arcs all met, for each of 5. Not with `average` or `regulariser`.
     callback : callable, optional
         `callback(learner)` after each epoch of "online", when `norms_`, `weights_` and `n_rounds_` are those of its
         end; a true return value ends the run.

@@ -1,17 +1,19 @@
 """Learners of any structured model whose weights fall into groups: lazy vectors, decoders of the model.
 
-A round costs the decoder and O(active features): steps touch the features of wrong parts, the prox only scales. What a
-model's decoder reads is theta itself, written out in O(dim), unless the model scores with a factor for every group, as
-`pb.models.Dependency` does for templates with blocks, and for groups that follow each other in the weights.
+A round costs the decoder and O(active features + groups): steps touch the features of wrong parts, the prox only
+scales. What a model's decoder reads is theta itself, written out in O(dim), unless the model scores with a factor for
+every group, as `pb.models.Dependency` does for templates with blocks, and for listed features. Of these theta has no
+more than the weights whose features were met, in that order: whatever is proportional to its length, the planes of
+epochs and rounds of the log-loss too, does not depend on how many features there could be.
 """
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.ragged import Ragged
 from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
@@ -56,13 +58,6 @@ def group_labels(groups, model):
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 
-def group_ends(model, labels):
-    """Ends (n_groups,) of groups that follow each other, where the decoder takes their factors as they are; or None."""
-    if not getattr(model, "takes_ends", False) or (np.diff(labels) < 0).any():
-        return None
-    return np.cumsum(np.bincount(labels)).astype(np.int32)
-
-
 def check_finite(objective):
     """NumericalError where an online objective overflowed."""
     if not np.isfinite(objective):
@@ -81,55 +76,48 @@ class VectorLearner:
     """
 
     def __init__(self, model, groups, average=False):
-        self.model, self.blocks = model, groups is None
+        self.model, self.blocks, self.average = model, groups is None, average
         self.labels = group_labels(groups, model)
-        if self.labels is None:
-            self.n_groups, shift, self.ends = len(model.templates), model.bits, None
-        else:
-            self.n_groups, shift, self.ends = int(self.labels.max()) + 1, 0, group_ends(model, self.labels)
-        self.is_scaled = self.blocks or self.ends is not None       # in the decoder
-        # place of a weight in theta, -1 until its feature is met
-        self._places = None if self.ends is None else np.full(model.dim, -1, np.int32)
-        self._met = np.zeros(self.n_groups, np.int64)
-        self.average = average
-        self.theta = LazyVectors(model.dim, 1, self.n_groups, self.labels, shift, average, eager=self.is_scaled)
+        self.n_groups = len(model.templates) if self.blocks else int(self.labels.max()) + 1
+        self.theta = None               # until the first examples say which weights it has
 
-    def compact(self, X):
-        """X with its features renumbered, so that those that are met lie together at the begin of their groups.
+    def bind(self, X, Y):
+        """The oracle of the model for X and Y, in terms of theta: weights that are met first follow the others there.
 
-        A round then reads few cache lines, however many features there are. Groups follow each other as before.
+        A round then reads few cache lines, however many features there are.
         """
-        if self._places is None or not isinstance(X, (Ragged, list, tuple)):
-            return X
-        X = Ragged.of(X)
-        if not sp.issparse(X.values) or X.values.shape[1] != self.model.dim or not np.isfinite(X.values.data).all():
-            return X                    # refused by the model, which names columns
+        oracle = self.model.oracle(X, Y)
+        if self.theta is None:
+            self._allocate(not self.blocks and getattr(oracle, "listed_features", None) is not None)
+        if self._places is None:
+            return oracle
         is_met = np.zeros(self.model.dim, dtype=bool)
-        is_met[X.values.indices] = True
-        self._place(np.flatnonzero(is_met))
-        arcs = X.values
-        return Ragged(sp.csr_array((arcs.data, self._places[arcs.indices], arcs.indptr), shape=arcs.shape), X.offsets)
+        is_met[0] = True                # so that theta is never empty
+        is_met[oracle.listed_features] = True
+        fresh, n_rows = np.flatnonzero(is_met & (self._places < 0)), self.theta.n_rows
+        self.theta.grow(self.labels[fresh])
+        self._places[fresh] = np.arange(n_rows, self.theta.n_rows)
+        return oracle.renumbered(self._places, self.theta.n_rows)
 
-    def _place(self, weights):
-        """Gives the weights of these numbers places, the next ones of their groups, where they have none."""
-        fresh = weights[self._places[weights] < 0]
-        counts = np.bincount(self.labels[fresh], minlength=self.n_groups)
-        firsts = self.ends - np.diff(self.ends, prepend=0) + self._met      # places that are free, group by group
-        self._places[fresh] = np.arange(len(fresh)) + np.repeat(firsts - np.cumsum(counts) + counts, counts)
-        self._met += counts
+    def _allocate(self, is_placed):
+        """theta = 0, of all weights or, with places, of none yet."""
+        # row of a weight in theta, -1 until its feature is met
+        self._places = np.full(self.model.dim, -1, np.int32) if is_placed else None
+        self.is_scaled = self.blocks or is_placed                   # in the decoder
+        n_rows, labels = (0, self.labels[:0]) if is_placed else (self.model.dim, self.labels)
+        self.theta = LazyVectors(n_rows, 1, self.n_groups, labels, self.model.bits if self.blocks else 0, self.average,
+                                 eager=self.is_scaled)
 
     def group_labels(self):
-        """Groups of all weights, shape (dim,)."""
-        if self.labels is not None:
-            return self.labels
-        return np.repeat(np.arange(self.n_groups, dtype=np.int32), 1 << self.model.bits)
+        """Groups of the rows of theta."""
+        if self.blocks:
+            return np.repeat(np.arange(self.n_groups, dtype=np.int32), 1 << self.model.bits)
+        return self.theta.row_labels
 
     def weights(self):
         """The weights that predict, shape (dim,)."""
         theta = np.ravel(self.theta.average() if self.average else self.theta.point())
-        if self._places is None:
-            return theta
-        return np.where(self._places >= 0, theta[np.maximum(self._places, 0)], 0.0)
+        return theta if self._places is None else np.append(theta, 0.0)[self._places]
 
     def predict(self, X, executor=None):
         """Labellings of the examples."""
@@ -147,26 +135,26 @@ class VectorLearner:
         return [found for part in chunks(some, len(X), executor) for found in part]
 
     def saved(self):
-        """For `restore`; O(dim)."""
-        return self.theta.saved()
+        """For `restore`; O(len(theta))."""
+        return copy(self.theta)
 
     def restore(self, saved):
         """What it was when it was saved."""
-        self.theta.set(*saved)
+        self.theta = saved
+        if self._places is not None:
+            self._places[self._places >= saved.n_rows] = -1
 
     def climb(self, X, Y, settings, executor=None):
         """The certified optimum."""
-        risk, labels = Structured(self.model, X, Y, loss=settings.loss), self.group_labels()
+        risk = Structured(self.model, X, Y, loss=settings.loss)
+        self._allocate(False)
+        labels = self.group_labels()
         if settings.loss == "hinge":
             found, theta = climb_weights(risk, labels, self.n_groups, settings.lam, settings.tol, settings.max_iter,
                                          settings.random_state, executor)
         else:
             smooth = _Smooth(risk.derive(executor=executor), labels, self.n_groups)
             found, (theta,) = descend(smooth, settings.lam, settings.tol, settings.max_iter)
-        if self._places is not None:
-            self._place(np.arange(self.model.dim))
-            theta, placed = np.empty_like(theta), theta
-            theta[self._places] = placed
         self.theta.set(theta[:, None])
         return found
 
@@ -195,7 +183,7 @@ class VectorSession:
 
     def __init__(self, learner, X, Y, settings, executor=None):
         self.learner, self.settings, self._executor = learner, settings, executor
-        self.oracle = learner.model.oracle(learner.compact(X), Y)
+        self.oracle = learner.bind(X, Y)
         self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
         self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
         if settings.loss == "logistic" and not self.oracle.has_marginals:
@@ -249,9 +237,9 @@ class VectorSession:
 
     def _decode(self, rows, weights=None):
         """Most violating labellings at the present point, whose `_prepared` may be at hand."""
-        learner = self.learner
-        if learner.is_scaled:
-            return self.oracle.solve_scaled(rows, np.ravel(learner.theta.values), learner.theta.scales, learner.ends)
+        if self.learner.is_scaled:
+            theta = self.learner.theta
+            return self.oracle.solve_scaled(rows, np.ravel(theta.values), theta.scales, theta.row_labels)
         return self.oracle.solve_batch(rows, self._prepared() if weights is None else weights)
 
     def _prepared(self):

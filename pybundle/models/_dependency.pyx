@@ -55,9 +55,9 @@ cdef class Arcs:
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
         pass
 
-    # The same with w multiplied by a factor for every group, group g up to `ends[g]`; those of factor 0 are not looked
-    # at. The groups of templates are their blocks, whatever `ends`.
-    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
+    # The same with w multiplied by a factor for every group, weight j being in group `labels[j]`; those of factor 0 are
+    # not looked at. The groups of templates are their blocks, whatever `labels`.
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* labels, double* S,
                            void* scratch) noexcept nogil:
         pass
 
@@ -119,27 +119,23 @@ cdef class RowArcs(Arcs):
                 total += self.data64[k] * w[self.indices[k]]
         return total
 
-    # the same where the weights of group g, columns below ends[g], wait for their factor scales[g]
+    # the same where the weights of group g wait for their factor scales[g]
     cdef inline double scaled_product(self, int64_t row, const double* w, const double* scales,
-                                      const int32_t* ends) noexcept nogil:
+                                      const int32_t* labels) noexcept nogil:
         cdef int64_t k
         cdef int32_t j
-        cdef int g = 0
-        cdef double total = 0.0
+        cdef double scale, total = 0.0
         for k in range(self.indptr[row], self.indptr[row + 1]):
             j = self.indices[k]
-            if g > 0 and j < ends[g - 1]:       # columns need not be sorted
-                g = 0
-            while j >= ends[g]:
-                g += 1
-            if scales[g] != 0.0:
-                total += scales[g] * ((self.data32[k] if self.single else self.data64[k]) * w[j])
+            scale = scales[labels[j]]
+            if scale != 0.0:
+                total += scale * ((self.data32[k] if self.single else self.data64[k]) * w[j])
         return total
 
     cdef void score(self, Py_ssize_t i, const double* w, double* S, void* scratch) noexcept nogil:
         self.score_scaled(i, w, NULL, NULL, S, scratch)
 
-    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* labels, double* S,
                            void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
         cdef int64_t row = self.first_row[i]
@@ -149,7 +145,7 @@ cdef class RowArcs(Arcs):
                 if m == h:
                     continue
                 S[<Py_ssize_t>h * n + m] = (self.product(row, w) if scales == NULL
-                                            else self.scaled_product(row, w, scales, ends))
+                                            else self.scaled_product(row, w, scales, labels))
                 row += 1
 
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
@@ -225,7 +221,7 @@ cdef class HashedArcs(Arcs):
                 S[<Py_ssize_t>h * n + m] = 0.0
             self._visit(i, h, w, NULL, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
 
-    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* ends, double* S,
+    cdef void score_scaled(self, Py_ssize_t i, const double* w, const double* scales, const int32_t* labels, double* S,
                            void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
         for h in range(n):
@@ -422,12 +418,12 @@ cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_ro
 
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
-                    const double[::1] scales=None, const int32_t[::1] ends=None):
+                    const double[::1] scales=None, const int32_t[::1] labels=None):
     """Best trees of the sentences `rows`; the number of a sentence whose scores are not finite, or -1.
 
     `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
     the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
-    (n_groups,), or None, multiply the weights of groups: those of templates, or of `ends`, see `Arcs.score_scaled`.
+    (n_groups,), or None, multiply the weights of groups: those of templates, or of `labels`, see `Arcs.score_scaled`.
     """
     cdef int32_t[:, :, ::1] moved
     cdef int k = 0, q, count
@@ -464,7 +460,7 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
             if scales is None:
                 arcs.score(i, &w[0], S, trees + tree_scratch(longest))
             else:
-                arcs.score_scaled(i, &w[0], &scales[0], NULL if ends is None else &ends[0], S,
+                arcs.score_scaled(i, &w[0], &scales[0], NULL if labels is None else &labels[0], S,
                                   trees + tree_scratch(longest))
             if loss:
                 # taking 1 from the true arc adds 1 to all others, up to a constant

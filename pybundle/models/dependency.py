@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import isqrt
 from zlib import crc32
 
@@ -117,11 +118,6 @@ class Dependency(StructuredModel):
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
-    @property
-    def takes_ends(self):
-        """Whether `solve_scaled` of the oracle takes groups of weights by their ends."""
-        return self.templates is None
-
     def joint_feature(self, x, y):
         """Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
@@ -222,7 +218,7 @@ class DependencyOracle(BatchOracle):
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
         Y = Ragged.of(Y, "Y", integers="iu")
-        self._gold = self._check_gold(Y, X if not isinstance(X, Ragged) else None)
+        self._gold = self._check_gold(Y)
         n_words = np.diff(self._starts) - 1
         # n^2 arcs, and what every word costs; large, because a shard has a slope of its own
         self.sizes = 1 + n_words // 2 + n_words**2 // 32
@@ -231,7 +227,7 @@ class DependencyOracle(BatchOracle):
         for array in (self._gold, self._starts, *self._arcs.arrays):
             self.fingerprint = crc32(array, self.fingerprint)
 
-    def _check_gold(self, Y, X):
+    def _check_gold(self, Y):
         values = np.asarray(Y.values)
         if values.dtype.kind not in "iu" or values.ndim != 1:
             raise InputTypeError(f"Y must hold vectors of integers, the heads of words, got dtype {values.dtype} and "
@@ -264,17 +260,31 @@ class DependencyOracle(BatchOracle):
         further.values[further.offsets[:-1] + word] = head
         return Decodings(found, values, values), owners, further
 
-    def solve_scaled(self, rows, w, scales, ends=None, loss=True):
+    @property
+    def listed_features(self):
+        """Feature numbers of the arcs of all sentences, as often as they occur; None where templates make them."""
+        if not isinstance(self._arcs, RowArcs):
+            return None
+        _, _, indices, indptr = self._arcs.arrays
+        return indices[:indptr[-1]]
+
+    def renumbered(self, places, dim):
+        """The same oracle with places[j] in the place of the listed feature j, of `dim`."""
+        oracle, (first_row, data, _, indptr) = copy(self), self._arcs.arrays
+        oracle._arcs = RowArcs(self._starts, first_row, (data, places[self.listed_features], indptr), dim)
+        oracle.dim = dim
+        return oracle
+
+    def solve_scaled(self, rows, w, scales, labels=None, loss=True):
         """`solve_batch` at w with the weights of group g multiplied by scales[g].
 
-        Groups are the templates of a model made with `blocks`; of a model with features of the user's own they follow
-        each other in the weights, group g up to `ends[g]`, int32 (n_groups,), the last of which is dim.
+        Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
         """
         rows = np.asarray(rows, dtype=np.intp)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         self._refuse(solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
-                                     scales=scales, ends=ends))
+                                     scales=scales, labels=labels))
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):

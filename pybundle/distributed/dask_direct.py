@@ -7,13 +7,18 @@ from typing import NamedTuple
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import to_serialize
 
-OPERATION = "pybundle_answer"
+from ..core.version import __version__
+
+OPERATION = f"pybundle_answer_{__version__}"
 
 
 class Desk(WorkerPlugin):
-    """Lets a worker answer with the parts that it holds, in the threads that its tasks have."""
+    """Lets a worker answer with the parts that it holds, in the threads that its tasks have.
 
-    name = "pybundle-desk"
+    It stays there for other runs, as long as the cluster, which may see several versions.
+    """
+
+    name = f"pybundle-desk-{__version__}"
     idempotent = True
 
     def setup(self, worker):

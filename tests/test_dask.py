@@ -1,8 +1,11 @@
 """Dask: the same bits, data that never were here, lost workers, a scheduler that goes."""
 
+import asyncio
 import logging
 import os
+import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +21,7 @@ dask = pytest.importorskip("dask", reason="needs dask.distributed, the extra `da
 
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
+ROUTES = pytest.mark.parametrize("route", ["scheduler", "direct"])
 
 
 class Paused:
@@ -49,15 +53,24 @@ class Uneven(pb.risks.MulticlassHinge):
         return Paused(plain, 0.02 if self.slow in numbers else 0.001)
 
 
+class Unheld:
+    """A future whose worker was lost before its result was fetched."""
+
+    status, key = "finished", "unheld"
+
+    def result(self, timeout):
+        raise TimeoutError
+
+
 class Broken:
     def __call__(self):
         raise RuntimeError("no data")
 
 
-def local_cluster(n_workers, processes):
+def local_cluster(n_workers, processes, **options):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     return distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=processes,
-                                    dashboard_address=":0", silence_logs=logging.CRITICAL)
+                                    dashboard_address=":0", silence_logs=logging.CRITICAL, **options)
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +88,20 @@ def test_a_client_is_an_executor(client):
     assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) <= 4   # what is being released
 
 
+def transitions(client):
+    """Of tasks at the scheduler so far."""
+    return client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+
+
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_questions_past_the_scheduler_change_nothing(n_groups, client):
     risk = blobs()
     a = undisturbed(risk)
     remote = pb.distributed.Dask(client, n_groups=n_groups, route="direct").place(risk)
     remote.planes(np.zeros(risk.dim))           # the parts have been made
-    log = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+    log = transitions(client)
     b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
-    asked = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) - log
+    asked = transitions(client) - log
     c = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca", deterministic=False)
     remote.close()
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and asked < b.nit
@@ -92,21 +110,97 @@ def test_questions_past_the_scheduler_change_nothing(n_groups, client):
 
 @pytest.mark.parametrize("fails", ["the worker forgets", "the way is closed"])
 def test_questions_that_fail_past_the_scheduler_go_through_it(fails, client, monkeypatch):
+    from pybundle.distributed import dask_direct
+
+    tried, exchange = [], dask_direct.exchange
+
+    def counted(client, address, name, *rest):
+        tried.append((name, address))
+        return exchange(client, address, name, *rest)
+
+    monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 1e9)
     risk = blobs()
     a = undisturbed(risk)
     remote = pb.distributed.Dask(client, route="direct").place(risk)
     remote.planes(np.zeros(risk.dim))
+    monkeypatch.setattr(dask_direct, "exchange", counted)
     if fails == "the worker forgets":
-        monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 1e9)
         remote._workplace._find()
         assert None not in remote._workplace._addresses
-        client.run(lambda dask_worker: dask_worker.handlers.pop("pybundle_answer"))
+        client.run(lambda dask_worker: dask_worker.handlers.pop(dask_direct.OPERATION))
     else:
-        monkeypatch.setattr("pybundle.distributed.dask_direct.OPERATION", "no_such_operation")
+        monkeypatch.setattr(dask_direct, "OPERATION", "no_such_operation")
     b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
     remote.close()
-    client.unregister_worker_plugin("pybundle-desk")        # so that it is set up anew
+    client.unregister_worker_plugin(dask_direct.Desk.name)      # so that it is set up anew
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
+    assert len(tried) == 2 * len(set(tried)) == 4 < b.nit       # a try may take a timeout of half a minute
+
+
+def test_another_version_at_the_workers_is_not_asked():
+    from pybundle.distributed import dask_direct
+
+    class Older(distributed.WorkerPlugin):
+        name = dask_direct.Desk.name.replace(pb.__version__, "0.0")
+        idempotent = True
+
+        def setup(self, worker):
+            worker.handlers[dask_direct.OPERATION.replace(pb.__version__, "0.0")] = lambda **asked: {"answer": None}
+
+    risk = blobs()
+    with local_cluster(1, processes=False) as cluster, distributed.Client(cluster) as client:
+        client.register_plugin(Older())
+        remote = pb.distributed.Dask(client, route="direct").place(risk)
+        remote.planes(np.zeros(risk.dim))
+        log = transitions(client)
+        result = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
+        asked = transitions(client) - log
+        remote.close()
+    assert asked < result.nit
+
+
+def test_an_answer_that_comes_after_its_worker_was_missed_is_ignored(monkeypatch):
+    from pybundle.distributed import dask_direct
+
+    exchange, silent = dask_direct.exchange, []
+
+    async def first_silent(client, address, name, key, *rest):
+        if not silent:
+            silent.append((address, key))
+        else:
+            await exchange(client, address, name, key, *rest)
+
+    risk = blobs()
+    w, found = np.random.default_rng(0).normal(size=(2, risk.dim)), []
+    with local_cluster(2, processes=False) as cluster, distributed.Client(cluster) as client:
+        remote = pb.distributed.Dask(client, route="direct").place(risk)
+        remote.planes(np.zeros(risk.dim))
+        monkeypatch.setattr(dask_direct, "exchange", first_silent)
+        remote.submit(w[0])
+        end = time.monotonic() + 20.0
+        while len(found) < 2 and time.monotonic() < end:
+            found += remote.collect(timeout=0.5)
+            if silent and silent[0][0] in client.nthreads():
+                client.retire_workers([silent[0][0]])
+        assert {p for arrival in found for p in arrival.parts} == set(range(risk.n_parts))
+        remote._workplace._done.put(dask_direct.Reply(silent[0][1], "of another w"))
+        assert (remote.planes(w[1]).values == risk.planes(w[1]).values).all()
+        remote.close()
+
+
+def test_patience_counts_from_the_first_look_without_a_worker(client, monkeypatch):
+    risk = blobs()
+    risk.excerpt = lambda numbers: Paused(type(risk).excerpt(risk, numbers), 1.5)
+    remote = pb.distributed.Dask(client, patience=0.7).place(risk)
+    looks, workers = [], remote._workplace._workers
+    monkeypatch.setattr(remote._workplace, "_workers", lambda: looks.append(1) or (workers() if len(looks) > 1 else []))
+    number = remote.submit(np.zeros(risk.dim))
+    time.sleep(0.7)                             # a master, during which the workers were there
+    assert (remote.gather(number).values == risk.planes(np.zeros(risk.dim)).values).all() and len(looks) > 1
+    monkeypatch.setattr(remote._workplace, "_workers", lambda: [])
+    with pytest.raises(pb.BundleError, match=r"no Dask worker for 0\.7 s"):
+        remote.planes(np.zeros(risk.dim))
+    remote.close()
 
 
 def test_planes_come_without_waiting_with_dask(client):
@@ -178,9 +272,24 @@ def nannies():
         yield client
 
 
+@pytest.fixture(scope="module")
+def lone_workers(tmp_path_factory):
+    """Four workers in processes of their own, which nobody starts again."""
+    with local_cluster(0, processes=False, protocol="tcp") as cluster, distributed.Client(cluster) as client:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny",
+                   "--nthreads", "1", "--no-dashboard"]
+        processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=tmp_path_factory.mktemp("worker"))
+                     for _ in range(4)]
+        client.wait_for_workers(4, timeout=180)
+        yield client
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.slow
 @SEEDS
-@pytest.mark.parametrize("route", ["scheduler", "direct"])
+@ROUTES
 @pytest.mark.parametrize("what", ["one killed", "all killed", "one restarted"])
 def test_lost_workers_change_nothing(what, route, seed, nannies):
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
@@ -194,12 +303,50 @@ def test_lost_workers_change_nothing(what, route, seed, nannies):
         timer.start()
         return timer
 
-    b = disturbed(risk, nannies, int(rng.integers(1, a.nit)), kill, route=route)
+    # nannies that a sanitizer slows down take more than the usual patience to start workers
+    b = disturbed(risk, nannies, int(rng.integers(1, a.nit)), kill, route=route, patience=300.0)
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
 
 
+@pytest.mark.slow
 @SEEDS
-@pytest.mark.parametrize("route", ["scheduler", "direct"])
+def test_a_worker_that_stops_without_a_word_is_not_waited_for(seed, lone_workers, monkeypatch):
+    from pybundle.distributed import dask_direct
+
+    client, rng, risk = lone_workers, np.random.default_rng(seed), blobs(seed=seed)
+    a = undisturbed(risk)
+    address, pid = sorted(client.run(os.getpid).items())[int(rng.integers(len(client.nthreads())))]
+
+    async def miss(dask_scheduler):             # as it does after `worker-ttl`
+        await dask_scheduler.remove_worker(address, stimulus_id="not heard of", close=False)
+
+    def freeze():
+        os.kill(pid, signal.SIGSTOP)
+        timer = threading.Timer(0.5, client.run_on_scheduler, [miss])
+        timer.start()
+        return timer
+
+    goes_on, exchange = threading.Timer(300.0, os.kill, [pid, signal.SIGCONT]), dask_direct.exchange
+    goes_on.start()                             # only so that a failure ends
+
+    async def unbroken(client, at, name, key, question, w, done):   # some systems end such connections after a while
+        replies = queue.SimpleQueue()
+        await exchange(client, at, name, key, question, w, replies)
+        reply = replies.get()
+        while at == address and reply.answer is None and not goes_on.finished.is_set():
+            await asyncio.sleep(0.1)
+        done.put(reply)
+
+    monkeypatch.setattr(dask_direct, "exchange", unbroken)
+    b = disturbed(risk, client, int(rng.integers(1, a.nit)), freeze, route="direct")
+    was_asked_elsewhere = goes_on.is_alive()
+    goes_on.cancel()
+    os.kill(pid, signal.SIGKILL)
+    assert was_asked_elsewhere and (a.x == b.x).all() and a.lower_bound == b.lower_bound
+
+
+@SEEDS
+@ROUTES
 def test_workers_that_come_and_go_change_nothing(route, seed):
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a = undisturbed(risk)
@@ -261,7 +408,9 @@ def test_a_newcomer_gets_parts_of_a_worker_with_too_many(monkeypatch):
 
 
 @SEEDS
-def test_a_scheduler_that_goes_is_named_and_the_certified_state_kept(seed, tmp_path):
+@ROUTES
+@pytest.mark.parametrize("what", ["scheduler", "client"])
+def test_a_scheduler_or_client_that_goes_is_named_and_the_certified_state_kept(what, route, seed, tmp_path):
     risk, moment = blobs(seed=seed), int(np.random.default_rng(seed).integers(2, 12))
     cluster = local_cluster(1, processes=False)
     client = distributed.Client(cluster)
@@ -269,13 +418,15 @@ def test_a_scheduler_that_goes_is_named_and_the_certified_state_kept(seed, tmp_p
 
     def close(progress):
         if progress.n_iter == moment:
-            cluster.close()
+            (cluster if what == "scheduler" else client).close()
 
+    executor = pb.distributed.Dask(client, patience=2.0, route=route)
     try:
-        with pytest.raises(pb.BundleError, match="scheduler is gone") as caught:
-            pb.minimize(risk, **options, executor=pb.distributed.Dask(client, patience=2.0), callback=close)
+        with pytest.raises(pb.BundleError, match="scheduler is gone, or the client was closed") as caught:
+            pb.minimize(risk, **options, executor=executor, callback=close)
     finally:
         client.close()
+        cluster.close()
     known = caught.value.result
     assert known.certified and known.nit >= moment
     for best in (pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", warm_start=known), pb.minimize(risk, **options)):
@@ -302,6 +453,24 @@ def test_a_closed_client_is_named():
                      lambda: executor.risk_of([dask.delayed(blobs)()])):
             with pytest.raises(pb.ParameterError, match="client must be open, got one that is closed"):
                 call()
+
+
+@ROUTES
+@pytest.mark.parametrize("moment", ["before the first question", "parts may move", "an answer is fetched"])
+def test_a_client_closed_between_questions_is_named(moment, route, monkeypatch):
+    risk = blobs()
+    with local_cluster(1, processes=False) as cluster:
+        client = distributed.Client(cluster)
+        remote = pb.distributed.Dask(client, route=route).place(risk)
+        if moment == "parts may move":
+            remote.planes(np.zeros(risk.dim))
+            monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 0.0)
+        client.close()
+        with pytest.raises(pb.BundleError, match="client was closed"):
+            if moment == "an answer is fetched":
+                remote._workplace._fetch(Unheld(), 0)
+            else:
+                remote.planes(np.zeros(risk.dim))
 
 
 def test_a_cluster_without_workers_is_named():

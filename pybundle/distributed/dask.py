@@ -29,9 +29,11 @@ class Dask:
     route : {"scheduler", "direct"}
         Way of questions and answers. "direct" leaves the scheduler out, which is some 20 ms a round less; this process
         must reach the workers then, and the scheduler takes them for idle: it is not for clusters that shrink or close
-        on that ground. A question that fails on this way goes through the scheduler.
+        on that ground. A question that fails on this way goes through the scheduler; after two failures of the same
+        parts at the same worker, all do.
     patience : float
-        Seconds without any worker, or without the scheduler, after which a run ends with BundleError.
+        Seconds without any worker, or without the scheduler, after which a run ends with BundleError; counted while
+        answers are waited for.
     max_tries : int
         Times that a part is made, or asked at one w, after its worker was lost.
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 import uuid
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..core.exceptions import BundleError
+from .messages import Question
 from .parts import Parts
 from .workplace import Workplace
 
@@ -16,8 +22,21 @@ GRACE = 2.0
 """Seconds that Dask itself has to make parts or answers of a lost worker elsewhere, as it does while it has another."""
 BALANCE_EVERY = 5.0
 """Seconds between two looks for workers without parts."""
+MAX_FAILURES = 2
+"""Times that a group is not reached at an address before only the scheduler is asked: each may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
+
+
+class Asked(NamedTuple):
+    """A question that is open: of the scheduler, with a future, or of the worker at an address."""
+
+    group: int
+    question: Question
+    w: np.ndarray
+    tries: int = 1
+    future: Any = None
+    address: str | None = None
 
 
 class DaskWorkplace(Workplace):
@@ -28,53 +47,64 @@ class DaskWorkplace(Workplace):
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
-        self._seen = self._balanced = time.monotonic()      # when a worker was last known, and parts dealt out
+        self._balanced = time.monotonic()       # when parts were dealt out
+        self._alone = None                      # since when there is no worker
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
         self._homeless = [None] * len(groups)   # since when
         self._held = [self._make(g) for g in range(len(groups))]
         self._addresses, self._direct = [None] * len(groups), direct    # where questions may go past the scheduler
+        self._failures = Counter()      # of these, for every (group, address)
         if direct:
             from .dask_direct import Desk
 
-            client.register_plugin(Desk())
+            with contextlib.suppress(Exception):    # workers without a desk, whyever, are asked through the scheduler
+                client.register_plugin(Desk())
 
     def _make(self, g):
         """Future of the parts of a group at its home."""
         import dask
 
         self._count += 1
-        with dask.config.set(GRAPH_SIZE):
+        with dask.config.set(GRAPH_SIZE), self._named():
             return self._client.submit(Parts, self._source(g, self._homes[g]), len(self.groups[g]), pure=False,
                                        key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
-        self._seen = time.monotonic()           # the master may have taken long
-        if self._seen - self._balanced > BALANCE_EVERY:
+        self._alone = None                      # the master may have taken long
+        if time.monotonic() - self._balanced > BALANCE_EVERY:
             self._balance()
         if self._direct and self._addresses[group] is None:
             self._find()
-        if self._addresses[group] is not None:
-            self._ask_there(group, question, w)
+        address = self._addresses[group]
+        if address is not None and self._failures[group, address] < MAX_FAILURES:
+            self._ask_there(address, group, question, w)
         else:
             self._submit(group, question, w, 1)
 
     def _find(self):
         """Where the parts are that have been made."""
         try:
-            holders = self._client.who_has([held for held in self._held if held.status == "finished"])
+            with self._named():
+                holders = self._client.who_has([held for held in self._held if held.status == "finished"])
         except (OSError, TimeoutError):
             return
         self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
 
-    def _ask_there(self, group, question, w):
+    def _ask_there(self, address, group, question, w):
         from .dask_direct import exchange
 
         self._count += 1
         key = f"{self._name}-{question.kind}-{self._count}"
-        self._pending[key] = None, group, question, w, 1
-        self._client.loop.add_callback(exchange, self._client, self._addresses[group], self._held[group].key, key,
-                                       question, w, self._done)
+        self._pending[key] = Asked(group, question, w, address=address)
+        self._client.loop.add_callback(exchange, self._client, address, self._held[group].key, key, question, w,
+                                       self._done)
+
+    def _not_there(self, asked):
+        """Asks the scheduler what a worker did not answer, and next time where the parts are."""
+        self._failures[asked.group, asked.address] += 1
+        self._addresses[asked.group] = None
+        self._submit(asked.group, asked.question, asked.w, asked.tries)
 
     def _submit(self, group, question, w, tries):
         if tries > self._max_tries:
@@ -86,25 +116,24 @@ class DaskWorkplace(Workplace):
                                          key=f"{self._name}-{question.kind}-{self._count}")
         except Exception as problem:        # the client is closed, or its scheduler has gone
             raise self._lost() from problem
-        self._pending[future.key] = future, group, question, w, tries
+        self._pending[future.key] = Asked(group, question, w, tries, future)
         future.add_done_callback(self._done.put)
 
     def answers(self, timeout=None):
         found, end = [], None if timeout is None else time.monotonic() + timeout
         while not found and (end is None or time.monotonic() < end):
             for ended in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
-                future, group, question, w, tries = self._pending.pop(ended.key, (None,) * 5)
-                if group is None:           # told twice
+                asked = self._pending.pop(ended.key, None)
+                if asked is None:           # told twice, or asked again meanwhile
                     continue
-                answer = ended.answer if future is None else self._fetch(future, group)
+                answer = ended.answer if asked.future is None else self._fetch(asked.future, asked.group)
                 if answer is not None:
-                    self._seen = time.monotonic()
-                    found.append((group, question, answer))
-                elif future is None:
-                    self._addresses[group] = None
-                    self._submit(group, question, w, tries)
+                    self._alone = None
+                    found.append((asked.group, asked.question, answer))
+                elif asked.future is None:
+                    self._not_there(asked)
                 else:
-                    self._submit(group, question, w, tries + 1)
+                    self._submit(asked.group, asked.question, asked.w, asked.tries + 1)
         return found
 
     def _finished(self, timeout):
@@ -131,8 +160,9 @@ class DaskWorkplace(Workplace):
             except (CancelledError, TimeoutError, OSError):
                 pass
             except Exception as problem:        # making the parts failed: answers carry what oracles raise
-                raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
-                                  f"{type(problem).__name__}: {problem}") from problem
+                if self._client.status == "running":
+                    raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
+                                      f"{type(problem).__name__}: {problem}") from problem
         if self._client.status != "running":
             raise self._lost()
         if self._held[group].status in ("cancelled", "lost"):
@@ -155,9 +185,12 @@ class DaskWorkplace(Workplace):
         now = time.monotonic()
         workers = self._workers()
         if workers:
-            self._seen = now
+            self._alone = None
             self._rehouse(workers, now)
-        elif self._client.status == "closed" or now - self._seen > self._patience:
+            self._ask_elsewhere(workers)
+            return
+        self._alone = now if self._alone is None else self._alone
+        if self._client.status == "closed" or now - self._alone > self._patience:
             if self._client.status != "running":
                 raise self._lost()
             raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
@@ -166,7 +199,8 @@ class DaskWorkplace(Workplace):
     def _workers(self):
         """Addresses of workers; none where the scheduler does not answer."""
         try:
-            return sorted(self._client.nthreads()) if self._client.status == "running" else []
+            with self._named():
+                return sorted(self._client.nthreads()) if self._client.status == "running" else []
         except (OSError, TimeoutError):
             return []
 
@@ -180,12 +214,20 @@ class DaskWorkplace(Workplace):
             elif now - self._homeless[g] > GRACE:
                 self._move(g, workers[g % len(workers)])
 
+    def _ask_elsewhere(self, workers):
+        """A worker that stopped without a word leaves its connections open; the scheduler misses it after a while."""
+        for key, asked in list(self._pending.items()):
+            if asked.future is None and asked.address not in workers:
+                del self._pending[key]
+                self._not_there(asked)
+
     def _balance(self):
         """Moves parts from workers with more groups than threads to workers without any, old ones or new ones."""
         self._balanced = time.monotonic()
         try:
-            threads = self._client.nthreads()
-            holders = self._client.who_has(self._held)
+            with self._named():
+                threads = self._client.nthreads()
+                holders = self._client.who_has(self._held)
         except (OSError, TimeoutError):
             return
         load = {address: [] for address in threads}
@@ -201,21 +243,32 @@ class DaskWorkplace(Workplace):
 
     def _move(self, g, home):
         """Makes the parts of a group anew, and asks again what was asked of them."""
-        open_questions = [entry for entry in self._pending.values() if entry[1] == g]
-        self._pending = {key: entry for key, entry in self._pending.items() if entry[1] != g}
-        futures = [entry[0] for entry in open_questions if entry[0] is not None]
-        self._client.cancel([self._held[g], *futures], force=True)
+        open_questions = [asked for asked in self._pending.values() if asked.group == g]
+        self._pending = {key: asked for key, asked in self._pending.items() if asked.group != g}
+        futures = [asked.future for asked in open_questions if asked.future is not None]
+        with self._named():
+            self._client.cancel([self._held[g], *futures], force=True)
         self._homes[g], self._homeless[g], self._addresses[g] = home, None, None
         self._held[g] = self._make(g)
-        for _, _, question, w, tries in open_questions:
-            self._submit(g, question, w, tries + 1)
+        for asked in open_questions:
+            self._submit(g, asked.question, asked.w, asked.tries + 1)
+
+    @contextlib.contextmanager
+    def _named(self):
+        """Says that the client is closed, where what it raises itself speaks of its insides."""
+        try:
+            yield
+        except Exception as problem:
+            if self._client.status == "running":
+                raise
+            raise self._lost() from problem
 
     def _lost(self):
         return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "
                            "warm_start=error.result")
 
     def release(self):
-        futures = [entry[0] for entry in self._pending.values() if entry[0] is not None]
+        futures = [asked.future for asked in self._pending.values() if asked.future is not None]
         self._pending.clear()
         if self._client.status == "running":
             self._client.cancel(futures, force=True)

@@ -86,11 +86,17 @@ def cpu_ratio(run):
     return f"{alone / path:.2f}"
 
 
-def faces(splits=(0,)):
-    """The training faces of landmarks.py, or those of other splits with them."""
+MIRRORED = [0, 2, 1, 4, 3, 6, 5, 7]     # landmarks in a mirrored face: left and right eye corners, and mouth corners
+
+
+def faces(splits=(0,), mirrored=False):
+    """The training faces of landmarks.py, or those of other splits with them; mirror images as well."""
     with np.load(data_file("lfw_landmarks", "lfw_landmarks.npz"), allow_pickle=False) as file:
         images, truth, split = file["X"], file["landmarks"].astype(np.float64), file["split"]
     images, truth = images[np.isin(split, splits)], truth[np.isin(split, splits)]
+    if mirrored:
+        images = np.concatenate([images, images[:, :, ::-1]])
+        truth = np.concatenate([truth, truth[:, MIRRORED] * (-1.0, 1.0) + (images.shape[2] - 1.0, 0.0)])
     model = pb.models.Landmarks.from_examples(
         images.shape[1:], landmarks.PARENTS, truth, pb.features.CodeWindows(landmarks.WINDOWS, landmarks.MARGIN),
         margin=0, yardstick=landmarks.YARDSTICK, unit=100.0)

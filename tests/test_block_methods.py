@@ -105,7 +105,7 @@ def test_bits_repeat_for_any_number_of_threads(method):
 
 
 @pytest.mark.parametrize("method, options", [
-    ("prox-bcfw", {}), ("prox-bcfw", {"n_best": 3}), ("prox-bcfw", {"memory_limit": 60_000}),
+    ("prox-bcfw", {}), ("prox-bcfw", {"n_best": 3}), ("prox-bcfw", {"memory_limit": 20_000}),
     ("bcfw", {"step": "frank-wolfe", "gap_sampling": True}), ("mp-bcfw", {"gap_sampling": True})])
 def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
     def run(jobs):
@@ -113,6 +113,7 @@ def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.ConvergenceWarning)
             result = pb.minimize(chains(), lam=2.0, method=method, tol=1e-3, batch=10, n_jobs=jobs, **options)
+        assert "memory_limit" not in options or result.state.blocks.n_merged > 0
         return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
 
     whole = run(1)
@@ -140,6 +141,15 @@ def test_planes_learnt_by_several_hands_are_those_of_one():
         assert np.array_equal(*(part.toarray() if sp.issparse(part) else part for part in (mine, others)))
     with pytest.raises(RuntimeError, match="ended"):        # an executor that goes on after an interrupt
         learn(pieces[0], offsets[pieces[0]], X[pieces[0]])
+    # Ctrl-C before a shift has settled: the next one takes over what was counted, and nothing reads beyond it
+    many, hand = Blocks(40, 7), many.hand()
+    many.learn(rows, offsets, X, hand)
+    assert many.n_planes == 0 and len(many.arrays()[0]) == one.n_planes
+    assert pickle.loads(pickle.dumps(many)).n_planes == one.n_planes
+    hands = Hands(many)
+    hands._hands[-1] = hand
+    with hands.shift():
+        assert (many.n_planes, many.bytes, many.work) == (one.n_planes, one.bytes, one.work)
 
 
 def test_weights_of_examples_and_models_in_plain_python():

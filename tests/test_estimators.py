@@ -456,6 +456,14 @@ def test_a_choice_between_scores_of_one_point_is_no_choice():
     svm = pb.MulticlassSVMCV(grid, cv=2, tol=1e-5).fit(X, y)
     assert svm.gaps_.max() <= 1e-3
     assert pb.MulticlassSVMCV(grid, cv=2, tol=1e-5, search_tol=0.1).fit(X, y).gaps_.max() > 1e-2      # as asked
+    stop = pb.callbacks.StopSignal()
+
+    def late(progress):                 # in the repeated search: what the first one found is kept
+        if progress.gap < 0.02:
+            stop.set()
+        return progress.gap < 0.02
+    kept = pb.MulticlassSVMCV(grid, cv=2, tol=1e-5, callback=late).fit(X, y)
+    assert stop.is_set() and np.isfinite(kept.scores_).all() and kept.gaps_.max() <= 0.1
     coarse = pb.MulticlassSVMCV(grid, cv=2, tol=0.5).fit(X, y)              # no finer than the final fit
     assert 1e-2 < coarse.gaps_.max() <= 0.5
 

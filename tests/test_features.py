@@ -75,3 +75,11 @@ def test_what_is_not_aligned_is_copied_before_compiled_code_reads_it():
     words = Ragged(unaligned(X), unaligned(np.array([0, 12, 30])))
     assert words.values.flags.aligned and words.offsets.flags.aligned
     assert contiguous(X) is X and contiguous(unaligned(w)).flags.aligned
+
+
+def test_matrices_are_joined_without_what_lies_behind_their_rows():
+    first = sp.csr_array(np.eye(2))
+    first.data, first.indices = np.append(first.data, 9.0), np.append(first.indices, np.int32(0))
+    words = Ragged.of([first, sp.csr_array(2.0 * np.eye(2))])
+    assert np.array_equal(words.values.toarray(), np.concatenate([np.eye(2), 2.0 * np.eye(2)]))
+    assert len(first.data) == 3

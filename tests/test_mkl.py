@@ -622,3 +622,23 @@ def test_functions_belong_to_kernels():
         learner.functions()
     with pytest.raises(pb.ParameterError, match="functions are learnt for kernels and Features"):
         learner.fit(images.X, images.y).functions()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_a_callback_that_teaches_other_features_is_told_so(loss):
+    rng = np.random.default_rng(0)
+
+    def sentences(columns):
+        return [sp.csr_array((rng.random(16), columns[rng.integers(len(columns), size=16)], np.arange(17)),
+                             shape=(16, 60)) for _ in range(5)], [np.array([-1, 0, 1, 2, 3])] * 5
+
+    others = [sentences(np.arange(60))]
+
+    def teach(learner):
+        if others:
+            learner.partial_fit(*others.pop())
+    learner = OnlineMKL(np.arange(60) % 3, model=pb.models.Dependency(60), lam=0.1, loss=loss, eta0=1.0, n_epochs=3,
+                        random_state=0, callback=teach)
+    with pytest.raises(pb.StateError, match="callback"):
+        learner.fit(*sentences(np.arange(10)))
+    assert not hasattr(learner, "weights_")

@@ -13,6 +13,8 @@ from libc.string cimport memcmp, memcpy, memset
 import numpy as np
 from scipy.sparse import csr_array
 
+cdef int MOST_ROOM = 1024       # planes that a stored block may have room for, which once were more
+
 
 cdef class BlockPlanes:
     """Storage; a subclass moves multipliers.
@@ -405,14 +407,15 @@ cdef class BlockPlanes:
 
     def arrays(self):
         """Planes and multipliers: rows (m,) the block of each, truths left out; offsets, alpha (m,); CSR (m, dim)."""
-        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0
+        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0, n = 0
         cdef int q
         cdef pb_slope* a
         for i in range(self.n_blocks):
+            n += self.blocks[i].n - 1
             for q in range(1, self.blocks[i].n):
                 entries += self.blocks[i].planes[q].slope.n
-        rows, start = np.empty(self.n_planes, dtype=np.intp), np.zeros(self.n_planes + 1, dtype=np.int64)
-        offsets, alpha = np.empty(self.n_planes), np.empty(self.n_planes)
+        rows, start = np.empty(n, dtype=np.intp), np.zeros(n + 1, dtype=np.int64)
+        offsets, alpha = np.empty(n), np.empty(n)
         indices, data = np.empty(entries, dtype=np.int32), np.empty(entries)
         cdef Py_ssize_t[::1] row = rows
         cdef int64_t[::1] starts = start
@@ -429,7 +432,7 @@ cdef class BlockPlanes:
                         at += 1
                 j += 1
                 starts[j] = at
-        slopes = csr_array((self.n_planes, self.dim))
+        slopes = csr_array((n, self.dim))
         slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
         return rows, offsets, alpha, slopes
 
@@ -438,10 +441,11 @@ cdef class BlockPlanes:
 
         `room` and `wasted` are about memory: what a limit allows next depends on it.
         """
-        cdef Py_ssize_t i, j = 0, at = 0, n = self.n_planes + self.n_blocks
+        cdef Py_ssize_t i, j = 0, at = 0
         cdef int q, r
         cdef Block* b
         _, offsets, _, slopes = self.arrays()
+        n = len(offsets) + self.n_blocks
         sizes, last = self.sizes(), np.empty(n, dtype=np.int32)
         used, gaps = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks)
         room, wasted = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks, dtype=np.int64)
@@ -516,7 +520,7 @@ cdef class BlockPlanes:
             b.n_used, b.gap = n_used[i], gap[i]
             if used != b.n_used:
                 raise ValueError("the planes in use are those with a multiplier")
-            if not (n <= room[i] <= 2 * max(n, self.cap) and
+            if not (n <= room[i] <= max(2 * max(n, self.cap), MOST_ROOM) and
                     0 <= wasted[i] <= self.cap * <int64_t>padded(12 * self.dim)):
                 raise ValueError("blocks must have room for their planes, and not much more")
             self._resize(b, room[i])

@@ -76,6 +76,8 @@ cdef class Blocks(BlockPlanes):
     cdef readonly object w
     cdef readonly double offset, scale
     cdef int max_steps, step
+    cdef readonly bint is_busy      # learning: the hand of a thread
+    cdef public object shift        # those who learn have to name it
     cdef object _free, _is_kept
     cdef double* x              # w
     cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
@@ -370,7 +372,7 @@ cdef class Blocks(BlockPlanes):
         places = self.learn(rows, offsets, slopes)
         return self.climb(rows, places if towards else None)
 
-    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, Blocks hand=None):
+    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, Blocks hand=None, shift=None):
         """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
 
         Parameters
@@ -380,6 +382,8 @@ cdef class Blocks(BlockPlanes):
             int32 indices, sorted, no duplicates.
         hand : Blocks, optional
             One of `hand()`: with hands of their own several threads may learn at once, each for other blocks.
+        shift : object, optional
+            RuntimeError where it is not the `shift` of now: a thread that is late.
         """
         cdef const int32_t[::1] index = slopes.indices
         cdef const double[::1] value = slopes.data
@@ -389,14 +393,20 @@ cdef class Blocks(BlockPlanes):
         self._check(rows, offsets, start)
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
-        if worker is not self:
-            worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
-        with nogil:
-            for j in range(rows.shape[0]):
-                place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
-                                       &index[0] + start[j] if start[j + 1] > start[j] else NULL,
-                                       &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                worker._breathe()
+        worker.is_busy = True           # first: who ends a shift looks at this next
+        try:
+            if shift is not self.shift:
+                raise RuntimeError("the pass that these planes belong to has ended")
+            if worker is not self:
+                worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
+            with nogil:
+                for j in range(rows.shape[0]):
+                    place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
+                                           &index[0] + start[j] if start[j + 1] > start[j] else NULL,
+                                           &value[0] + start[j] if start[j + 1] > start[j] else NULL)
+                    worker._breathe()
+        finally:
+            worker.is_busy = False
         return places
 
     def hand(self):

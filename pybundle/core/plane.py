@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_array, issparse, vstack
 
 
 class Planes(NamedTuple):
@@ -45,9 +45,11 @@ class Planes(NamedTuple):
         """
         values = np.asarray(values, dtype=np.float64)
         if issparse(slopes):
-            inner, size, terms = slopes @ w, abs(slopes) @ np.abs(w), np.diff(slopes.tocsr().indptr) + 2.0
+            rows = slopes.tocsr()
+            sizes = csr_array((np.abs(rows.data), rows.indices, rows.indptr), shape=rows.shape)
+            inner, size, terms = slopes @ w, sizes @ np.abs(w), np.diff(rows.indptr) + 2.0
         else:
-            products = np.asarray(slopes, dtype=np.float64) * w
+            products = np.multiply(slopes, w, dtype=np.float64, order="C")
             inner, terms = products.sum(axis=1), np.log2(products.shape[1]) + 25.0
             size = np.abs(products, out=products).sum(axis=1)
         offsets = values - inner

@@ -70,7 +70,8 @@ class Ragged(Sequence):
                 raise ParameterError(f"{name}[{i}] must have rows of shape {items[0].shape[1:]} like {name}[0], "
                                      f"got shape {item.shape}")
         offsets = np.concatenate([[0], np.cumsum([item.shape[0] for item in items])])
-        values = sp.vstack(items, format="csr") if sp.issparse(items[0]) else np.concatenate(items)
+        values = sp.vstack([_pruned(item) for item in items], format="csr") if sp.issparse(items[0]) else (
+            np.concatenate(items))
         return cls(values, offsets)
 
     @classmethod
@@ -119,6 +120,15 @@ class Ragged(Sequence):
             raise IndexError(f"item {i} of {len(self)}")
         i %= len(self)
         return self.values[self.offsets[i]:self.offsets[i + 1]]
+
+
+def _pruned(matrix):
+    """CSR without entries behind the last row, which would become those of the next matrix."""
+    matrix = matrix.tocsr()
+    if len(matrix.data) > matrix.indptr[-1]:
+        matrix = matrix.copy()
+        matrix.prune()
+    return matrix
 
 
 def _array(item, name, integers):

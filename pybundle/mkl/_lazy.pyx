@@ -220,12 +220,14 @@ cdef class LazyVectors:
     def grow(self, labels):
         """More rows behind the others, all 0, in the groups `labels`, int32 (n,)."""
         cdef Py_ssize_t n = len(labels), kept = n if self.averaging else 0
-        self.labels = np.concatenate([self.labels, labels])
-        self.v = np.concatenate([self.v, np.zeros((n, self.width))])
-        self.stamp = np.concatenate([self.stamp, np.full(n, -1, np.int32)])
-        self.following = np.concatenate([self.following, np.full(n if self.eager else 0, -1, np.int32)])
-        self.u = np.concatenate([self.u, np.zeros((kept, self.width))])
-        self.total = np.concatenate([self.total, np.zeros((kept, self.width))])
+        labels = np.concatenate([self.labels, labels])
+        v = np.concatenate([self.v, np.zeros((n, self.width))])
+        stamp = np.concatenate([self.stamp, np.full(n, -1, np.int32)])
+        following = np.concatenate([self.following, np.full(n if self.eager else 0, -1, np.int32)])
+        u = np.concatenate([self.u, np.zeros((kept, self.width))])
+        total = np.concatenate([self.total, np.zeros((kept, self.width))])
+        # nothing that Ctrl-C could come between
+        self.labels, self.v, self.stamp, self.following, self.u, self.total = labels, v, stamp, following, u, total
         self.n_rows += n
 
     def saved(self):
@@ -306,6 +308,8 @@ cdef class LazyVectors:
         """theta into `out` (n_rows,), width 1."""
         cdef Py_ssize_t i
         cdef const double* v
+        if out.shape[0] != self.n_rows:
+            raise ValueError(f"out must have {self.n_rows} entries, got {out.shape[0]}")
         with nogil:
             for i in range(self.n_rows):
                 v = self.read(i)

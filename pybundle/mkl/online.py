@@ -83,7 +83,7 @@ class OnlineProximal:
     -----
     A round costs a decoding and O(dim) for every regulariser. With one groupwise regulariser that has groups, steps and
     averages cost O(active features) (lazy scales); what is left of O(dim) is writing theta out for the decoder, which
-    `pb.models.Dependency` does without.
+    `pb.models.Dependency` on listed features does without.
 
     Examples
     --------

@@ -93,7 +93,7 @@ class OnlineMKL:
         |f_k| of the last point.
     objective_, lower_bound_, gap_ : float
         F, a number that no value of F can fall below (up to rounding), and (F - lower_bound) / F, where certified:
-        mean scale, on the data of `fit`, with the Gram matrices as stored. NaN after `partial_fit`.
+        mean scale, on the data of `fit`, with the Gram matrices as stored. NaN after a later `partial_fit`.
     eta0_ : float
     n_rounds_ : int
         Rounds; passes of "certified".

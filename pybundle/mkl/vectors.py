@@ -13,7 +13,7 @@ from copy import copy
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError, StateError
 from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
@@ -94,9 +94,11 @@ class VectorLearner:
         is_met = np.zeros(self.model.dim, dtype=bool)
         is_met[0] = True                # so that theta is never empty
         is_met[oracle.listed_features] = True
-        fresh, n_rows = np.flatnonzero(is_met & (self._places < 0)), self.theta.n_rows
+        places, n_rows = self._places.copy(), self.theta.n_rows
+        fresh = np.flatnonzero(is_met & (places < 0))
         self.theta.grow(self.labels[fresh])
-        self._places[fresh] = np.arange(n_rows, self.theta.n_rows)
+        places[fresh] = np.arange(n_rows, self.theta.n_rows)
+        self._places = places           # those before fit to theta before
         return oracle.renumbered(self._places, self.theta.n_rows)
 
     def _allocate(self, is_placed):
@@ -116,8 +118,9 @@ class VectorLearner:
 
     def weights(self):
         """The weights that predict, shape (dim,)."""
+        places = self._places
         theta = np.ravel(self.theta.average() if self.average else self.theta.point())
-        return theta if self._places is None else np.append(theta, 0.0)[self._places]
+        return theta if places is None else np.append(theta, 0.0)[places]
 
     def predict(self, X, executor=None):
         """Labellings of the examples."""
@@ -196,6 +199,8 @@ class VectorSession:
         """Rounds over the examples `order`; the sum of the online objectives."""
         s, theta, total = self.settings, self.learner.theta, 0.0
         for r, eta in enumerate(etas):
+            if theta.n_rows != self.oracle.dim:
+                raise StateError("the learner met other features meanwhile; a callback may not call its partial_fit")
             rows = order[r * s.batch:(r + 1) * s.batch]
             norms = theta.norms()
             penalty = 0.5 * s.lam * float(norms.sum()) ** 2 if s.regulariser is None else s.regulariser._value(norms)

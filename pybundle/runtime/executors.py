@@ -80,7 +80,8 @@ class Threads:
                 if not helper.cancel():     # it has begun
                     helper.result()
         if failures:
-            raise failures[min(failures)]
+            # Ctrl-C and the like before all others
+            raise failures[min(failures, key=lambda k: (isinstance(failures[k], Exception), k))]
         return results
 
     def close(self):

@@ -92,6 +92,7 @@ class CachedBlocks:
 
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
+        self._hands.settle()
         return vars(self) | {"oracle": None, "_errors": None, "_hands": None}
 
     def __setstate__(self, state):

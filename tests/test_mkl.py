@@ -318,7 +318,8 @@ def test_features_that_never_come_change_no_bit(loss):
     many = wide_learner(loss=loss).fit(wide, Y)
     np.testing.assert_array_equal(many._learner.weights()[COLUMNS], few._learner.weights())
     assert np.count_nonzero(many._learner.weights()) == np.count_nonzero(few._learner.weights()) > 5
-    assert (many.objective_, many.lower_bound_) == (few.objective_, few.lower_bound_)
+    # planes have 10 entries in place of 9: sums of them round as BLAS likes
+    assert (many.objective_, many.lower_bound_) == pytest.approx((few.objective_, few.lower_bound_), rel=1e-10)
     assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
     # a round of the log-loss and the plane of an epoch are as long as theta: the weights met, and weight 0
     assert many._learner.theta.n_rows == many._learner.bind(wide[:3], Y[:3]).dim == 10

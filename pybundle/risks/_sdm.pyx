@@ -1,34 +1,21 @@
-"""Exact block steps of the dual of a hinge risk with a proximal term: sequential dual method, prox-SDM.
+"""Multipliers of a hinge risk for exact block steps of its dual with a proximal term: sequential dual method, prox-SDM.
 
     beta_i in c_i times the simplex of the labels,  phi = sum_ik beta_ik (e_k - e_{y_i}) x_i',  W = (kappa C - phi) / s
     step i:  beta_i <- Proj(beta_i + s u_i / |x_i|^2),  u_i = L(y_i, .) + W x_i,   W -= (beta_new - beta) x_i' / s
 
-[Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. Dense rows are
-scored four at a time at the same W, which the tile of the score kernels wants; where a row moves W, the scores of the
-rows behind it in its four are corrected by `<x_i, x_j>`, and the four reach W together. The steps are those of one row
-after the other.
+[Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. `Pass` takes the
+steps.
 """
 
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY
 
-from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
-from ._block_step cimport Example, Point, highest, move, move_binary
+from ..features._rows cimport BLOCK, PB_CSR32, STEP, real
+from ._block_step cimport Example
 from ._engine cimport LOGISTIC, MULTICLASS, Engine
 
 from ..features._rows import aligned, transpose
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define PB_FETCH(p) __builtin_prefetch((p), 0, 2)
-    #else
-    #define PB_FETCH(p) ((void)0)
-    #endif
-    """
-    void prefetch "PB_FETCH"(const void*) noexcept nogil
 
 cdef enum:
     SPARSE_BLOCK = 1024     # sparse rows whose sums are taken class by class
@@ -40,15 +27,6 @@ def fits_float32(values):
     """Whether squares and products of these numbers >= 0 stay far from the limits of float32."""
     values = np.asarray(values)
     return values.max(initial=1.0) < 1e15 and values.min(initial=1.0, where=values > 0.0) > 1e-15
-
-
-cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
-    # a dense row on its way into the cache: rows that are far apart come slowly one by one
-    cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
-    cdef const char* row = <const char*>e.X.data + i * size
-    while at < size:
-        prefetch(row + at)
-        at += 64
 
 
 cdef class Blocks:
@@ -70,20 +48,6 @@ cdef class Blocks:
     visits : float
         Examples visited so far.
     """
-
-    cdef Engine e
-    cdef readonly bint is_single
-    cdef readonly object beta, packed, examples
-    cdef readonly double s, visits
-    cdef Example* rows
-    cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
-    cdef float[:, ::1] beta32
-    cdef double[:, ::1] beta64
-    cdef void* W
-    cdef Py_ssize_t ldw
-    cdef double[::1] base
-    cdef int dense, ldc
-    cdef Py_ssize_t patience     # rows between two looks for signals
 
     def __init__(self, Engine engine, precision):
         cdef Py_ssize_t d = engine.n_features, n = engine.n_examples, lanes
@@ -203,115 +167,6 @@ cdef class Blocks:
         if e.has_bias and e.bias != 0.0:
             W[:, e.n_features] = np.asarray(self.base) / e.bias
         return W.ravel()
-
-    # ------------------------------------------------------------------ steps
-    def visit(self, const Py_ssize_t[::1] order):
-        """An exact block step at each row of `order`, one after the other; gives the sum of the block gaps met.
-
-        O(nnz(X) K) for the scores, and a row of W for every multiplier that changes.
-        """
-        if order.shape[0] == 0:
-            return 0.0
-        lowest, highest_row = np.min(order), np.max(order)
-        if lowest < 0 or highest_row >= self.e.n_examples:
-            raise ValueError(f"order must hold rows 0..{self.e.n_examples - 1}, got {lowest}..{highest_row}")
-        if self.is_single:
-            return self._visit(order, np.zeros(self.e.n_scores * BLOCK, dtype=np.float32),
-                               np.zeros(STEP * self.ldc, dtype=np.float32), np.zeros(2 * self.e.n_scores))
-        return self._visit(order, np.zeros(self.e.n_scores * BLOCK), np.zeros(STEP * self.ldc),
-                           np.zeros(2 * self.e.n_scores))
-
-    def _visit(self, const Py_ssize_t[::1] order, real[::1] scores, real[::1] coefs, double[::1] scratch):
-        cdef Engine e = self.e
-        cdef Py_ssize_t n = order.shape[0], i = 0, looked = 0
-        cdef int K = e.n_scores, count, ahead, r, q, k, step = STEP if self.dense else 1
-        cdef real* S = &scores[0]
-        cdef real* coef = &coefs[0]
-        cdef real* beta
-        cdef real* row
-        cdef real products[STEP]
-        cdef real top[STEP]
-        cdef double total = 0.0
-        cdef bint has_moved, any_moved, many = e.loss == MULTICLASS
-        cdef const Py_ssize_t* rows
-        cdef Example* x
-        cdef Point point = Point(K, self.s, e.scale, e.bias, &self.base[0])
-        with nogil:
-            if real is float:
-                beta = &self.beta32[0, 0]
-            else:
-                beta = &self.beta64[0, 0]
-            while i < n:
-                rows = &order[i]
-                count = <int>min(<Py_ssize_t>step, n - i)
-                ahead = <int>min(<Py_ssize_t>max(step, 2), n - i - count)
-                for q in range(count, count + ahead):
-                    prefetch(&self.rows[rows[q]])
-                    prefetch(beta + rows[q] * K)
-                    prefetch(beta + rows[q] * K + K - 1)
-                if real is float:
-                    e.kernels.step32[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
-                else:
-                    e.kernels.step64[e.kind](&e.X, rows, count, ahead, self.W, self.ldw, K, S)
-                if e.has_bias:
-                    for k in range(K):
-                        for q in range(STEP):
-                            S[k * BLOCK + q] += <real>self.base[k]
-                if many:                # S becomes u, up to a constant for the 0/1 loss
-                    for r in range(count):
-                        x = &self.rows[rows[r]]
-                        if e.has_cost:
-                            for k in range(K):
-                                S[k * BLOCK + r] += <real>e.cost[x.y, k]
-                        else:
-                            S[x.y * BLOCK + r] -= 1
-                    highest(S, K, top, self.dense)
-                any_moved = False
-                for r in range(count):
-                    x = &self.rows[rows[r]]
-                    row = beta + rows[r] * K
-                    if not many:
-                        has_moved = move_binary(&point, x, S[r], row, coef + r * self.ldc, &total)
-                    elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
-                        x.active = False
-                        continue
-                    else:
-                        has_moved = move(&point, x, S + r, top[r], row, coef + r * self.ldc, &scratch[0], &total)
-                    if not has_moved:
-                        continue
-                    if not any_moved:
-                        any_moved = True
-                        for q in range(count):
-                            if q != r:
-                                for k in range(K):
-                                    coef[q * self.ldc + k] = 0
-                    if r + 1 == count:
-                        continue
-                    if real is float:
-                        e.kernels.dots32[e.kind](&e.X, rows[r], rows + r + 1, count - r - 1, products)
-                    else:
-                        e.kernels.dots64[e.kind](&e.X, rows[r], rows + r + 1, count - r - 1, products)
-                    for q in range(count - r - 1):
-                        products[q] += <real>self.constant
-                    for k in range(K):
-                        if coef[r * self.ldc + k] != 0:
-                            for q in range(r + 1, count):
-                                S[k * BLOCK + q] += coef[r * self.ldc + k] * products[q - r - 1]
-                    if many:
-                        highest(S, K, top, self.dense)
-                if any_moved:
-                    if real is float:
-                        e.kernels.update32[e.kind](&e.X, rows, count, coef, self.ldc, K, self.W, self.ldw)
-                    else:
-                        e.kernels.update64[e.kind](&e.X, rows, count, coef, self.ldc, K, self.W, self.ldw)
-                i += count
-                self.visits += count
-                looked += count
-                if looked >= self.patience:
-                    looked = 0
-                    with gil:
-                        PyErr_CheckSignals()
-        return total
 
     def active(self):
         """Rows where beta_i is no vertex, or where the last step or look found a gap."""

@@ -1,0 +1,61 @@
+/* Numbers that two threads share without a lock, and how one waits for the other. */
+#ifndef PYBUNDLE_ATOMIC_H
+#define PYBUNDLE_ATOMIC_H
+
+#include <stdint.h>
+#include "_simd.h"
+#if defined(_MSC_VER)
+#include <intrin.h>
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#include <windows.h>
+#else
+#include <sched.h>
+#endif
+
+/* What was written before a store is seen by who loads the value. */
+PB_INLINE int64_t pb_load(const int64_t *at) {
+#if defined(_MSC_VER)
+    return _InterlockedOr64((volatile int64_t *)at, 0);
+#else
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+#endif
+}
+
+PB_INLINE void pb_store(int64_t *at, int64_t value) {
+#if defined(_MSC_VER)
+    _InterlockedExchange64(at, value);
+#else
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+#endif
+}
+
+/* Adds 1; the number before. */
+PB_INLINE int64_t pb_count(int64_t *at) {
+#if defined(_MSC_VER)
+    return _InterlockedIncrement64(at) - 1;
+#else
+    return __atomic_fetch_add(at, 1, __ATOMIC_ACQ_REL);
+#endif
+}
+
+/* Waits a little, by turns number `turn`: first some ns, then until the system lets this thread go on. */
+PB_INLINE void pb_wait(int64_t turn) {
+    if (turn < 1000) {
+#if defined(_MSC_VER)
+        YieldProcessor();
+#elif defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ __volatile__("yield");
+#endif
+    } else {
+#if defined(_MSC_VER)
+        SwitchToThread();
+#else
+        sched_yield();
+#endif
+    }
+}
+
+#endif

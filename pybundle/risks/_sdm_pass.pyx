@@ -1,0 +1,337 @@
+"""One pass of exact block steps, row after row, by one thread or by two.
+
+Dense rows are scored four at a time, a group, which the tile of the score kernels wants; where a row moves W, the
+scores of the rows behind it in the group are corrected by `<x_i, x_j>`, and the moves of a group reach W together. The
+steps are those of one row after the other.
+
+With many labels W lags behind: a group t is scored at the W that lacks the moves of the group before, too,
+
+    u_r = L(y_r, .) + W_{t-1} x_r + sum_e (change of W by x_e) <x_e, x_r>,     e the rows that moved in group t-1,
+
+so that two threads can take every other group: each scores its own while the other decides about the one before, and
+then waits for no more than the moves of four rows, a message. Each has a W of its own, to which it adds the moves of
+all groups in their order: bits do not depend on who did what. The second thread joins when it comes, and is sent away
+where it keeps the first one waiting.
+"""
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from ..core._atomic cimport pb_count, pb_load, pb_store, pb_wait
+from ..features._rows cimport BLOCK, STEP, real
+from ._block_step cimport Example, Point, highest, move, move_binary
+from ._engine cimport MULTICLASS, Engine
+from ._sdm cimport Blocks, prefetch
+
+from ..features._rows import aligned
+
+cdef enum:
+    SLOTS = 4               # groups whose messages are kept: nobody asks for an older one. As many again for who goes
+                            # on alone while the other may not know yet
+    LAG_LABELS = 16         # labels from which products of rows cost little beside their scores,
+    LAG_SIZE = 16000        # entries of W from which a group takes much longer than a message
+    WORTH = 20000000        # products of a pass from which a second thread is called, 0.1 ms before it comes
+    LONG = 500              # turns of waiting, some 10 microseconds, and as many more as a group may take: the other
+    LONG_SHARE = 40         # thread has lost its processor for a while. So many entries of W are a turn
+    MOST_LONG = 8           # long times after which it is sent away
+
+
+cdef inline int slot_of(const Worker* me, int64_t t) noexcept nogil:
+    # where the message of group t stands; t = -1 is what was before
+    return <int>((t + SLOTS) % SLOTS + (SLOTS if t >= me.alone_from else 0))
+
+
+cdef class Pass:
+    """Exact block steps at the rows of `order`, one after the other; a row may come twice.
+
+    O(nnz(X) K) for the scores, and a row of W for every multiplier that changes.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    order : array of intp
+        Rows.
+
+    Attributes
+    ----------
+    invited, dismissed : int
+        Group at which a second thread came, counted from 1, and the one after which it was sent away; 0 for never.
+    """
+
+    def __cinit__(self, Blocks blocks, const Py_ssize_t[::1] order):
+        cdef Engine e = blocks.e
+        cdef Py_ssize_t n = order.shape[0]
+        lowest, highest_row = (np.min(order), np.max(order)) if n else (0, 0)
+        if lowest < 0 or highest_row >= e.n_examples:
+            raise ValueError(f"order must hold rows 0..{e.n_examples - 1}, got {lowest}..{highest_row}")
+        self.blocks, self.e, self.order, self.K = blocks, e, order, e.n_scores
+        self.step = STEP if blocks.dense else 1
+        self.lag = blocks.dense and self.K >= LAG_LABELS and self.K * e.n_features >= LAG_SIZE
+        self.n_groups = (n + self.step - 1) // self.step
+        if blocks.is_single:
+            self.score, self.update = e.kernels.step32[e.kind], e.kernels.update32[e.kind]
+            self.dots, self.products = e.kernels.dots32[e.kind], e.kernels.products32[e.kind]
+        else:
+            self.score, self.update = e.kernels.step64[e.kind], e.kernels.update64[e.kind]
+            self.dots, self.products = e.kernels.dots64[e.kind], e.kernels.products64[e.kind]
+        self._messages = aligned((2 * SLOTS, sizeof(Message)), np.uint8)
+        self._coefs = aligned((2 * SLOTS, self.step, blocks.ldc), blocks.packed.dtype)
+        self.messages = <Message*><size_t>self._messages.ctypes.data
+        self.coefs, self.slot_size = <char*><size_t>self._coefs.ctypes.data, self._coefs.strides[0]
+        self.bases = aligned((2 * SLOTS, (self.K + 7) // 8 * 8), np.float64)
+        for k in range(self.K):         # before the first group
+            self.bases[SLOTS - 1, k] = blocks.base[k]
+
+    def run(self, map=None):
+        """Takes the steps; the sum of the block gaps met. By the `map` of an executor a second thread may help.
+
+        An interrupt ends the pass after some group, W and multipliers in accord.
+        """
+        if self.n_groups == 0:
+            return 0.0
+        if map is None or not self.lag or <double>self.order.shape[0] * self.K * self.e.n_features < WORTH:
+            self.work(0)
+        else:
+            try:
+                list(map(self.work, range(2)))
+            except BaseException:       # Ctrl-C while another thread leads
+                self._end()
+                raise
+        if self._failure is not None:
+            raise self._failure
+        return self._total
+
+    def work(self, _unit):
+        """The first thread that comes leads, the second assists."""
+        cdef Worker me
+        cdef size_t size
+        me.is_assistant = pb_count(&self.arrived) > 0
+        if me.is_assistant and pb_load(&self.is_over):
+            return
+        try:
+            packed = self.blocks.packed
+            if me.is_assistant:
+                packed = aligned((packed.shape[0], packed.shape[1]), packed.dtype)
+            scores, scratch = aligned((self.K, BLOCK), packed.dtype), np.zeros(2 * self.K)
+            coefs = aligned((2 * self.step, self.blocks.ldc), packed.dtype)
+            me.W, me.scores = <void*><size_t>packed.ctypes.data, <void*><size_t>scores.ctypes.data
+            me.scratch, me.coefs = <double*><size_t>scratch.ctypes.data, <char*><size_t>coefs.ctypes.data
+            me.applied = me.waited = 0
+            me.alone_from = self.n_groups + 2
+            size = packed.nbytes
+            with nogil:
+                if me.is_assistant:
+                    self._assist(&me, size)
+                else:
+                    self._lead(&me)
+        finally:
+            if not me.is_assistant:
+                pb_store(&self.is_over, 1)
+
+    # ------------------------------------------------------------------ threads
+
+    cdef void _end(self) noexcept:
+        """Nobody steps any more afterwards."""
+        cdef int64_t turn = 0
+        pb_store(&self.wants_end, 1)
+        if pb_count(&self.arrived) == 0:
+            pb_store(&self.is_over, 1)
+        with nogil:
+            while not pb_load(&self.is_over):
+                pb_wait(turn)
+                turn += 1
+
+    cdef void _lead(self, Worker* me) noexcept nogil:
+        cdef int64_t t = 0, turn, next_look = self.blocks.patience
+        cdef bint is_paired = False
+        cdef int k, slot
+        self.leader = me
+        while t < self.n_groups and (is_paired or not pb_load(&self.wants_end)):
+            if not is_paired and me.waited < MOST_LONG and pb_load(&self.is_ready):
+                is_paired, turn = True, 0
+                pb_store(&self.invited, t + 1)
+                while not pb_load(&self.has_copied):
+                    pb_wait(turn)
+                    turn += 1
+            elif is_paired and (me.waited >= MOST_LONG or pb_load(&self.wants_end)):
+                is_paired, me.alone_from = False, t + 1
+                pb_store(&self.dismissed, t + 1)
+            self._step(me, t, is_paired)
+            t += 2 if is_paired else 1
+            if t * self.step >= next_look:
+                next_look += self.blocks.patience
+                self._look_for_signals()
+        t = min(t, self.n_groups)
+        self._apply(me, t)
+        slot = slot_of(me, t - 1)
+        self._total = self.messages[slot].total
+        for k in range(self.K):
+            self.blocks.base[k] = self.bases[slot, k]
+        self.blocks.visits += min(t * self.step, self.order.shape[0])
+
+    cdef void _assist(self, Worker* me, size_t size) noexcept nogil:
+        cdef int64_t t, turn = 0, next_look = self.blocks.patience
+        pb_store(&self.is_ready, 1)
+        while not pb_load(&self.invited):
+            if pb_load(&self.is_over):
+                return
+            pb_wait(turn)
+            turn += 1
+        t = self.invited                # the leader takes the group before
+        memcpy(me.W, self.leader.W, size)
+        me.applied = self.leader.applied
+        pb_store(&self.has_copied, 1)
+        while t < self.n_groups and self._step(me, t, True):
+            t += 2
+            if t * self.step >= next_look:
+                next_look += self.blocks.patience
+                self._look_for_signals()
+        self._look_for_signals()        # the leader may have far to go
+
+    cdef void _look_for_signals(self) noexcept nogil:
+        with gil:
+            try:
+                PyErr_CheckSignals()
+            except BaseException as error:      # once both threads have stopped
+                self._failure = error
+                pb_store(&self.wants_end, 1)
+
+    cdef bint _wait(self, Worker* me, int64_t t) noexcept nogil:
+        """Until the moves of group t - 1 are known; False where this thread is not wanted for group t."""
+        cdef int64_t turn = 0
+        cdef Message* message = &self.messages[slot_of(me, t - 1)]
+        while pb_load(&message.published) < t:
+            if me.is_assistant and 0 < pb_load(&self.dismissed) <= t:
+                return False
+            pb_wait(turn)
+            turn += 1
+        me.waited += turn // (LONG + self.K * self.e.n_features // LONG_SHARE)
+        return not (me.is_assistant and 0 < pb_load(&self.dismissed) <= t)
+
+    # ------------------------------------------------------------------ steps
+
+    cdef bint _step(self, Worker* me, int64_t t, bint is_paired) noexcept nogil:
+        if self.blocks.is_single:
+            return self._group(me, t, is_paired, self.blocks, self.e, <float*>me.scores)
+        return self._group(me, t, is_paired, self.blocks, self.e, <double*>me.scores)
+
+    cdef void _apply(self, Worker* me, int64_t until) noexcept nogil:
+        """Adds the moves of groups before `until` to W."""
+        cdef const Py_ssize_t* rows
+        cdef int count, slot
+        cdef int64_t t = me.applied, g
+        cdef bint has_moves
+        while t < until:
+            g, has_moves = t, False
+            while g < min(until, t + 2):            # two groups at a time: each row of W is read once for both
+                self._wait(me, g + 1)
+                slot = slot_of(me, g)
+                has_moves |= self.messages[slot].moved != 0
+                memcpy(me.coefs + (g - t) * self.slot_size, self.coefs + slot * self.slot_size, self.slot_size)
+                g += 1
+            if has_moves:
+                rows = &self.order[t * self.step]
+                count = <int>min((g - t) * self.step, self.order.shape[0] - t * self.step)
+                self.update(&self.e.X, rows, count, me.coefs, self.blocks.ldc, self.K, me.W, self.blocks.ldw)
+            t = g
+        me.applied = t
+
+    cdef bint _group(self, Worker* me, int64_t t, bint is_paired, Blocks b, Engine e, real* S) noexcept nogil:
+        """Steps at the rows of group t, all before it being done or under way; whether they were wanted."""
+        cdef int slot = slot_of(me, t), slot_before = slot_of(me, t - 1)
+        cdef Message* message = &self.messages[slot]
+        cdef const Message* before = &self.messages[slot_before]
+        cdef real* coef = <real*>(self.coefs + slot * self.slot_size)
+        cdef const real* earlier = <real*>(self.coefs + slot_before * self.slot_size)
+        cdef const Py_ssize_t* rows = &self.order[t * self.step]
+        cdef Py_ssize_t left = self.order.shape[0] - t * self.step
+        cdef int K = self.K, ldc = b.ldc, count = <int>min(<Py_ssize_t>self.step, left), ahead, r, q, k
+        cdef real* beta
+        cdef real* row
+        cdef real products[2 * STEP][STEP]
+        cdef real top[STEP]
+        cdef double total
+        cdef int64_t moved = 0
+        cdef bint has_moved, has_products = False, many = e.loss == MULTICLASS
+        cdef Example* x
+        cdef Point point = Point(K, b.s, e.scale, e.bias, &self.bases[slot, 0])
+        if real is float:
+            beta = &b.beta32[0, 0]
+        else:
+            beta = &b.beta64[0, 0]
+        self._apply(me, t - self.lag)
+        # in two threads the next group of this one comes after that of the other
+        ahead = <int>min(<Py_ssize_t>(2 * STEP if is_paired else max(self.step, 2)), left - count)
+        for q in range(count, count + ahead):
+            prefetch(&b.rows[rows[q]])
+            prefetch(beta + rows[q] * K)
+            prefetch(beta + rows[q] * K + K - 1)
+        self.score(&e.X, rows, count, ahead, me.W, b.ldw, K, S)
+        if t > 0:
+            has_products = self.lag and (pb_load(&before.published) < t or before.moved != 0)
+            if has_products:
+                self.products(&e.X, rows, count, products)
+            if not self._wait(me, t):
+                return False
+        total = before.total
+        memcpy(point.base, &self.bases[slot_before, 0], K * sizeof(double))
+        if e.has_bias:
+            for k in range(K):
+                for q in range(STEP):
+                    S[k * BLOCK + q] += <real>point.base[k]
+        if self.lag:
+            for r in range(STEP):
+                if before.moved >> r & 1:
+                    for k in range(K):
+                        if earlier[r * ldc + k] != 0:
+                            for q in range(STEP):
+                                S[k * BLOCK + q] += earlier[r * ldc + k] * products[r][q]
+        if many:                # S becomes u, up to a constant for the 0/1 loss
+            for r in range(count):
+                x = &b.rows[rows[r]]
+                if e.has_cost:
+                    for k in range(K):
+                        S[k * BLOCK + r] += <real>e.cost[x.y, k]
+                else:
+                    S[x.y * BLOCK + r] -= 1
+            highest(S, K, top, b.dense)
+        for r in range(count):
+            x = &b.rows[rows[r]]
+            row = beta + rows[r] * K
+            if not many:
+                has_moved = move_binary(&point, x, S[r], row, coef + r * ldc, &total)
+            elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
+                x.active = False
+                continue
+            else:
+                has_moved = move(&point, x, S + r, top[r], row, coef + r * ldc, me.scratch, &total)
+            if not has_moved:
+                continue
+            if not moved:
+                for q in range(self.step):
+                    if q != r:
+                        memset(coef + q * ldc, 0, K * sizeof(real))
+            moved |= 1 << r
+            if r + 1 == count:
+                continue
+            if not has_products and self.lag and t > 0:
+                self.products(&e.X, rows, count, products)
+                has_products = True
+            elif not has_products:
+                self.dots(&e.X, rows[r], rows + r + 1, count - r - 1, &products[STEP + r][r + 1])
+            for q in range(r + 1, count):
+                products[STEP + r][q] += <real>b.constant
+            for k in range(K):
+                if coef[r * ldc + k] != 0:
+                    for q in range(r + 1, count):
+                        S[k * BLOCK + q] += coef[r * ldc + k] * products[STEP + r][q]
+            if many:
+                highest(S, K, top, b.dense)
+        message.total, message.moved = total, moved
+        if not moved:
+            memset(coef, 0, self.slot_size)
+        pb_store(&message.published, t + 1)
+        return True

@@ -11,7 +11,7 @@ from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
-VECTORS = 8     # of length dim
+VECTORS = 9     # of length dim: one for a second thread
 SAMPLE = 128    # examples that say how much the rows have in common
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
 CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured

@@ -13,6 +13,7 @@ from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
 from .bundle_method import VECTORS, BundleMethod, working_bytes
 from .cached_blocks import CachedBlocks
+from .exact_blocks import VECTORS as POINTS
 from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
 from .methods import METHODS, Problem, check_options
@@ -114,7 +115,7 @@ def _of_bundle(name, run, data):
 
 
 def _of_labels(name, run, data):
-    risk, points = run.risk, 8 * VECTORS * run.risk.dim
+    risk, points = run.risk, 8 * POINTS * run.risk.dim
     scores = 8 * 3 * risk.n_examples * risk.n_scores
     return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk) - scores - points, scores=scores,
                   points=points)

@@ -21,24 +21,14 @@ phi_j^2` and w = (kappa c - m phi) / s, entry by entry.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport (Block, BlockPlanes, Plane, hash_plane, pb_prefetch, pb_slope_axpy,
-                                            pb_slope_dot, pb_slope_value)
-
-cdef struct Average:
-    # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
-    double* drift
-    double offset_drift
-    double count
-
-cdef enum Step:
-    EXACT, PAIRWISE, TOWARDS
+from pybundle.bundle._block_planes cimport (hash_plane, pb_prefetch, pb_slope_axpy, pb_slope_dot, pb_slope_value)
 
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
 NAMES = {code: name for name, code in STEPS.items()}
@@ -72,19 +62,6 @@ cdef class Blocks(BlockPlanes):
     offset : float
         B.
     """
-
-    cdef readonly object w
-    cdef readonly double offset, scale
-    cdef int max_steps, step
-    cdef readonly bint is_busy      # learning: the hand of a thread
-    cdef public object shift        # those who learn have to name it
-    cdef object _free, _is_kept
-    cdef double* x              # w
-    cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
-    cdef const uint8_t* is_kept     # which these are; NULL where nothing is kept nonnegative
-    cdef Average averages[2]
-    cdef object _drifts
-    cdef double breath
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):

@@ -13,12 +13,12 @@
 #include <sched.h>
 #endif
 
-/* What was written before a store is seen by who loads the value. */
+/* What was written before a store is seen by who loads the value; all threads see these in one order. */
 PB_INLINE int64_t pb_load(const int64_t *at) {
 #if defined(_MSC_VER)
     return _InterlockedOr64((volatile int64_t *)at, 0);
 #else
-    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 #endif
 }
 
@@ -26,7 +26,7 @@ PB_INLINE void pb_store(int64_t *at, int64_t value) {
 #if defined(_MSC_VER)
     _InterlockedExchange64(at, value);
 #else
-    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 #endif
 }
 
@@ -35,7 +35,7 @@ PB_INLINE int64_t pb_count(int64_t *at) {
 #if defined(_MSC_VER)
     return _InterlockedIncrement64(at) - 1;
 #else
-    return __atomic_fetch_add(at, 1, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_add(at, 1, __ATOMIC_SEQ_CST);
 #endif
 }
 

@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from ..bundle._blocks import Blocks
+from ..bundle._lanes import Lanes
 from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array
 from ..risks.oracle import with_batches
@@ -28,7 +29,7 @@ THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 7 + MOST_PIECES, 4       # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 9 + MOST_PIECES, 4       # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -73,7 +74,7 @@ class CachedBlocks:
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
-        self._hands, self.n_best = Hands(self.blocks), n_best
+        self._hands, self._lanes, self.n_best = Hands(self.blocks), Lanes(self.blocks), n_best
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
@@ -93,12 +94,12 @@ class CachedBlocks:
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
         self._hands.settle()
-        return vars(self) | {"oracle": None, "_errors": None, "_hands": None}
+        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": self._lanes.steps}
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
-        self._hands = Hands(self.blocks)
+        self._hands, self._lanes = Hands(self.blocks), Lanes(self.blocks, self._lanes)
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -204,16 +205,17 @@ class CachedBlocks:
         A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
         several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
         """
+        run = getattr(self.risk, "_map", map)
         self._turn, self._phi = self._turn + 1, None
         if self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
-            self._used_gap = self.blocks.sweep(rows, True)
+            self._used_gap = self._lanes.sweep(rows, True, run)
         else:
             self._turn = 0
             rows = np.flatnonzero(self.blocks.sizes() > 1)
             rng.shuffle(rows)
-            self._gap = self.blocks.sweep(rows)
+            self._gap = self._lanes.sweep(rows, False, run)
             self._used_gap = np.inf
         self.cached_visits += len(rows)
         return self._gap

@@ -1,0 +1,245 @@
+"""Sweeps over blocks in two lanes, which two threads may share.
+
+A sweep is cut into rounds. In each, two lanes start from the same point x and take steps on S blocks of their own, one
+after another, each at a point x_k and an offset B_k of its own; then both go on from x + (x_0 - x) + (x_1 - x), as in
+CoCoA+ [Ma et al. 2015]. There are always two lanes, whoever runs them, so the bits do not depend on threads.
+
+The gains in D of a lane and of both are, with s as in `Blocks`,
+
+    g_k = B_k - B - s/2 (|x_k|^2 - |x|^2),   g = g_0 + g_1 - s <x_0 - x, x_1 - x>
+
+Lanes that go the same way, on examples that are alike, go too far together. Where g < g_0 the second one takes its
+multipliers back, so that every round gains what the first one does; and S follows g / (g_0 + g_1).
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from pybundle.bundle._block_planes cimport Block
+from pybundle.bundle._blocks cimport Blocks, fetch
+from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
+
+cdef extern from "_lanes.h" nogil:
+    void pb_compare(Py_ssize_t n, const double* x, const double* a, const double* b, double* out)
+    void pb_join(Py_ssize_t n, double* x, double* a, double* b)
+
+cdef int MOST = 64, LEAST = 8       # steps of a lane in a round
+cdef int REST = 30                  # sweeps in one lane after two lanes of LEAST steps went too far together
+cdef int ROUNDS = 2                 # fewest rounds of a sweep for which a helper would be woken
+cdef double LOW = 0.7, HIGH = 0.9   # g / (g_0 + g_1) from which S is halved or doubled
+cdef double WORTH = 4.0             # entries that MOST steps read, over dim, from which sums of points are cheap
+
+
+cdef class Lane(Blocks):
+    """A point that takes steps on blocks of another object, and the multipliers before them."""
+
+    cdef Py_ssize_t begin, end      # its rows of this round
+    cdef double total               # sum of the gaps met
+    cdef object _before
+    cdef double* before
+
+    cdef int follow(self, Blocks owner) except -1:
+        """Starts from the point of `owner`."""
+        cdef double[::1] view
+        self._widen(owner.u_room)
+        if self._before is None or len(self._before) < MOST * owner.u_room:
+            self._before = np.empty(MOST * owner.u_room)
+        view = self._before
+        self.before = &view[0]
+        memcpy(self.x, owner.x, self.dim * sizeof(double))
+        self.offset, self.scale, self.tick, self.total = owner.offset, owner.scale, owner.tick, 0.0
+        return 0
+
+    cdef int run(self, Blocks owner, const Py_ssize_t* rows, bint used_only, const int64_t* over) except -1 nogil:
+        """Steps on the blocks of this round, unless told to stop."""
+        cdef Py_ssize_t j
+        cdef double* before = self.before
+        cdef bint is_kept = self.end - self.begin <= MOST
+        cdef Block* b
+        for j in range(self.begin, self.end):
+            if pb_load(over):
+                return 0
+            if j + 1 < self.end:
+                fetch(&owner.blocks[rows[j + 1]])
+            b = &owner.blocks[rows[j]]
+            if is_kept:
+                memcpy(before, b.alpha, b.n * sizeof(double))
+                before += b.n
+            if b.n > 1:
+                self.total += self._step(b, -1, used_only)
+            self._breathe()
+        return 0
+
+    cdef void undo(self, Blocks owner, const Py_ssize_t* rows) noexcept nogil:
+        """Multipliers and point as before this round."""
+        cdef Py_ssize_t j
+        cdef const double* before = self.before
+        cdef Block* b
+        cdef int q
+        for j in range(self.begin, self.end):
+            b = &owner.blocks[rows[j]]
+            memcpy(b.alpha, before, b.n * sizeof(double))
+            before += b.n
+            b.n_used = 0
+            for q in range(b.n):
+                b.n_used += b.alpha[q] > 0.0
+        memcpy(self.x, owner.x, self.dim * sizeof(double))
+        self.offset = owner.offset
+
+
+cdef class Lanes:
+    """Sweeps over the blocks of `owner`.
+
+    Parameters
+    ----------
+    owner : Blocks
+    steps : int
+        As the attribute.
+
+    Attributes
+    ----------
+    steps : int
+        S of the next round; below 0 so many sweeps are still to be taken in one lane. All that one sweep leaves to the
+        next, beside the blocks.
+    """
+
+    cdef Blocks owner
+    cdef Lane first, second
+    cdef public int steps
+    cdef const Py_ssize_t* rows
+    cdef Py_ssize_t n_rows, at      # at: where the next round begins
+    cdef bint used_only
+    # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over, calls of `work`
+    cdef int64_t taken, finished, opened, over, entered, left
+
+    def __init__(self, Blocks owner, int steps=MOST):
+        self.owner, self.steps, self.over = owner, steps, 1
+
+    def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
+        """As `sweep` of `Blocks`, no row twice, by the threads that `run(function, items)` has."""
+        cdef Blocks owner = self.owner
+        if self.steps < 0:
+            self.steps += 1
+            if self.steps == 0:
+                self.steps = LEAST
+            return owner.sweep(rows, used_only)
+        if not self._pays(rows, used_only):
+            return owner.sweep(rows, used_only)
+        owner._check_rows(rows)
+        if self.first is None:
+            settings = owner.__reduce__()[1][2]
+            self.first, self.second = Lane(0, owner.dim, *settings), Lane(0, owner.dim, *settings)
+        self.first.follow(owner)
+        self.second.follow(owner)
+        self.rows, self.n_rows, self.used_only = &rows[0], rows.shape[0], used_only
+        self.at = self.taken = self.finished = self.opened = 0
+        self._open()
+        pb_store(&self.over, 0)
+        try:
+            for _ in run(self.work, range(2)):
+                pass
+        finally:                # compiled: no signal comes between
+            self._end()
+        return self.first.total + self.second.total
+
+    cdef bint _pays(self, const Py_ssize_t[::1] rows, bint used_only):
+        """Whether a round reads so much that sums of points do not count."""
+        cdef Blocks owner = self.owner
+        cdef Py_ssize_t j
+        cdef int q
+        cdef double entries = 0.0
+        cdef Block* b
+        if (rows.shape[0] < 2 * ROUNDS * MOST or owner.metric != NULL or owner.is_kept != NULL
+                or owner.averages[0].drift != NULL):
+            return False
+        for j in range(MOST):
+            b = &owner.blocks[rows[j]]
+            for q in range(b.n):
+                if b.alpha[q] > 0.0 or not used_only:
+                    entries += b.planes[q].slope.n
+        return entries >= WORTH * owner.dim
+
+    def work(self, _=None):
+        """Takes turns of lanes till the sweep is over; for several threads."""
+        cdef Lane first, second
+        pb_count(&self.entered)         # before it looks at `over`: see `_end`
+        try:
+            first, second = self.first, self.second
+            with nogil:
+                self._work(self.owner, first, second)
+        except BaseException:
+            pb_store(&self.over, 1)
+            raise
+        finally:
+            pb_count(&self.left)
+
+    cdef int _work(self, Blocks owner, Lane first, Lane second) except -1 nogil:
+        cdef int64_t turn, waited
+        while not pb_load(&self.over):
+            turn = pb_count(&self.taken)
+            waited = 0
+            while pb_load(&self.opened) < turn // 2:
+                if pb_load(&self.over):
+                    return 0
+                pb_wait(waited)
+                waited += 1
+            if turn % 2 == 0:
+                first.run(owner, self.rows, self.used_only, &self.over)
+            else:
+                second.run(owner, self.rows, self.used_only, &self.over)
+            if pb_load(&self.over):
+                return 0
+            if pb_count(&self.finished) == turn // 2 * 2 + 1:       # the other lane is done as well
+                self._judge(owner, first, second)
+                self._join(owner, first, second)
+                if self.at == self.n_rows:
+                    pb_store(&self.over, 1)
+                else:
+                    self._open()
+                    pb_store(&self.opened, turn // 2 + 1)
+        return 0
+
+    cdef void _open(self) noexcept nogil:
+        """Gives out the rows of a round: all that are left to one lane where two go too far."""
+        cdef Py_ssize_t left = self.n_rows - self.at, size = left
+        if self.steps > 0:
+            size = min(self.steps, (left + 1) // 2)
+        self.first.begin, self.first.end = self.at, self.at + size
+        self.second.begin, self.second.end = self.first.end, min(self.first.end + size, self.n_rows)
+        self.at = self.second.end
+
+    cdef void _judge(self, Blocks owner, Lane first, Lane second) noexcept nogil:
+        cdef double out[3]
+        cdef double gain, further, both
+        if second.begin == second.end:
+            return
+        pb_compare(owner.dim, owner.x, first.x, second.x, out)
+        gain = first.offset - owner.offset - 0.5 * owner.scale * out[0]
+        further = second.offset - owner.offset - 0.5 * owner.scale * out[1]
+        both = gain + further - owner.scale * out[2]
+        if both < gain:
+            second.undo(owner, self.rows)
+        if both < LOW * (gain + further):
+            self.steps = self.steps // 2 if self.steps >= 2 * LEAST else -REST
+        elif both > HIGH * (gain + further):
+            self.steps = min(2 * self.steps, MOST)
+
+    cdef void _join(self, Blocks owner, Lane first, Lane second) noexcept nogil:
+        """The point of all multipliers, for the owner and both lanes."""
+        pb_join(owner.dim, owner.x, first.x, second.x)
+        owner.offset += (first.offset - owner.offset) + (second.offset - owner.offset)
+        first.offset = second.offset = owner.offset
+
+    cdef void _end(self):
+        """Waits till nobody is at work and takes over what is; who comes later sees that it is over."""
+        cdef int64_t waited = 0
+        pb_store(&self.over, 1)
+        with nogil:
+            while pb_load(&self.left) < pb_load(&self.entered):
+                pb_wait(waited)
+                waited += 1
+        self._join(self.owner, self.first, self.second)     # steps of a round that was interrupted
+        for lane in (self.first, self.second):
+            self.owner.settle(lane)

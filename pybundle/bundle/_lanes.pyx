@@ -25,11 +25,12 @@ cdef extern from "_lanes.h" nogil:
     void pb_compare(Py_ssize_t n, const double* x, const double* a, const double* b, double* out)
     void pb_join(Py_ssize_t n, double* x, double* a, double* b)
 
-cdef int MOST = 64, LEAST = 8       # steps of a lane in a round
-cdef int REST = 30                  # sweeps in one lane after two lanes of LEAST steps went too far together
-cdef int ROUNDS = 2                 # fewest rounds of a sweep for which a helper would be woken
-cdef double LOW = 0.7, HIGH = 0.9   # g / (g_0 + g_1) from which S is halved or doubled
-cdef double WORTH = 4.0             # entries that MOST steps read, over dim, from which sums of points are cheap
+cdef int MOST = 32, LEAST = 8       # steps of a lane in a round
+cdef int EVERY = 4                  # rounds after which S is chosen anew: a single one says little
+cdef double LOW = 0.75, HIGH = 0.9  # g / (g_0 + g_1) in them from which S is halved or doubled
+cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
+cdef int ROUNDS = 4                 # fewest rounds of a sweep for which a helper is woken
+cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
 
 
 cdef class Lane(Blocks):
@@ -111,6 +112,8 @@ cdef class Lanes:
     cdef const Py_ssize_t* rows
     cdef Py_ssize_t n_rows, at      # at: where the next round begins
     cdef bint used_only
+    cdef double gain, gains         # of the last rounds: g, and g_0 + g_1
+    cdef int rounds
     # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over, calls of `work`
     cdef int64_t taken, finished, opened, over, entered, left
 
@@ -135,6 +138,7 @@ cdef class Lanes:
         self.second.follow(owner)
         self.rows, self.n_rows, self.used_only = &rows[0], rows.shape[0], used_only
         self.at = self.taken = self.finished = self.opened = 0
+        self.gain = self.gains = self.rounds = 0
         self._open()
         pb_store(&self.over, 0)
         try:
@@ -211,6 +215,7 @@ cdef class Lanes:
         self.at = self.second.end
 
     cdef void _judge(self, Blocks owner, Lane first, Lane second) noexcept nogil:
+        """What both lanes gained together, what follows from it for this round and for the next."""
         cdef double out[3]
         cdef double gain, further, both
         if second.begin == second.end:
@@ -221,10 +226,15 @@ cdef class Lanes:
         both = gain + further - owner.scale * out[2]
         if both < gain:
             second.undo(owner, self.rows)
-        if both < LOW * (gain + further):
-            self.steps = self.steps // 2 if self.steps >= 2 * LEAST else -REST
-        elif both > HIGH * (gain + further):
-            self.steps = min(2 * self.steps, MOST)
+        self.gain += both
+        self.gains += gain + further
+        self.rounds += 1
+        if self.rounds == EVERY:
+            if self.gain < LOW * self.gains:
+                self.steps = self.steps // 2 if self.steps >= 2 * LEAST else -REST
+            elif self.gain > HIGH * self.gains:
+                self.steps = min(2 * self.steps, MOST)
+            self.gain = self.gains = self.rounds = 0
 
     cdef void _join(self, Blocks owner, Lane first, Lane second) noexcept nogil:
         """The point of all multipliers, for the owner and both lanes."""

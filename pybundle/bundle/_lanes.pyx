@@ -118,7 +118,7 @@ cdef class Lanes:
     cdef int64_t taken, finished, opened, over, entered, left
 
     def __init__(self, Blocks owner, int steps=MOST):
-        self.owner, self.steps, self.over = owner, steps, 1
+        self.owner, self.steps, self.over = owner, min(steps, MOST), 1
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
         """As `sweep` of `Blocks`, no row twice, by the threads that `run(function, items)` has."""

@@ -1,4 +1,4 @@
-"""Sweeps in two lanes: bits of any threads, an ascent whatever the examples, a point that is that of the multipliers."""
+"""Sweeps in two lanes: bits of any threads, an ascent whatever the examples, the point of the multipliers."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -39,6 +39,8 @@ cdef double NEAR = 1e-14
 cdef size_t FETCHED = 8192
 # Entries read between two looks for signals, some 50 ms.
 cdef double BREATH = 5e7
+# Bytes of blocks from which they are summed in halves, a millisecond each.
+cdef double HALVED = 8e6
 
 
 cdef class Blocks(BlockPlanes):
@@ -486,11 +488,18 @@ cdef class Blocks(BlockPlanes):
 
     # ------------------------------------------------------------------ what is known
 
-    def aggregate(self):
-        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`."""
-        offsets, slopes, sizes = self.aggregate_parts(np.zeros(self.n_blocks, dtype=np.intp), 1)
-        self.offset = offsets[0]
-        return self.offset, slopes[0], sizes[0]
+    def aggregate(self, run=map):
+        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`.
+
+        Many planes are summed in two halves, which two threads of `run(function, items)` may share.
+        """
+        cdef Py_ssize_t n_parts = 2 if self.bytes > HALVED else 1, size = -(-self.n_blocks // n_parts)
+        part = np.repeat(np.arange(n_parts), size)
+        sums = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
+        self.work += sum(run(lambda k: self.aggregate_range(k * size, (k + 1) * size, part, *sums), range(n_parts)))
+        offset, phi, size_of_all = (each[0] if n_parts == 1 else each[0] + each[1] for each in sums)
+        self.offset = offset
+        return self.offset, phi, size_of_all
 
     def measure(self):
         """Sets the gap of every block to that over all its planes at the present point."""

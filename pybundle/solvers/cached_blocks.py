@@ -29,7 +29,7 @@ THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 9 + MOST_PIECES, 4       # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 10 + MOST_PIECES, 4      # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -118,6 +118,11 @@ class CachedBlocks:
     def offset(self):
         return self.blocks.offset
 
+    @property
+    def _threads(self):
+        """`map` by all threads there are."""
+        return getattr(self.risk, "_map", map)
+
     # ------------------------------------------------------------------ the point
     def phi(self):
         """phi of the multipliers, from the running point."""
@@ -171,7 +176,7 @@ class CachedBlocks:
         # a sampled example may come twice: threads would meet at its block
         if n_pieces > 1 and self._seconds > THREADS_PAY and len(set(rows.tolist())) == len(rows):
             with self._hands.shift() as learn:
-                answers = list(getattr(self.risk, "_map", map)(lambda piece: look(piece, learn), pieces))
+                answers = list(self._threads(lambda piece: look(piece, learn), pieces))
         else:
             answers = [look(piece, self.blocks.learn) for piece in pieces]
         self._seconds = sum(seconds)
@@ -205,17 +210,16 @@ class CachedBlocks:
         A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
         several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
         """
-        run = getattr(self.risk, "_map", map)
         self._turn, self._phi = self._turn + 1, None
         if self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
-            self._used_gap = self._lanes.sweep(rows, True, run)
+            self._used_gap = self._lanes.sweep(rows, True, self._threads)
         else:
             self._turn = 0
             rows = np.flatnonzero(self.blocks.sizes() > 1)
             rng.shuffle(rows)
-            self._gap = self._lanes.sweep(rows, False, run)
+            self._gap = self._lanes.sweep(rows, False, self._threads)
             self._used_gap = np.inf
         self.cached_visits += len(rows)
         return self._gap
@@ -293,7 +297,7 @@ class CachedBlocks:
         chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // chunk))
         for first in range(0, len(chunks), wave):
             with self._hands.shift() as learn:
-                answers = list(getattr(self.risk, "_map", map)(look, chunks[first:first + wave]))
+                answers = list(self._threads(look, chunks[first:first + wave]))
             for rows, (part, part_error) in zip(chunks[first:first + wave], answers, strict=True):
                 value, error = value + part, error + part_error
                 self.visits += len(rows)
@@ -310,7 +314,7 @@ class CachedBlocks:
 
     def aggregate(self):
         """B, phi and bounds on their rounding errors, summed afresh; the point follows, its drift ends here."""
-        offset, phi, size = self.blocks.aggregate()
+        offset, phi, size = self.blocks.aggregate(self._threads)
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi

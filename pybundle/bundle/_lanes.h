@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include "_simd.h"
 
-/* |a|^2 - |x|^2, |b|^2 - |x|^2 and <a - x, b - x>, from differences: squares would cancel */
-PB_CLONES static void pb_compare(ptrdiff_t n, const double *PB_RESTRICT x, const double *PB_RESTRICT a,
-                                 const double *PB_RESTRICT b, double *PB_RESTRICT out)
+/* x += (a - x) + (b - x); gives |a|^2 - |x|^2, |b|^2 - |x|^2 and <a - x, b - x> of x before, from differences: squares
+ * would cancel */
+PB_CLONES static void pb_join(ptrdiff_t n, double *PB_RESTRICT x, const double *PB_RESTRICT a,
+                              const double *PB_RESTRICT b, double *PB_RESTRICT out)
 {
     double first = 0.0, second = 0.0, both = 0.0;
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -15,19 +16,11 @@ PB_CLONES static void pb_compare(ptrdiff_t n, const double *PB_RESTRICT x, const
         first += u * (a[k] + x[k]);
         second += v * (b[k] + x[k]);
         both += u * v;
+        x[k] += u + v;
     }
     out[0] = first;
     out[1] = second;
     out[2] = both;
-}
-
-/* x = a = b = x + (a - x) + (b - x) */
-PB_CLONES static void pb_join(ptrdiff_t n, double *PB_RESTRICT x, double *PB_RESTRICT a, double *PB_RESTRICT b)
-{
-    for (ptrdiff_t k = 0; k < n; k++) {
-        const double u = a[k] - x[k], v = b[k] - x[k];
-        x[k] = a[k] = b[k] = x[k] + (u + v);
-    }
 }
 
 #endif

@@ -22,8 +22,7 @@ from pybundle.bundle._blocks cimport Blocks, fetch
 from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
 
 cdef extern from "_lanes.h" nogil:
-    void pb_compare(Py_ssize_t n, const double* x, const double* a, const double* b, double* out)
-    void pb_join(Py_ssize_t n, double* x, double* a, double* b)
+    void pb_join(Py_ssize_t n, double* x, const double* a, const double* b, double* out)
 
 cdef int MOST = 32, LEAST = 8       # steps of a lane in a round
 cdef int EVERY = 4                  # rounds after which S is chosen anew: a single one says little
@@ -37,21 +36,26 @@ cdef class Lane(Blocks):
     """A point that takes steps on blocks of another object, and the multipliers before them."""
 
     cdef Py_ssize_t begin, end      # its rows of this round
+    cdef bint is_behind             # the point has moved on since its last round
     cdef double total               # sum of the gaps met
     cdef object _before
     cdef double* before
 
-    cdef int follow(self, Blocks owner) except -1:
-        """Starts from the point of `owner`."""
+    cdef int enter(self, Blocks owner) except -1:
+        """Becomes ready for rounds of a sweep over the blocks of `owner`."""
         cdef double[::1] view
         self._widen(owner.u_room)
         if self._before is None or len(self._before) < MOST * owner.u_room:
             self._before = np.empty(MOST * owner.u_room)
         view = self._before
         self.before = &view[0]
-        memcpy(self.x, owner.x, self.dim * sizeof(double))
-        self.offset, self.scale, self.tick, self.total = owner.offset, owner.scale, owner.tick, 0.0
+        self.scale, self.tick, self.total = owner.scale, owner.tick, 0.0
         return 0
+
+    cdef void follow(self, Blocks owner) noexcept nogil:
+        """Takes over the point of `owner`, by who runs the round: it is in the cache of this processor then."""
+        memcpy(self.x, owner.x, self.dim * sizeof(double))
+        self.offset, self.is_behind = owner.offset, False
 
     cdef int run(self, Blocks owner, const Py_ssize_t* rows, bint used_only, const int64_t* over) except -1 nogil:
         """Steps on the blocks of this round, unless told to stop."""
@@ -59,6 +63,7 @@ cdef class Lane(Blocks):
         cdef double* before = self.before
         cdef bint is_kept = self.end - self.begin <= MOST
         cdef Block* b
+        self.follow(owner)
         for j in range(self.begin, self.end):
             if pb_load(over):
                 return 0
@@ -74,7 +79,7 @@ cdef class Lane(Blocks):
         return 0
 
     cdef void undo(self, Blocks owner, const Py_ssize_t* rows) noexcept nogil:
-        """Multipliers and point as before this round."""
+        """Multipliers as before this round."""
         cdef Py_ssize_t j
         cdef const double* before = self.before
         cdef Block* b
@@ -86,8 +91,6 @@ cdef class Lane(Blocks):
             b.n_used = 0
             for q in range(b.n):
                 b.n_used += b.alpha[q] > 0.0
-        memcpy(self.x, owner.x, self.dim * sizeof(double))
-        self.offset = owner.offset
 
 
 cdef class Lanes:
@@ -134,8 +137,8 @@ cdef class Lanes:
         if self.first is None:
             settings = owner.__reduce__()[1][2]
             self.first, self.second = Lane(0, owner.dim, *settings), Lane(0, owner.dim, *settings)
-        self.first.follow(owner)
-        self.second.follow(owner)
+        self.first.enter(owner)
+        self.second.enter(owner)
         self.rows, self.n_rows, self.used_only = &rows[0], rows.shape[0], used_only
         self.at = self.taken = self.finished = self.opened = 0
         self.gain = self.gains = self.rounds = 0
@@ -197,11 +200,10 @@ cdef class Lanes:
                 return 0
             if pb_count(&self.finished) == turn // 2 * 2 + 1:       # the other lane is done as well
                 self._judge(owner, first, second)
-                self._join(owner, first, second)
-                if self.at == self.n_rows:
+                self._open()
+                if first.begin == first.end:
                     pb_store(&self.over, 1)
                 else:
-                    self._open()
                     pb_store(&self.opened, turn // 2 + 1)
         return 0
 
@@ -213,19 +215,22 @@ cdef class Lanes:
         self.first.begin, self.first.end = self.at, self.at + size
         self.second.begin, self.second.end = self.first.end, min(self.first.end + size, self.n_rows)
         self.at = self.second.end
+        self.first.is_behind = self.second.is_behind = True
 
     cdef void _judge(self, Blocks owner, Lane first, Lane second) noexcept nogil:
-        """What both lanes gained together, what follows from it for this round and for the next."""
-        cdef double out[3]
-        cdef double gain, further, both
+        """Ends a round; what both lanes gained together says whether it counts, and how long the next ones are."""
+        cdef double gain, further, both, offset = owner.offset
+        cdef double[3] squares
+        self._join(owner, first, second, squares)
         if second.begin == second.end:
             return
-        pb_compare(owner.dim, owner.x, first.x, second.x, out)
-        gain = first.offset - owner.offset - 0.5 * owner.scale * out[0]
-        further = second.offset - owner.offset - 0.5 * owner.scale * out[1]
-        both = gain + further - owner.scale * out[2]
+        gain = first.offset - offset - 0.5 * owner.scale * squares[0]
+        further = second.offset - offset - 0.5 * owner.scale * squares[1]
+        both = gain + further - owner.scale * squares[2]
         if both < gain:
             second.undo(owner, self.rows)
+            memcpy(owner.x, first.x, owner.dim * sizeof(double))
+            owner.offset = first.offset
         self.gain += both
         self.gains += gain + further
         self.rounds += 1
@@ -236,20 +241,23 @@ cdef class Lanes:
                 self.steps = min(2 * self.steps, MOST)
             self.gain = self.gains = self.rounds = 0
 
-    cdef void _join(self, Blocks owner, Lane first, Lane second) noexcept nogil:
-        """The point of all multipliers, for the owner and both lanes."""
-        pb_join(owner.dim, owner.x, first.x, second.x)
+    cdef void _join(self, Blocks owner, Lane first, Lane second, double* squares) noexcept nogil:
+        """The point of all multipliers."""
+        pb_join(owner.dim, owner.x, first.x, second.x, squares)
         owner.offset += (first.offset - owner.offset) + (second.offset - owner.offset)
-        first.offset = second.offset = owner.offset
 
     cdef void _end(self):
         """Waits till nobody is at work and takes over what is; who comes later sees that it is over."""
         cdef int64_t waited = 0
+        cdef double[3] squares
+        cdef Lane lane
         pb_store(&self.over, 1)
         with nogil:
             while pb_load(&self.left) < pb_load(&self.entered):
                 pb_wait(waited)
                 waited += 1
-        self._join(self.owner, self.first, self.second)     # steps of a round that was interrupted
-        for lane in (self.first, self.second):
+        for lane in (self.first, self.second):      # a round was interrupted, or all are over
+            if lane.is_behind:
+                lane.follow(self.owner)
             self.owner.settle(lane)
+        self._join(self.owner, self.first, self.second, squares)

@@ -40,7 +40,7 @@ def dual(blocks, lam=LAM):
 
 
 def sweeps(blocks, n, run=map, lanes=None):
-    rng, lanes = np.random.default_rng(1), lanes or Lanes(blocks)
+    rng, lanes = np.random.default_rng(1), lanes or Lanes(blocks, is_wary=False)
     return [lanes.sweep(rng.permutation(N), k % 3 > 0, run) for k in range(n)], lanes.steps
 
 
@@ -106,7 +106,7 @@ def test_lanes_that_went_too_far_together_are_left_for_a_while():
 @pytest.mark.parametrize("late", [False, True])
 def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
     blocks = filled("random")
-    lanes = Lanes(blocks)
+    lanes = Lanes(blocks, is_wary=False)
     helpers = []
 
     def interrupted(function, items):
@@ -132,7 +132,7 @@ def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
 
 
 def test_an_error_in_one_thread_ends_the_other():
-    lanes = Lanes(filled("random"))
+    lanes = Lanes(filled("random"), is_wary=False)
 
     def failing(function, items):
         with ThreadPoolExecutor(1) as pool:

@@ -2,7 +2,8 @@
 
 A sweep is cut into rounds. In each, two lanes start from the same point x and take steps on S blocks of their own, one
 after another, each at a point x_k and an offset B_k of its own; then both go on from x + (x_0 - x) + (x_1 - x), as in
-CoCoA+ [Ma et al. 2015]. There are always two lanes, whoever runs them, so the bits do not depend on threads.
+CoCoA+ [Ma et al. 2015]. There are always two lanes, whoever runs them, so the bits do not depend on threads;
+time says only whether helpers are asked.
 
 The gains in D of a lane and of both are, with s as in `Blocks`,
 
@@ -14,6 +15,8 @@ multipliers back, so that every round gains what the first one does; and S follo
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
+
+from time import perf_counter
 
 import numpy as np
 
@@ -29,6 +32,8 @@ cdef int EVERY = 4                  # rounds after which S is chosen anew: a sin
 cdef double LOW = 0.75, HIGH = 0.9  # g / (g_0 + g_1) in them from which S is halved or doubled
 cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
 cdef int ROUNDS = 4                 # fewest rounds of a sweep for which a helper is woken
+cdef double SHARED = 0.9            # time of a sweep over that of one thread above which threads are in each other's way
+cdef int LONGEST = 64               # sweeps without helpers then, at most: on a busy machine they hold turns and wait
 cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
 
 
@@ -101,6 +106,8 @@ cdef class Lanes:
     owner : Blocks
     steps : int
         As the attribute.
+    is_wary : bool
+        Helpers are asked where they made sweeps faster, not always.
 
     Attributes
     ----------
@@ -117,15 +124,23 @@ cdef class Lanes:
     cdef bint used_only
     cdef double gain, gains         # of the last rounds: g, and g_0 + g_1
     cdef int rounds
+    # Seconds an entry took one thread, over planes in use and over all; sweeps that it still takes alone, and took last
+    cdef double[2] pace
+    cdef int alone, pause
+    cdef bint is_wary
     # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over, calls of `work`
     cdef int64_t taken, finished, opened, over, entered, left
 
-    def __init__(self, Blocks owner, int steps=MOST):
+    def __init__(self, Blocks owner, int steps=MOST, bint is_wary=True):
         self.owner, self.steps, self.over = owner, min(steps, MOST), 1
+        self.pace[0] = self.pace[1] = self.alone = 0
+        self.pause, self.is_wary = 1, is_wary
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
         """As `sweep` of `Blocks`, no row twice, by the threads that `run(function, items)` has."""
         cdef Blocks owner = self.owner
+        cdef double work = owner.work, began = perf_counter(), seconds
+        cdef bint is_shared = not self.is_wary or self.pace[used_only] > 0.0 and self.alone == 0
         if self.steps < 0:
             self.steps += 1
             if self.steps == 0:
@@ -145,10 +160,20 @@ cdef class Lanes:
         self._open()
         pb_store(&self.over, 0)
         try:
-            for _ in run(self.work, range(2)):
-                pass
+            if is_shared:
+                for _ in run(self.work, range(2)):
+                    pass
+            else:
+                self.work()
         finally:                # compiled: no signal comes between
             self._end()
+        seconds = (perf_counter() - began) / max(owner.work - work, 1.0)
+        if not is_shared:
+            self.pace[used_only], self.alone = seconds, max(self.alone - 1, 0)
+        elif seconds > SHARED * self.pace[used_only]:
+            self.alone = self.pause = min(2 * self.pause, LONGEST)
+        else:
+            self.pause = 1
         return self.first.total + self.second.total
 
     cdef bint _pays(self, const Py_ssize_t[::1] rows, bint used_only):

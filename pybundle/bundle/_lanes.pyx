@@ -32,8 +32,8 @@ cdef int EVERY = 4                  # rounds after which S is chosen anew: a sin
 cdef double LOW = 0.75, HIGH = 0.9  # g / (g_0 + g_1) in them from which S is halved or doubled
 cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
 cdef int ROUNDS = 4                 # fewest rounds of a sweep for which a helper is woken
-cdef double SHARED = 0.9            # time of a sweep over that of one thread above which threads are in each other's way
-cdef int LONGEST = 64               # sweeps without helpers then, at most: on a busy machine they hold turns and wait
+cdef double SHARED = 0.9            # time of a sweep over that of one thread from which helpers are left out,
+cdef int LONGEST = 64               # for so many sweeps at most: on a busy machine they hold turns and wait
 cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
 
 

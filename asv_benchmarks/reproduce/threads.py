@@ -194,8 +194,8 @@ share of the bandwidth of two threads at which the data were read by two. Writte
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, and
 passes over cached planes, in two lanes; for models whose decoding takes long enough (landmarks, segmentation) also the
 batches of a sequential pass, of up to 32 examples, and their planes; exact steps of dense data with many labels (digit
-pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block step of
-the oracle, and of data with few labels, starts from the w that the one before left.
+pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block step
+of the oracle, and of data with few labels, starts from the w that the one before left.
 """
 
 

@@ -1,6 +1,8 @@
 """Blocks of cached planes: the point follows the multipliers, steps ascend the dual, averages are averages."""
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -219,6 +221,90 @@ def test_copies_and_pickles_go_on_alike(rng):
         assert other.w.tobytes() != blocks.w.tobytes()
         for i in range(12):
             assert sorted(other.block(i)[0]) == sorted(blocks.block(i)[0])
+
+
+def large(n, dim, excess=1.0):
+    """Blocks of more than 8 MB, summed in halves; multipliers of one sum to `excess` or less."""
+    rng = np.random.default_rng(1)
+    offsets, slopes = rng.random(2 * n), sp.csr_array(rng.normal(size=(2 * n, dim)))
+    blocks = Blocks.from_arrays(n, dim, np.repeat(np.arange(n), 2), offsets, rng.random(2 * n) / 2, slopes)
+    assert blocks.bytes > 8e6
+    function, (*head, storage, point) = blocks.__reduce__()
+    return function(*head, storage | {"alpha": excess * storage["alpha"]}, point)
+
+
+@pytest.mark.parametrize(("n", "dim"), [(1, 600_000), (3, 200_000), (2001, 300), (2002, 300)])
+def test_halves_sum_all_blocks_to_the_same_bits(n, dim):
+    blocks = large(n, dim)
+    offsets, phis, sizes = blocks.aggregate_parts(np.zeros(n, dtype=np.intp), 1)
+    offset, phi, size = blocks.aggregate()
+    assert (offset, size) == (pytest.approx(offsets[0], rel=1e-12), pytest.approx(sizes[0], rel=1e-12))
+    np.testing.assert_allclose(phi, phis[0], atol=1e-12 * sizes[0])
+    for n_threads in (1, 2, 3):
+        with ThreadPoolExecutor(n_threads) as pool:
+            again = blocks.aggregate(pool.map)
+        assert (again[0], again[1].tobytes(), again[2]) == (offset, phi.tobytes(), size)
+
+
+def test_an_interrupted_sum_leaves_no_thread_at_work():
+    """Multipliers change where they sum to more than 1, so nobody may do so later."""
+    begun, late = [], []
+
+    def interrupted(function, items):
+        late.append(function)
+        for k in items:
+            is_here = threading.Event()
+            begun.append(threading.Thread(target=lambda k=k, here=is_here: (here.set(), attempt(function, k))))
+            begun[-1].start()
+            is_here.wait()
+        raise KeyboardInterrupt
+
+    def attempt(function, k):
+        try:
+            function(k)
+        except RuntimeError as error:
+            assert "has ended" in str(error)
+
+    for _ in range(5):
+        blocks = large(2001, 300, 3.0)
+        with pytest.raises(KeyboardInterrupt):
+            blocks.aggregate(interrupted)
+        before = blocks.arrays()[2].tobytes()
+        while begun:
+            begun.pop().join()
+        assert blocks.arrays()[2].tobytes() == before
+        refused(late[-1])
+        answer = blocks.aggregate(lambda function, items, old=late[-1]: [refused(old), *map(function, items)])
+        assert answer[0] == pytest.approx(blocks.aggregate()[0], rel=1e-12)
+        for i in (0, 1000, 2000):
+            assert blocks.block(i)[2].sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def refused(function):
+    """0 entries, of a sum that has ended."""
+    with pytest.raises(RuntimeError, match="has ended"):
+        function(0)
+    return 0
+
+
+def test_stored_zeros_are_left_out(rng):
+    """They would count in memory and names, and be gone after a checkpoint."""
+    blocks, offsets = Blocks(4, 9), rng.random(4)
+    whole = sp.csr_array(np.ones((4, 9)))
+    whole.data = np.where(rng.random(36) < 0.3, rng.normal(size=36), np.where(rng.random(36) < 0.5, 0.0, -0.0))
+    whole.data[18:27] = 0.0             # a row of nothing else
+    whole.indices, whole.indptr = whole.indices.astype(np.int32), whole.indptr.astype(np.int32)
+    data = whole.data.tobytes()
+    places = blocks.learn(np.arange(4), offsets, whole)
+    assert whole.data.tobytes() == data
+    other = pickle.loads(pickle.dumps(blocks))
+    none = whole.copy()
+    none.eliminate_zeros()
+    assert none.nnz < 20 and other.bytes == blocks.bytes and np.all(other.sizes() == 2)
+    for each in (blocks, other, Blocks.from_arrays(4, 9, np.arange(4), offsets, np.zeros(4), whole)):
+        for slopes in (whole, none):
+            assert np.all(each.learn(np.arange(4), offsets, slopes) == places) and each.n_planes == 4
+        np.testing.assert_array_equal(np.concatenate([each.block(i)[1][1:] for i in range(4)]), whole.toarray())
 
 
 def test_bits_repeat():

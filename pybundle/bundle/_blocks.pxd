@@ -1,6 +1,6 @@
 # Blocks of planes with a point, for compiled code that takes steps on them.
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
 from pybundle.bundle._block_planes cimport Block, BlockPlanes, Plane
 
@@ -9,6 +9,10 @@ cdef struct Average:
     double* drift
     double offset_drift
     double count
+
+cdef struct Gate:
+    # Calls of several threads that have begun, and that have ended
+    int64_t entered, left
 
 cdef enum Step:
     EXACT, PAIRWISE, TOWARDS
@@ -28,6 +32,8 @@ cdef class Blocks(BlockPlanes):
     cdef Average averages[2]
     cdef object _drifts
     cdef double breath
+    cdef Gate gate              # of those who sum
+    cdef int64_t n_sums, sum_of_now     # that may be added to, 0 where none
 
     cdef void _shift(self, const Plane* a, double factor) noexcept nogil
     cdef double _score(self, Block* b, bint used_only) noexcept nogil
@@ -39,5 +45,7 @@ cdef class Blocks(BlockPlanes):
     cdef void _count(self, int k) noexcept nogil
 
 
+# Waits till nobody is at work. Who comes later has to see from something else, changed before, that it is too late.
+cdef void wait_for_all(const Gate* gate) noexcept nogil
 # Starts to read a block that is next.
 cdef void fetch(const Block* b) noexcept nogil

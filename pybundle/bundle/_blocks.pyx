@@ -29,6 +29,7 @@ from cpython.exc cimport PyErr_CheckSignals
 import numpy as np
 
 from pybundle.bundle._block_planes cimport (hash_plane, pb_prefetch, pb_slope_axpy, pb_slope_dot, pb_slope_value)
+from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
 
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
 NAMES = {code: name for name, code in STEPS.items()}
@@ -41,6 +42,15 @@ cdef size_t FETCHED = 8192
 cdef double BREATH = 5e7
 # Bytes of blocks from which they are summed in halves, a millisecond each.
 cdef double HALVED = 8e6
+
+
+def _entries(slopes):
+    """Indices, values and where each row starts, without stored zeros: a checkpoint holds none, and names follow."""
+    indices, values, starts = slopes.indices, slopes.data, slopes.indptr.astype(np.int64, copy=False)
+    if values.all():
+        return indices, values, starts
+    kept = np.flatnonzero(values)
+    return indices[kept], values[kept], np.searchsorted(kept, starts).astype(np.int64, copy=False)
 
 
 cdef class Blocks(BlockPlanes):
@@ -186,9 +196,10 @@ cdef class Blocks(BlockPlanes):
         cdef const int32_t* indices
         cdef const double* values
         cdef const Py_ssize_t[::1] row = rows
-        cdef const double[::1] offset = offsets, value = slopes.data
-        cdef const int32_t[::1] index = slopes.indices
-        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64)
+        entries = _entries(slopes)
+        cdef const double[::1] offset = offsets, value = entries[1]
+        cdef const int32_t[::1] index = entries[0]
+        cdef const int64_t[::1] start = entries[2]
         for j in range(row.shape[0]):
             n = start[j + 1] - start[j]
             indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
@@ -358,15 +369,16 @@ cdef class Blocks(BlockPlanes):
         ----------
         rows, offsets : array, shape (len,)
         slopes : csr_array, shape (len, dim)
-            int32 indices, sorted, no duplicates.
+            int32 indices, sorted, no duplicates; zeros are left out.
         hand : Blocks, optional
             One of `hand()`: with hands of their own several threads may learn at once, each for other blocks.
         shift : object, optional
             RuntimeError where it is not the `shift` of now: a thread that is late.
         """
-        cdef const int32_t[::1] index = slopes.indices
-        cdef const double[::1] value = slopes.data
-        cdef const int64_t[::1] start = slopes.indptr.astype(np.int64, copy=False)
+        indices, values, starts = _entries(slopes)
+        cdef const int32_t[::1] index = indices
+        cdef const double[::1] value = values
+        cdef const int64_t[::1] start = starts
         cdef Py_ssize_t j
         cdef Blocks worker = self if hand is None else hand
         self._check(rows, offsets, start)
@@ -493,13 +505,32 @@ cdef class Blocks(BlockPlanes):
 
         Many planes are summed in two halves, which two threads of `run(function, items)` may share.
         """
-        cdef Py_ssize_t n_parts = 2 if self.bytes > HALVED else 1, size = -(-self.n_blocks // n_parts)
-        part = np.repeat(np.arange(n_parts), size)
+        cdef Py_ssize_t n_parts = 2 if self.bytes > HALVED else 1, size = (self.n_blocks + n_parts - 1) // n_parts
+        cdef int64_t turn
+        part = np.repeat(np.arange(n_parts, dtype=np.intp), size)
         sums = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
-        self.work += sum(run(lambda k: self.aggregate_range(k * size, (k + 1) * size, part, *sums), range(n_parts)))
+        self.n_sums += 1
+        turn = self.n_sums
+        pb_store(&self.sum_of_now, turn)
+        try:
+            self.work += sum(run(lambda k: self._sum(turn, k * size, (k + 1) * size, part, sums), range(n_parts)))
+        finally:                # compiled: no signal comes between
+            pb_store(&self.sum_of_now, 0)
+            with nogil:
+                wait_for_all(&self.gate)
         offset, phi, size_of_all = (each[0] if n_parts == 1 else each[0] + each[1] for each in sums)
         self.offset = offset
         return self.offset, phi, size_of_all
+
+    def _sum(self, int64_t turn, first, last, part, sums):
+        """As `aggregate_range` for that call of `aggregate`: after an interrupt an executor may still come with it."""
+        pb_count(&self.gate.entered)        # before it looks
+        try:
+            if pb_load(&self.sum_of_now) != turn:
+                raise RuntimeError("the sum that these blocks belong to has ended")
+            return self.aggregate_range(first, last, part, *sums)
+        finally:
+            pb_count(&self.gate.left)
 
     def measure(self):
         """Sets the gap of every block to that over all its planes at the present point."""
@@ -517,6 +548,16 @@ cdef class Blocks(BlockPlanes):
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].gap
         return out
+
+
+cdef void wait_for_all(const Gate* gate) noexcept nogil:
+    cdef int64_t left, waited = 0
+    while True:
+        left = pb_load(&gate.left)      # first: between the two somebody might come and go
+        if left >= pb_load(&gate.entered):
+            return
+        pb_wait(waited)
+        waited += 1
 
 
 cdef void fetch(const Block* b) noexcept nogil:

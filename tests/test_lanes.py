@@ -11,6 +11,7 @@ import pybundle as pb
 from pybundle.bundle._blocks import Blocks
 from pybundle.bundle._lanes import Lanes
 from pybundle.solvers.cached_blocks import CachedBlocks
+from pybundle.solvers.objective import L2
 
 N, DIM, LAM = 600, 40, 0.7
 KINDS = ["random", "equal", "near", "opposite"]
@@ -131,6 +132,19 @@ def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
     assert gap >= 0.0 and dual(blocks)[0] >= value - 1e-12
 
 
+def test_lanes_begin_with_steps_that_can_be():
+    """A checkpoint may hold anything."""
+    blocks = filled("random")
+    assert [Lanes(blocks, steps).steps for steps in (-100, -3, 0, 5, 16, 1000)] == [-8, -3, 8, 5, 16, 32]
+
+
+def test_rows_outside_are_refused_before_they_are_read():
+    rows = np.arange(N)
+    rows[3] = 10 ** 9
+    with pytest.raises(IndexError, match=str(10 ** 9)):
+        Lanes(filled("random")).sweep(rows)
+
+
 def test_an_error_in_one_thread_ends_the_other():
     lanes = Lanes(filled("random"), is_wary=False)
 
@@ -179,6 +193,14 @@ def test_runs_in_lanes_go_on_as_they_were(tmp_path, monkeypatch):
             last = pb.minimize(risk, **options, max_iter=stop, checkpoint=file, n_jobs=n_jobs)
         assert bits(last) == bits(whole)
     assert len(set(seen)) > 1           # steps had changed when a run was stopped
+
+
+def test_a_state_from_before_lanes_can_be_taken_up():
+    core = CachedBlocks(words(20), L2(1.0))
+    old, state = CachedBlocks.__new__(CachedBlocks), core.__getstate__()
+    del state["_lanes"]
+    old.__setstate__(state)
+    assert old._lanes.steps > 0
 
 
 def _recorded(getstate, seen):

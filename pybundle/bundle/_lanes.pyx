@@ -16,12 +16,14 @@ multipliers back, so that every round gains what the first one does; and S follo
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from cpython.exc cimport PyErr_CheckSignals
+
 from time import perf_counter
 
 import numpy as np
 
 from pybundle.bundle._block_planes cimport Block
-from pybundle.bundle._blocks cimport Blocks, fetch
+from pybundle.bundle._blocks cimport Blocks, Gate, fetch, wait_for_all
 from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
 
 cdef extern from "_lanes.h" nogil:
@@ -31,10 +33,11 @@ cdef int MOST = 32, LEAST = 8       # steps of a lane in a round
 cdef int EVERY = 4                  # rounds after which S is chosen anew: a single one says little
 cdef double LOW = 0.75, HIGH = 0.9  # g / (g_0 + g_1) in them from which S is halved or doubled
 cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
-cdef int ROUNDS = 4                 # fewest rounds of a sweep for which a helper is woken
+cdef int ROUNDS = 4                 # of MOST steps: a sweep over fewer rows is taken in one lane, whoever is there
 cdef double SHARED = 0.9            # time of a sweep over that of one thread from which helpers are left out,
 cdef int LONGEST = 64               # for so many sweeps at most: on a busy machine they hold turns and wait
 cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
+cdef int64_t LOOK = 100000          # turns of waiting for the other lane between two looks for signals, some 50 ms
 
 
 cdef class Lane(Blocks):
@@ -54,6 +57,7 @@ cdef class Lane(Blocks):
             self._before = np.empty(MOST * owner.u_room)
         view = self._before
         self.before = &view[0]
+        self.step, self.max_steps = owner.step, owner.max_steps
         self.scale, self.tick, self.total = owner.scale, owner.tick, 0.0
         return 0
 
@@ -128,19 +132,22 @@ cdef class Lanes:
     cdef double[2] pace
     cdef int alone, pause
     cdef bint is_wary
-    # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over, calls of `work`
-    cdef int64_t taken, finished, opened, over, entered, left
+    # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over; calls of `work`
+    cdef int64_t taken, finished, opened, over
+    cdef Gate gate
 
     def __init__(self, Blocks owner, int steps=MOST, bint is_wary=True):
-        self.owner, self.steps, self.over = owner, min(steps, MOST), 1
+        self.owner, self.over = owner, 1
+        self.steps = max(-REST, min(steps, MOST)) or LEAST
         self.pace[0] = self.pace[1] = self.alone = 0
         self.pause, self.is_wary = 1, is_wary
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
         """As `sweep` of `Blocks`, no row twice, by the threads that `run(function, items)` has."""
         cdef Blocks owner = self.owner
-        cdef double work = owner.work, began = perf_counter(), seconds
+        cdef double work = owner.work, began, seconds
         cdef bint is_shared = not self.is_wary or self.pace[used_only] > 0.0 and self.alone == 0
+        owner._check_rows(rows)
         if self.steps < 0:
             self.steps += 1
             if self.steps == 0:
@@ -148,10 +155,9 @@ cdef class Lanes:
             return owner.sweep(rows, used_only)
         if not self._pays(rows, used_only):
             return owner.sweep(rows, used_only)
-        owner._check_rows(rows)
         if self.first is None:
-            settings = owner.__reduce__()[1][2]
-            self.first, self.second = Lane(0, owner.dim, *settings), Lane(0, owner.dim, *settings)
+            self.first, self.second = Lane(0, owner.dim), Lane(0, owner.dim)
+        began = perf_counter()
         self.first.enter(owner)
         self.second.enter(owner)
         self.rows, self.n_rows, self.used_only = &rows[0], rows.shape[0], used_only
@@ -196,7 +202,7 @@ cdef class Lanes:
     def work(self, _=None):
         """Takes turns of lanes till the sweep is over; for several threads."""
         cdef Lane first, second
-        pb_count(&self.entered)         # before it looks at `over`: see `_end`
+        pb_count(&self.gate.entered)    # before it looks at `over`: see `_end`
         try:
             first, second = self.first, self.second
             with nogil:
@@ -205,7 +211,7 @@ cdef class Lanes:
             pb_store(&self.over, 1)
             raise
         finally:
-            pb_count(&self.left)
+            pb_count(&self.gate.left)
 
     cdef int _work(self, Blocks owner, Lane first, Lane second) except -1 nogil:
         cdef int64_t turn, waited
@@ -217,6 +223,9 @@ cdef class Lanes:
                     return 0
                 pb_wait(waited)
                 waited += 1
+                if waited % LOOK == 0:
+                    with gil:
+                        PyErr_CheckSignals()
             if turn % 2 == 0:
                 first.run(owner, self.rows, self.used_only, &self.over)
             else:
@@ -273,14 +282,11 @@ cdef class Lanes:
 
     cdef void _end(self):
         """Waits till nobody is at work and takes over what is; who comes later sees that it is over."""
-        cdef int64_t waited = 0
         cdef double[3] squares
         cdef Lane lane
         pb_store(&self.over, 1)
         with nogil:
-            while pb_load(&self.left) < pb_load(&self.entered):
-                pb_wait(waited)
-                waited += 1
+            wait_for_all(&self.gate)
         for lane in (self.first, self.second):      # a round was interrupted, or all are over
             if lane.is_behind:
                 lane.follow(self.owner)

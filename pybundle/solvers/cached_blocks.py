@@ -29,7 +29,7 @@ THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 10 + MOST_PIECES, 4      # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 13 + MOST_PIECES, 4      # of length dim, and numbers of every example, beside the blocks
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -99,7 +99,8 @@ class CachedBlocks:
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
-        self._hands, self._lanes = Hands(self.blocks), Lanes(self.blocks, self._lanes)
+        steps = state.get("_lanes", 0)          # none in checkpoints from before there were lanes
+        self._hands, self._lanes = Hands(self.blocks), Lanes(self.blocks, steps)
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""

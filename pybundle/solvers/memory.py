@@ -11,8 +11,8 @@ from ..runtime.executors import Serial
 from .alm import AugmentedLagrangian
 from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
-from .bundle_method import VECTORS, BundleMethod, working_bytes
-from .cached_blocks import CachedBlocks
+from .bundle_method import BundleMethod, working_bytes
+from .cached_blocks import VECTORS, CachedBlocks
 from .exact_blocks import VECTORS as POINTS
 from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton

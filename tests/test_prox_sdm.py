@@ -11,7 +11,6 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
-from pybundle.risks._sdm_pass import Pass
 from pybundle.runtime.stopping import GapBelow
 from pybundle.solvers.exact_blocks import ExactBlocks
 from pybundle.solvers.schedules import Accelerated
@@ -72,7 +71,7 @@ def test_steps_are_those_of_one_row_after_the_other(name, form):
     blocks = risk.blocks()
     blocks.place(start.ravel(), s)
     tolerance = 2e-4 if "32" in form else 1e-11
-    assert Pass(blocks, order[:37]).run() + Pass(blocks, order[37:]).run() == pytest.approx(met, rel=tolerance)
+    assert blocks.visit(order[:37]) + blocks.visit(order[37:]) == pytest.approx(met, rel=tolerance)
     np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
     np.testing.assert_allclose(blocks.point().reshape(W.shape), W, atol=tolerance)
     assert blocks.visits == len(order)
@@ -90,7 +89,7 @@ def test_steps_with_few_and_many_classes(n_classes):
     for data in (X, sp.csr_array(X)):
         blocks = pb.risks.MulticlassHinge(data, y, precision="float64").blocks()
         blocks.place(np.zeros(n_classes * 6), 0.3)
-        Pass(blocks, order).run()
+        blocks.visit(order)
         np.testing.assert_allclose(blocks.beta, wanted, atol=1e-10)
         np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-10)
 
@@ -107,7 +106,7 @@ def test_binary_steps(sparse):
     blocks = pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7,
                                    precision="float64").blocks()
     blocks.place(start, 2.0)
-    assert Pass(blocks, order).run() == pytest.approx(met)
+    assert blocks.visit(order) == pytest.approx(met)
     np.testing.assert_allclose(blocks.beta[:, 0], wanted, atol=1e-12)
     np.testing.assert_allclose(blocks.point(), w, atol=1e-12)
 
@@ -125,7 +124,7 @@ def test_every_instruction_set_takes_the_same_steps(level):
                                    np.arange(40))
         blocks = pb.risks._sdm.Blocks(engine, risk.precision)
         blocks.place(np.zeros(111), 5.0)
-        Pass(blocks, np.arange(40)).run()
+        blocks.visit(np.arange(40))
         np.testing.assert_allclose(blocks.beta, wanted, atol=1e-4)
         np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-4)
 
@@ -148,7 +147,7 @@ def test_sparse_steps_of_every_instruction_set(level, n_classes):
         blocks = pb.risks._sdm.Blocks(engine, precision)
         assert blocks.is_single == (precision == "float32")
         blocks.place(np.zeros(n_classes * 50), 0.7)
-        Pass(blocks, order).run()
+        blocks.visit(order)
         np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
         np.testing.assert_allclose(blocks.point(), W.ravel(), atol=tolerance)
 
@@ -216,7 +215,7 @@ def test_a_step_leaves_no_gap_in_its_block():
     blocks.place(np.zeros(24), 1.3)
     L = losses(y, 4)
     for i in np.random.default_rng(0).permutation(70):
-        Pass(blocks, np.array([i])).run()
+        blocks.visit(np.array([i]))
         u = L[i] + blocks.point().reshape(4, 6) @ X[i]
         assert u.max() - blocks.beta[i] @ u == pytest.approx(0.0, abs=1e-12)
 
@@ -229,7 +228,7 @@ def test_aggregate_is_the_sum_of_the_planes(name):
     risk = pb.risks.MulticlassHinge(X, y, **options)
     blocks = risk.blocks()
     blocks.place(np.zeros(risk.dim), 2.0)
-    Pass(blocks, np.arange(70)).run()
+    blocks.visit(np.arange(70))
     slope = np.zeros(risk.dim)
     offset, error, offset_error = blocks.aggregate(slope)
     beta = np.array(blocks.beta)
@@ -453,7 +452,7 @@ def test_refusals():
     with pytest.raises(pb.ParameterError, match="no exact blocks"):
         pb.risks.Logistic(X, y % 2).blocks()
     with pytest.raises(ValueError, match="order must"):
-        Pass(risk.blocks(), np.array([0, 70])).run()
+        risk.blocks().visit(np.array([0, 70]))
 
 
 def test_schedule():

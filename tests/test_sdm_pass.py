@@ -135,12 +135,65 @@ def test_one_thread_in_a_pool_does_all(data):
         assert_same(everything(one), everything(other))
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processors to choose from")
-def test_a_thread_without_a_processor_is_sent_away(data):
-    """Two threads on one processor: each would wait for the other at every group."""
+def test_three_threads_at_once(data):
+    """An executor that repeats units: the third thread has nothing to do."""
     X, y = data
     risk = pb.risks.MulticlassHinge(X.astype(np.float32), y)
-    order = np.tile(order_of(1502), 40)
+    order = np.tile(order_of(1502), 4)
+    one = placed(risk)
+    Pass(one, order).run()
+
+    def thrice(function, items):
+        threads = [threading.Thread(target=function, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return items
+
+    for _ in range(10):
+        other = placed(risk)
+        Pass(other, order).run(thrice)
+        assert_same(everything(one), everything(other))
+
+
+def test_an_executor_that_fails_stops_the_pass(data):
+    """Nobody steps any more when the error arrives, whether the pass had begun or not."""
+    X, y = data
+    risk = pb.risks.MulticlassHinge(X.astype(np.float32), y, precision="float64")
+    order, leaders = np.tile(order_of(1502), 400), []
+
+    def fails(function, items):
+        if begins:
+            leaders.append(threading.Thread(target=function, args=(0,)))
+            leaders[-1].start()
+            time.sleep(0.01)
+        raise OSError("no more threads")
+
+    for begins in (False, True):
+        blocks = placed(risk)
+        start, steps = blocks.point(), Pass(blocks, order)
+        with pytest.raises(OSError, match="no more threads"):
+            steps.run(fails)
+        done, beta = int(blocks.visits), np.array(blocks.beta)
+        steps.work(1)           # a late unit
+        for leader in leaders:
+            leader.join()
+        assert done == blocks.visits < len(order) and (done > 0) == begins
+        np.testing.assert_array_equal(beta, blocks.beta)
+        slope = np.zeros(risk.dim)
+        blocks.aggregate(slope)
+        np.testing.assert_allclose(blocks.point(), start - slope / blocks.s, atol=1e-9)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processors to choose from")
+@pytest.mark.parametrize("K", [20, 150])
+def test_a_thread_without_a_processor_is_sent_away(K):
+    """Two threads on one processor: each would wait for the other at every group."""
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(N, D)).astype(np.float32), np.arange(N) % K
+    risk = pb.risks.MulticlassHinge(X, y)
+    order = np.tile(order_of(1502), 40 if K == 20 else 8)
     one, pool, processors, passes = placed(risk), make_executor(2), os.sched_getaffinity(0), []
     Pass(one, order).run()
     os.sched_setaffinity(0, {min(processors)})          # of this thread, and of those that it starts

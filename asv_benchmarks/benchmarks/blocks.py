@@ -8,7 +8,6 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.bundle._blocks import Blocks
 from pybundle.datasets import load_digits
-from pybundle.risks._sdm_pass import Pass
 
 from . import LARGE
 
@@ -68,7 +67,7 @@ class EnumerableLabels:
         self.order = np.random.default_rng(0).permutation(risk.n_examples)
 
     def time_epoch(self, storage):
-        Pass(self.blocks, self.order).run()
+        self.blocks.visit(self.order)
 
 
 class Solves:

@@ -15,8 +15,12 @@
 
 /* What was written before a store is seen by who loads the value; all threads see these in one order. */
 PB_INLINE int64_t pb_load(const int64_t *at) {
-#if defined(_MSC_VER)
-    return _InterlockedOr64((volatile int64_t *)at, 0);
+#if defined(_MSC_VER) && defined(_M_ARM64)
+    return (int64_t)__ldar64((unsigned __int64 volatile *)at);
+#elif defined(_MSC_VER)
+    const int64_t value = *(const volatile int64_t *)at;
+    _ReadWriteBarrier();
+    return value;
 #else
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 #endif
@@ -39,9 +43,11 @@ PB_INLINE int64_t pb_count(int64_t *at) {
 #endif
 }
 
+enum { PB_PAUSES = 1000 };  /* turns, some 10 microseconds */
+
 /* Waits a little, by turns number `turn`: first some ns, then until the system lets this thread go on. */
 PB_INLINE void pb_wait(int64_t turn) {
-    if (turn < 1000) {
+    if (turn < PB_PAUSES) {
 #if defined(_MSC_VER)
         YieldProcessor();
 #elif defined(__x86_64__) || defined(__i386__)

@@ -1,17 +1,17 @@
-"""Multipliers of a hinge risk for exact block steps of its dual with a proximal term: sequential dual method, prox-SDM.
+"""Multipliers of a hinge risk, for exact block steps of its dual with a proximal term: sequential dual method.
 
     beta_i in c_i times the simplex of the labels,  phi = sum_ik beta_ik (e_k - e_{y_i}) x_i',  W = (kappa C - phi) / s
     step i:  beta_i <- Proj(beta_i + s u_i / |x_i|^2),  u_i = L(y_i, .) + W x_i,   W -= (beta_new - beta) x_i' / s
 
-[Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. `Pass` takes the
-steps.
+[Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. The steps are taken
+by `_sdm_pass.Pass`.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY
 
-from ..features._rows cimport BLOCK, PB_CSR32, STEP, real
+from ..features._rows cimport BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, real
 from ._block_step cimport Example
 from ._engine cimport LOGISTIC, MULTICLASS, Engine
 
@@ -27,6 +27,15 @@ def fits_float32(values):
     """Whether squares and products of these numbers >= 0 stay far from the limits of float32."""
     values = np.asarray(values)
     return values.max(initial=1.0) < 1e15 and values.min(initial=1.0, where=values > 0.0) > 1e-15
+
+
+cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
+    # a dense row on its way into the cache: rows that are far apart come slowly one by one
+    cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
+    cdef const char* row = <const char*>e.X.data + i * size
+    while at < size:
+        prefetch(row + at)
+        at += 64
 
 
 cdef class Blocks:
@@ -67,7 +76,6 @@ cdef class Blocks:
         self.packed = aligned(shape, dtype)
         self.ldw = shape[1]
         self.ldc = (K + 15) // 16 * 16
-        self.W = <void*><size_t>self.packed.ctypes.data
         self.base = np.zeros(K)
         self.constant = (engine.bias / engine.scale) ** 2
         labels = np.asarray(engine.y_array)
@@ -167,6 +175,15 @@ cdef class Blocks:
         if e.has_bias and e.bias != 0.0:
             W[:, e.n_features] = np.asarray(self.base) / e.bias
         return W.ravel()
+
+    # ------------------------------------------------------------------ steps
+    def visit(self, const Py_ssize_t[::1] order, map=None):
+        """An exact block step at each row of `order`, one after the other; gives the sum of the block gaps met.
+
+        See `_sdm_pass.Pass`, and its `run` for `map`.
+        """
+        from ._sdm_pass import Pass         # which is compiled against this class
+        return Pass(self, order).run(map)
 
     def active(self):
         """Rows where beta_i is no vertex, or where the last step or look found a gap."""

@@ -29,7 +29,7 @@ cdef class Pass:
     cdef Blocks blocks
     cdef Engine e
     cdef const Py_ssize_t[::1] order
-    cdef int64_t n_groups
+    cdef int64_t n_groups, long_time
     cdef int K, step, lag
     cdef pb_score_fn score
     cdef pb_dots_fn dots

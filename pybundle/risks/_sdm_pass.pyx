@@ -20,7 +20,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from ..core._atomic cimport pb_count, pb_load, pb_store, pb_wait
+from ..core._atomic cimport PB_PAUSES, pb_count, pb_load, pb_store, pb_wait
 from ..features._rows cimport BLOCK, STEP, real
 from ._block_step cimport Example, Point, highest, move, move_binary
 from ._engine cimport MULTICLASS, Engine
@@ -29,14 +29,22 @@ from ._sdm cimport Blocks, prefetch
 from ..features._rows import aligned
 
 cdef enum:
-    SLOTS = 4               # groups whose messages are kept: nobody asks for an older one. As many again for who goes
-                            # on alone while the other may not know yet
-    LAG_LABELS = 16         # labels from which products of rows cost little beside their scores,
-    LAG_SIZE = 16000        # entries of W from which a group takes much longer than a message
-    WORTH = 20000000        # products of a pass from which a second thread is called, 0.1 ms before it comes
-    LONG = 500              # turns of waiting, some 10 microseconds, and as many more as a group may take: the other
-    LONG_SHARE = 40         # thread has lost its processor for a while. So many entries of W are a turn
-    MOST_LONG = 8           # long times after which it is sent away
+    # groups whose messages are kept: nobody asks for an older one. As many again are for who goes on alone while the
+    # other may not know yet
+    SLOTS = 4
+    # labels from which W lags: products of rows cost little beside their scores
+    LAG_LABELS = 16
+    # and entries of W, from which a group takes much longer than a message, up to which two W stay in the caches
+    LEAST_SIZE = 16000
+    MOST_SIZE = 1000000
+    # products of a pass, and groups, for which a second thread is called: it comes after 0.1 ms
+    LEAST_WORK = 20000000
+    LEAST_GROUPS = 100
+    # turns of waiting, some 10 microseconds, and entries of W for each that a group may take on top of them; then the
+    # other thread has lost its processor. After so many long times it is sent away
+    LONG = 500
+    TURN = 40
+    MOST_LONG = 4
 
 
 cdef inline int slot_of(const Worker* me, int64_t t) noexcept nogil:
@@ -45,7 +53,7 @@ cdef inline int slot_of(const Worker* me, int64_t t) noexcept nogil:
 
 
 cdef class Pass:
-    """Exact block steps at the rows of `order`, one after the other; a row may come twice.
+    """Exact block steps at the rows of `order`, one after the other; a row may come twice. To be run once.
 
     O(nnz(X) K) for the scores, and a row of W for every multiplier that changes.
 
@@ -69,7 +77,9 @@ cdef class Pass:
             raise ValueError(f"order must hold rows 0..{e.n_examples - 1}, got {lowest}..{highest_row}")
         self.blocks, self.e, self.order, self.K = blocks, e, order, e.n_scores
         self.step = STEP if blocks.dense else 1
-        self.lag = blocks.dense and self.K >= LAG_LABELS and self.K * e.n_features >= LAG_SIZE
+        self.lag = (blocks.dense and self.K >= LAG_LABELS
+                    and LEAST_SIZE <= <double>self.K * e.n_features <= MOST_SIZE)
+        self.long_time = LONG + self.K * e.n_features // TURN
         self.n_groups = (n + self.step - 1) // self.step
         if blocks.is_single:
             self.score, self.update = e.kernels.step32[e.kind], e.kernels.update32[e.kind]
@@ -92,14 +102,15 @@ cdef class Pass:
         """
         if self.n_groups == 0:
             return 0.0
-        if map is None or not self.lag or <double>self.order.shape[0] * self.K * self.e.n_features < WORTH:
+        cdef double work = <double>self.order.shape[0] * self.K * self.e.n_features
+        if map is None or not self.lag or work < LEAST_WORK or self.n_groups < LEAST_GROUPS:
             self.work(0)
         else:
             try:
                 list(map(self.work, range(2)))
-            except BaseException:       # Ctrl-C while another thread leads
+            except BaseException as error:      # Ctrl-C while another thread leads
                 self._end()
-                raise
+                self._failure = self._failure or error
         if self._failure is not None:
             raise self._failure
         return self._total
@@ -108,14 +119,15 @@ cdef class Pass:
         """The first thread that comes leads, the second assists."""
         cdef Worker me
         cdef size_t size
-        me.is_assistant = pb_count(&self.arrived) > 0
-        if me.is_assistant and pb_load(&self.is_over):
+        before = pb_count(&self.arrived)
+        if before > 1 or before == 1 and pb_load(&self.is_over):
             return
+        me.is_assistant = before == 1
         try:
             packed = self.blocks.packed
             if me.is_assistant:
                 packed = aligned((packed.shape[0], packed.shape[1]), packed.dtype)
-            scores, scratch = aligned((self.K, BLOCK), packed.dtype), np.zeros(2 * self.K)
+            scores, scratch = aligned((self.K, BLOCK), packed.dtype), aligned((2 * self.K,), np.float64)
             coefs = aligned((2 * self.step, self.blocks.ldc), packed.dtype)
             me.W, me.scores = <void*><size_t>packed.ctypes.data, <void*><size_t>scores.ctypes.data
             me.scratch, me.coefs = <double*><size_t>scratch.ctypes.data, <char*><size_t>coefs.ctypes.data
@@ -127,6 +139,9 @@ cdef class Pass:
                     self._assist(&me, size)
                 else:
                     self._lead(&me)
+        except MemoryError:
+            if not me.is_assistant:
+                raise
         finally:
             if not me.is_assistant:
                 pb_store(&self.is_over, 1)
@@ -173,7 +188,7 @@ cdef class Pass:
         self.blocks.visits += min(t * self.step, self.order.shape[0])
 
     cdef void _assist(self, Worker* me, size_t size) noexcept nogil:
-        cdef int64_t t, turn = 0, next_look = self.blocks.patience
+        cdef int64_t t, turn = 0, next_look
         pb_store(&self.is_ready, 1)
         while not pb_load(&self.invited):
             if pb_load(&self.is_over):
@@ -181,6 +196,7 @@ cdef class Pass:
             pb_wait(turn)
             turn += 1
         t = self.invited                # the leader takes the group before
+        next_look = t * self.step + self.blocks.patience
         memcpy(me.W, self.leader.W, size)
         me.applied = self.leader.applied
         pb_store(&self.has_copied, 1)
@@ -206,9 +222,10 @@ cdef class Pass:
         while pb_load(&message.published) < t:
             if me.is_assistant and 0 < pb_load(&self.dismissed) <= t:
                 return False
-            pb_wait(turn)
+            pb_wait(turn - self.long_time + PB_PAUSES)      # gives the processor away after a long time only
             turn += 1
-        me.waited += turn // (LONG + self.K * self.e.n_features // LONG_SHARE)
+        if turn > self.long_time:
+            me.waited += 1 + (turn - self.long_time) // 100
         return not (me.is_assistant and 0 < pb_load(&self.dismissed) <= t)
 
     # ------------------------------------------------------------------ steps

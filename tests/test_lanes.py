@@ -180,7 +180,7 @@ def words(n=400, seed=0):
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 def test_runs_in_lanes_go_on_as_they_were(tmp_path, monkeypatch):
     risk, seen = words(), []
-    options = {"lam": 0.3, "tol": 1e-6, "method": "prox-bcfw", "random_state": 2}
+    options = {"lam": 0.3, "tol": 1e-6, "method": "prox-bcfw", "lanes": 2, "random_state": 2}
     monkeypatch.setattr(CachedBlocks, "__getstate__", _recorded(CachedBlocks.__getstate__, seen))
 
     def bits(result):
@@ -196,11 +196,12 @@ def test_runs_in_lanes_go_on_as_they_were(tmp_path, monkeypatch):
 
 
 def test_a_state_from_before_lanes_can_be_taken_up():
-    core = CachedBlocks(words(20), L2(1.0))
+    core = CachedBlocks(words(20), L2(1.0), lanes=2)
     old, state = CachedBlocks.__new__(CachedBlocks), core.__getstate__()
     del state["_lanes"]
     old.__setstate__(state)
-    assert old._lanes.steps > 0
+    rows = np.arange(20)
+    assert old._sweep(rows, False) == core.blocks.copy().sweep(rows)
 
 
 def _recorded(getstate, seen):
@@ -209,3 +210,12 @@ def _recorded(getstate, seen):
         seen.append(state["_lanes"])
         return state
     return recorded
+
+
+def test_lanes_are_one_or_two():
+    for bad in (0, 3):
+        with pytest.raises(pb.ParameterError, match="lanes must"):
+            pb.minimize(words(20), lam=1.0, method="prox-bcfw", lanes=bad)
+    with pytest.raises(pb.ParameterError, match="lanes"):
+        pb.minimize(words(20), lam=1.0, method="oca", lanes=2)
+    assert pb.minimize(words(), lam=1.0, lanes=2).success

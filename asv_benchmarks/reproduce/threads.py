@@ -41,6 +41,8 @@ def main():
         risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
         rows += passes(name, risk, arguments.repeats, bandwidths[1])
         rows.append(solves(name, risk, lam, max(2, arguments.repeats // 10)))
+        if name == "ocr":
+            rows.append(solves(name, risk, lam, max(2, arguments.repeats // 10), lanes=2))
         print(table(HEADER, rows), flush=True)
     text = TEXT.format(
         version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
@@ -149,14 +151,15 @@ def passes(name, risk, repeats, bandwidth):
         yield row(name, what, seconds, run, share)
 
 
-def solves(name, risk, lam, repeats):
+def solves(name, risk, lam, repeats, **options):
     def run(pool):
-        return pb.minimize(risk, lam=lam, method="prox-bcfw", executor=pool, tol=1e-2, max_iter=100)
+        return pb.minimize(risk, lam=lam, method="prox-bcfw", executor=pool, tol=1e-2, max_iter=100, **options)
 
     seconds, (one, two) = in_turns(run, repeats)
     if not (one.x == two.x).all() or one.lower_bound != two.lower_bound:
         raise SystemExit(f"{name}: two threads ended elsewhere than one")
-    return row(name, f"prox-bcfw to 1e-2, {one.n_passes:.0f} passes", seconds, run)
+    lanes = ", lanes=2" if options else ""
+    return row(name, f"prox-bcfw{lanes} to 1e-2, {one.n_passes:.0f} passes", seconds, run)
 
 
 def bandwidth(repeats):
@@ -192,7 +195,7 @@ share of the bandwidth of two threads at which the data were read by two. Writte
 {table}
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, and
-passes over cached planes, in two lanes; for models whose decoding takes long enough (landmarks, segmentation) also the
+with `lanes=2` passes over cached planes; for models whose decoding takes long enough (landmarks, segmentation) also the
 batches of a sequential pass, of up to 32 examples, and their planes; exact steps of dense data with many labels (digit
 pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block step
 of the oracle, and of data with few labels, starts from the w that the one before left.

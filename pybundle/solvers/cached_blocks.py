@@ -52,6 +52,8 @@ class CachedBlocks:
         Values are taken at averages of the points instead of the points.
     n_best : int
         Labellings learnt of an example that the oracle is asked for, where it gives more than the best.
+    lanes : int
+        1, or 2 for sweeps over stored planes that two threads may share, see `Lanes`.
     memory_limit : int or None
         Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
     sigma, growth
@@ -66,7 +68,7 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5):
+                 average=False, n_best=1, lanes=1, memory_limit=None, sigma=None, growth=1.5):
         self.risk = risk
         self.oracle = with_batches(risk.oracle())
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -74,7 +76,8 @@ class CachedBlocks:
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
-        self._hands, self._lanes, self.n_best = Hands(self.blocks), Lanes(self.blocks), n_best
+        self._hands, self.n_best = Hands(self.blocks), n_best
+        self._lanes = Lanes(self.blocks) if lanes == 2 else None
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
@@ -94,13 +97,14 @@ class CachedBlocks:
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
         self._hands.settle()
-        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": self._lanes.steps}
+        steps = None if self._lanes is None else self._lanes.steps
+        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": steps}
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
-        steps = state.get("_lanes", 0)          # none in checkpoints from before there were lanes
-        self._hands, self._lanes = Hands(self.blocks), Lanes(self.blocks, steps)
+        steps = state.get("_lanes")             # not in checkpoints from before there were lanes
+        self._hands, self._lanes = Hands(self.blocks), None if steps is None else Lanes(self.blocks, steps)
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -215,15 +219,20 @@ class CachedBlocks:
         if self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
-            self._used_gap = self._lanes.sweep(rows, True, self._threads)
+            self._used_gap = self._sweep(rows, True)
         else:
             self._turn = 0
             rows = np.flatnonzero(self.blocks.sizes() > 1)
             rng.shuffle(rows)
-            self._gap = self._lanes.sweep(rows, False, self._threads)
+            self._gap = self._sweep(rows, False)
             self._used_gap = np.inf
         self.cached_visits += len(rows)
         return self._gap
+
+    def _sweep(self, rows, used_only):
+        if self._lanes is None:
+            return self.blocks.sweep(rows, used_only)
+        return self._lanes.sweep(rows, used_only, self._threads)
 
     def solve(self, w, target):
         """Newton steps from w on the problem of all planes; whether its gap is `target` now, or as small as can be.

@@ -3,16 +3,13 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from pybundle.bundle._block_planes cimport Block, BlockPlanes, Plane
+from pybundle.core._rounds cimport Gate
 
 cdef struct Average:
     # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
     double* drift
     double offset_drift
     double count
-
-cdef struct Gate:
-    # Calls of several threads that have begun, and that have ended
-    int64_t entered, left
 
 cdef enum Step:
     EXACT, PAIRWISE, TOWARDS
@@ -45,7 +42,5 @@ cdef class Blocks(BlockPlanes):
     cdef void _count(self, int k) noexcept nogil
 
 
-# Waits till nobody is at work. Who comes later has to see from something else, changed before, that it is too late.
-cdef void wait_for_all(const Gate* gate) noexcept nogil
 # Starts to read a block that is next.
 cdef void fetch(const Block* b) noexcept nogil

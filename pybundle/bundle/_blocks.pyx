@@ -29,7 +29,8 @@ from cpython.exc cimport PyErr_CheckSignals
 import numpy as np
 
 from pybundle.bundle._block_planes cimport (hash_plane, pb_prefetch, pb_slope_axpy, pb_slope_dot, pb_slope_value)
-from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
+from pybundle.core._atomic cimport pb_count, pb_load, pb_store
+from pybundle.core._rounds cimport wait_for_all
 
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
 NAMES = {code: name for name, code in STEPS.items()}
@@ -548,16 +549,6 @@ cdef class Blocks(BlockPlanes):
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].gap
         return out
-
-
-cdef void wait_for_all(const Gate* gate) noexcept nogil:
-    cdef int64_t left, waited = 0
-    while True:
-        left = pb_load(&gate.left)      # first: between the two somebody might come and go
-        if left >= pb_load(&gate.entered):
-            return
-        pb_wait(waited)
-        waited += 1
 
 
 cdef void fetch(const Block* b) noexcept nogil:

@@ -2,8 +2,7 @@
 
 A sweep is cut into rounds. In each, two lanes start from the same point x and take steps on S blocks of their own, one
 after another, each at a point x_k and an offset B_k of its own; then both go on from x + (x_0 - x) + (x_1 - x), as in
-CoCoA+ [Ma et al. 2015]. There are always two lanes, whoever runs them, so the bits do not depend on threads;
-time says only whether helpers are asked.
+CoCoA+ [Ma et al. 2015].
 
 The gains in D of a lane and of both are, with s as in `Blocks`,
 
@@ -16,15 +15,12 @@ multipliers back, so that every round gains what the first one does; and S follo
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from cpython.exc cimport PyErr_CheckSignals
-
-from time import perf_counter
-
 import numpy as np
 
 from pybundle.bundle._block_planes cimport Block
-from pybundle.bundle._blocks cimport Blocks, Gate, fetch, wait_for_all
-from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
+from pybundle.bundle._blocks cimport Blocks, fetch
+from pybundle.core._atomic cimport pb_load
+from pybundle.core._rounds cimport Rounds
 
 cdef extern from "_lanes.h" nogil:
     void pb_join(Py_ssize_t n, double* x, const double* a, const double* b, double* out)
@@ -34,10 +30,7 @@ cdef int EVERY = 4                  # rounds after which S is chosen anew: a sin
 cdef double LOW = 0.75, HIGH = 0.9  # g / (g_0 + g_1) in them from which S is halved or doubled
 cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
 cdef int ROUNDS = 4                 # of MOST steps: a sweep over fewer rows is taken in one lane, whoever is there
-cdef double SHARED = 0.9            # time of a sweep over that of one thread from which helpers are left out,
-cdef int LONGEST = 64               # for so many sweeps at most: on a busy machine they hold turns and wait
 cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
-cdef int64_t LOOK = 100000          # turns of waiting for the other lane between two looks for signals, some 50 ms
 
 
 cdef class Lane(Blocks):
@@ -65,6 +58,11 @@ cdef class Lane(Blocks):
         """Takes over the point of `owner`, by who runs the round: it is in the cache of this processor then."""
         memcpy(self.x, owner.x, self.dim * sizeof(double))
         self.offset, self.is_behind = owner.offset, False
+
+    cdef void hand_over(self, Blocks owner) noexcept nogil:
+        """The point of `owner` is that of this lane."""
+        memcpy(owner.x, self.x, self.dim * sizeof(double))
+        owner.offset = self.offset
 
     cdef int run(self, Blocks owner, const Py_ssize_t* rows, bint used_only, const int64_t* over) except -1 nogil:
         """Steps on the blocks of this round, unless told to stop."""
@@ -102,7 +100,7 @@ cdef class Lane(Blocks):
                 b.n_used += b.alpha[q] > 0.0
 
 
-cdef class Lanes:
+cdef class Lanes(Rounds):
     """Sweeps over the blocks of `owner`.
 
     Parameters
@@ -128,25 +126,13 @@ cdef class Lanes:
     cdef bint used_only
     cdef double gain, gains         # of the last rounds: g, and g_0 + g_1
     cdef int rounds
-    # Seconds an entry took one thread, over planes in use and over all; sweeps that it still takes alone, and took last
-    cdef double[2] pace
-    cdef int alone, pause
-    cdef bint is_wary
-    # Of all threads: turns of lanes taken and finished, rounds open, whether the sweep is over; calls of `work`
-    cdef int64_t taken, finished, opened, over
-    cdef Gate gate
 
     def __init__(self, Blocks owner, int steps=MOST, bint is_wary=True):
-        self.owner, self.over = owner, 1
-        self.steps = max(-REST, min(steps, MOST)) or LEAST
-        self.pace[0] = self.pace[1] = self.alone = 0
-        self.pause, self.is_wary = 1, is_wary
+        self.owner, self.steps = owner, max(-REST, min(steps, MOST)) or LEAST
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
         """As `sweep` of `Blocks`, no row twice, by the threads that `run(function, items)` has."""
         cdef Blocks owner = self.owner
-        cdef double work = owner.work, began, seconds
-        cdef bint is_shared = not self.is_wary or self.pace[used_only] > 0.0 and self.alone == 0
         owner._check_rows(rows)
         if self.steps < 0:
             self.steps += 1
@@ -157,29 +143,12 @@ cdef class Lanes:
             return owner.sweep(rows, used_only)
         if self.first is None:
             self.first, self.second = Lane(0, owner.dim), Lane(0, owner.dim)
-        began = perf_counter()
         self.first.enter(owner)
         self.second.enter(owner)
         self.rows, self.n_rows, self.used_only = &rows[0], rows.shape[0], used_only
-        self.at = self.taken = self.finished = self.opened = 0
-        self.gain = self.gains = self.rounds = 0
+        self.at, self.gain, self.gains, self.rounds = 0, 0.0, 0.0, 0
         self._open()
-        pb_store(&self.over, 0)
-        try:
-            if is_shared:
-                for _ in run(self.work, range(2)):
-                    pass
-            else:
-                self.work()
-        finally:                # compiled: no signal comes between
-            self._end()
-        seconds = (perf_counter() - began) / max(owner.work - work, 1.0)
-        if not is_shared:
-            self.pace[used_only], self.alone = seconds, max(self.alone - 1, 0)
-        elif seconds > SHARED * self.pace[used_only]:
-            self.alone = self.pause = min(2 * self.pause, LONGEST)
-        else:
-            self.pause = 1
+        self._share(run, used_only)
         return self.first.total + self.second.total
 
     cdef bint _pays(self, const Py_ssize_t[::1] rows, bint used_only):
@@ -199,47 +168,15 @@ cdef class Lanes:
                     entries += b.planes[q].slope.n
         return entries >= WORTH * owner.dim
 
-    def work(self, _=None):
-        """Takes turns of lanes till the sweep is over; for several threads."""
-        cdef Lane first, second
-        pb_count(&self.gate.entered)    # before it looks at `over`: see `_end`
-        try:
-            first, second = self.first, self.second
-            with nogil:
-                self._work(self.owner, first, second)
-        except BaseException:
-            pb_store(&self.over, 1)
-            raise
-        finally:
-            pb_count(&self.gate.left)
+    cdef int _half(self, int k) except -1 nogil:
+        if k == 0:
+            return self.first.run(self.owner, self.rows, self.used_only, &self.over)
+        return self.second.run(self.owner, self.rows, self.used_only, &self.over)
 
-    cdef int _work(self, Blocks owner, Lane first, Lane second) except -1 nogil:
-        cdef int64_t turn, waited
-        while not pb_load(&self.over):
-            turn = pb_count(&self.taken)
-            waited = 0
-            while pb_load(&self.opened) < turn // 2:
-                if pb_load(&self.over):
-                    return 0
-                pb_wait(waited)
-                waited += 1
-                if waited % LOOK == 0:
-                    with gil:
-                        PyErr_CheckSignals()
-            if turn % 2 == 0:
-                first.run(owner, self.rows, self.used_only, &self.over)
-            else:
-                second.run(owner, self.rows, self.used_only, &self.over)
-            if pb_load(&self.over):
-                return 0
-            if pb_count(&self.finished) == turn // 2 * 2 + 1:       # the other lane is done as well
-                self._judge(owner, first, second)
-                self._open()
-                if first.begin == first.end:
-                    pb_store(&self.over, 1)
-                else:
-                    pb_store(&self.opened, turn // 2 + 1)
-        return 0
+    cdef int _close(self) except -1 nogil:
+        self._judge()
+        self._open()
+        return self.first.begin < self.first.end
 
     cdef void _open(self) noexcept nogil:
         """Gives out the rows of a round: all that are left to one lane where two go too far."""
@@ -251,20 +188,19 @@ cdef class Lanes:
         self.at = self.second.end
         self.first.is_behind = self.second.is_behind = True
 
-    cdef void _judge(self, Blocks owner, Lane first, Lane second) noexcept nogil:
-        """Ends a round; what both lanes gained together says whether it counts, and how long the next ones are."""
-        cdef double gain, further, both, offset = owner.offset
+    cdef void _judge(self) noexcept nogil:
+        """What both lanes gained together says whether the round counts, and how long the next ones are."""
+        cdef double gain, further, both, offset = self.owner.offset, scale = self.owner.scale
         cdef double[3] squares
-        self._join(owner, first, second, squares)
-        if second.begin == second.end:
+        self._join(squares)
+        if self.second.begin == self.second.end:
             return
-        gain = first.offset - offset - 0.5 * owner.scale * squares[0]
-        further = second.offset - offset - 0.5 * owner.scale * squares[1]
-        both = gain + further - owner.scale * squares[2]
+        gain = self.first.offset - offset - 0.5 * scale * squares[0]
+        further = self.second.offset - offset - 0.5 * scale * squares[1]
+        both = gain + further - scale * squares[2]
         if both < gain:
-            second.undo(owner, self.rows)
-            memcpy(owner.x, first.x, owner.dim * sizeof(double))
-            owner.offset = first.offset
+            self.second.undo(self.owner, self.rows)
+            self.first.hand_over(self.owner)
         self.gain += both
         self.gains += gain + further
         self.rounds += 1
@@ -275,20 +211,20 @@ cdef class Lanes:
                 self.steps = min(2 * self.steps, MOST)
             self.gain = self.gains = self.rounds = 0
 
-    cdef void _join(self, Blocks owner, Lane first, Lane second, double* squares) noexcept nogil:
+    cdef void _join(self, double* squares) noexcept nogil:
         """The point of all multipliers."""
-        pb_join(owner.dim, owner.x, first.x, second.x, squares)
-        owner.offset += (first.offset - owner.offset) + (second.offset - owner.offset)
+        cdef double offset = self.owner.offset
+        pb_join(self.owner.dim, self.owner.x, self.first.x, self.second.x, squares)
+        self.owner.offset += (self.first.offset - offset) + (self.second.offset - offset)
 
-    cdef void _end(self):
-        """Waits till nobody is at work and takes over what is; who comes later sees that it is over."""
+    cdef _end(self):
         cdef double[3] squares
         cdef Lane lane
-        pb_store(&self.over, 1)
-        with nogil:
-            wait_for_all(&self.gate)
         for lane in (self.first, self.second):      # a round was interrupted, or all are over
             if lane.is_behind:
                 lane.follow(self.owner)
             self.owner.settle(lane)
-        self._join(self.owner, self.first, self.second, squares)
+        self._join(squares)
+
+    cdef double _done(self):
+        return self.owner.work

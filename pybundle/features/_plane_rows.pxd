@@ -19,6 +19,9 @@ cdef class PlaneRows:
     cdef uint64_t* order                    # label << 32 | entry, of `arrange`
     cdef Py_ssize_t order_room
 
+    # No row is there any more
+    cdef inline void clear(self) noexcept nogil:
+        self.closed = self.size = self.waiting = 0
     # Room for `more` entries to wait; MemoryError
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
     # An entry of the open row waits; there must be room

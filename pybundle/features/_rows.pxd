@@ -70,6 +70,8 @@ cdef class Rows:
     cdef const pb_kernels* kernels
     cdef object _args
 
+    # Weights packed in float64 from w = W.ravel(), which all changed
+    cdef void refresh(self, Weights packed, const double* w) noexcept nogil
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
     cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
     # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands

@@ -37,15 +37,22 @@ def aligned(shape, dtype):
 
 def transpose(const double[:, ::1] W, double scale, Py_ssize_t n, real[:, ::1] out):
     """out[j, k] = scale * W[k, j] for the first n columns of W, a few at a time: both sides stay in the cache."""
-    cdef Py_ssize_t first, last, j, k, K = W.shape[0]
+    cdef Py_ssize_t K = W.shape[0]
     if W.shape[1] < n or out.shape[0] < n or out.shape[1] < K:
         raise ValueError(f"W must have {n} columns and out must have shape ({n}, {K}) or more")
-    with nogil:
-        for first in range(0, n, 32):
-            last = min(first + 32, n)
-            for k in range(K):
-                for j in range(first, last):
-                    out[j, k] = <real>(scale * W[k, j])
+    if n and K:
+        with nogil:
+            put_transpose(K, n, scale, &W[0, 0], W.shape[1], &out[0, 0], out.shape[1])
+
+
+cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* W, Py_ssize_t ldw, real* out,
+                        Py_ssize_t ldo) noexcept nogil:
+    cdef Py_ssize_t first, last, j, k
+    for first in range(0, n, 32):
+        last = min(first + 32, n)
+        for k in range(K):
+            for j in range(first, last):
+                out[j * ldo + k] = <real>(scale * W[k * ldw + j])
 
 
 cdef class Weights:
@@ -147,6 +154,18 @@ cdef class Rows:
             terms = d / lanes + lanes + 6
             packed.tau_row = 2.0 * 1.01 * terms * u * largest
         return packed
+
+    cdef void refresh(self, Weights packed, const double* w) noexcept nogil:
+        cdef Py_ssize_t j, d = self.n_features
+        cdef int k
+        if self.kind >= PB_CSR32:
+            put_transpose(self.n_scores, d, self.scale, w, self.width, &packed.W64[0, 0], packed.W64.shape[1])
+        for k in range(self.n_scores):
+            if self.has_bias:
+                packed.base[k] = self.bias * w[k * self.width + d]
+            if self.kind < PB_CSR32:
+                for j in range(d):
+                    packed.W64[k, j] = self.scale * w[k * self.width + j]
 
     cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil:
         cdef int k, r

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from ..features._plane_rows cimport PlaneRows
-from ..features._rows cimport BLOCK, Rows, Weights
+from ..features._rows cimport BLOCK, Weights
 from ..oracles._chain cimport ChainTables
 
 cdef enum:
@@ -29,14 +29,6 @@ cdef class ChainData:
     start, end, slack : bool
     """
 
-    cdef readonly Rows tokens
-    cdef const int32_t[::1] gold
-    cdef const int64_t[::1] offsets
-    cdef const double[:, ::1] costs
-    cdef const double[::1] factors
-    cdef bint has_start, has_end, slack
-    cdef tuple arguments
-
     def __init__(self, Rows tokens, gold, offsets, costs, factors, bint start, bint end, bint slack):
         self.arguments = (tokens, gold, offsets, costs, factors, start, end, slack)
         self.tokens, self.gold, self.offsets, self.costs, self.factors = tokens, gold, offsets, costs, factors
@@ -51,65 +43,68 @@ cdef class ChainData:
 
         Margin rescaling. `packed` may be None, for CSR tokens: scores are then taken from W as it stands.
         """
-        cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], i, j, k, t, first, last, longest = 0, total = 0
-        cdef Py_ssize_t count, done, piece, ahead
+        cdef Py_ssize_t n = rows.shape[0], j
+        cdef ChainPoint at
         offsets_array, values_array = np.zeros(n + 1, dtype=np.int64), np.empty(n)
         cdef int64_t[::1] offsets = offsets_array
         cdef double[::1] values = values_array
         for j in range(n):
-            i = self.offsets[rows[j] + 1] - self.offsets[rows[j]]
-            longest = max(longest, i)
-            total += i
-            offsets[j + 1] = total
-        labels_array = np.empty(total, dtype=np.int32)
+            offsets[j + 1] = offsets[j] + self.offsets[rows[j] + 1] - self.offsets[rows[j]]
+        labels_array = np.empty(offsets[n], dtype=np.int32)
         cdef int32_t[::1] labels = labels_array
-        if n == 0:
-            return labels_array, offsets_array, values_array
-        cdef Py_ssize_t most = min(total, max(longest, <Py_ssize_t>TOKENS))
-        cdef bint is_packed = packed is not None
+        if n:
+            at = ChainPoint(&W[0, 0], &transition[0, 0], &start[0], &end[0])
+            with nogil:
+                self.decode(n, &rows[0], packed, tables, &at, loss, &offsets[0], &labels[0], &values[0])
+        return labels_array, offsets_array, values_array
+
+    cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, Weights packed, ChainTables tables,
+                    const ChainPoint* at, bint loss, const int64_t* offsets, int32_t* labels,
+                    double* values) except -1 nogil:
+        cdef Py_ssize_t K = self.costs.shape[0], i, j, k, t, first = 0, last, longest = 0, count, done, piece, ahead
+        for j in range(n):
+            longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))
+        cdef Py_ssize_t most = min(<Py_ssize_t>offsets[n], max(longest, <Py_ssize_t>TOKENS))
         cdef size_t doubles = most * K + K * BLOCK + longest * tables.ld
         cdef void* memory = malloc(doubles * sizeof(double) + most * sizeof(Py_ssize_t) + LINE)
         if memory == NULL:
-            raise MemoryError(f"no room for the scores of {most} tokens")
+            with gil:
+                raise MemoryError(f"no room for the scores of {most} tokens")
         cdef double* scratch = <double*>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
         cdef double* S = scratch + longest * tables.ld
         cdef double* unary = S + K * BLOCK
         cdef Py_ssize_t* token = <Py_ssize_t*>(unary + most * K)
         cdef double truth
-        with nogil:
-            first = 0
-            while first < n:
-                last = first
-                count = 0
-                while last < n and (last == first or offsets[last + 1] - offsets[first] <= TOKENS):
-                    for t in range(self.offsets[rows[last]], self.offsets[rows[last] + 1]):
-                        token[count] = t
-                        count += 1
-                    last += 1
-                if is_packed:
-                    done = 0
-                    while done < count:
-                        piece = min(<Py_ssize_t>BLOCK, count - done)
-                        ahead = min(<Py_ssize_t>BLOCK, count - done - piece)
-                        self.tokens.score(packed, token + done, <int>piece, <int>ahead, S)
-                        for t in range(piece):
-                            for k in range(K):
-                                unary[(done + t) * K + k] = S[k * BLOCK + t]
-                        done += piece
-                else:
-                    self.tokens.score_unpacked(&W[0, 0], token, count, unary)
-                for j in range(first, last):
-                    t = offsets[j] - offsets[first]
-                    i = rows[j]
-                    truth = augment_item(unary + t * K, &self.gold[self.offsets[i]], offsets[j + 1] - offsets[j], K,
-                                         &self.costs[0, 0], self.factors[i], &transition[0, 0], &start[0], &end[0],
-                                         loss)
-                    tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, &labels[offsets[j]],
-                                   &values[j])
-                    values[j] -= truth
-                first = last
+        while first < n:
+            last = first
+            count = 0
+            while last < n and (last == first or offsets[last + 1] - offsets[first] <= TOKENS):
+                for t in range(self.offsets[rows[last]], self.offsets[rows[last] + 1]):
+                    token[count] = t
+                    count += 1
+                last += 1
+            if packed is not None:
+                done = 0
+                while done < count:
+                    piece = min(<Py_ssize_t>BLOCK, count - done)
+                    ahead = min(<Py_ssize_t>BLOCK, count - done - piece)
+                    self.tokens.score(packed, token + done, <int>piece, <int>ahead, S)
+                    for t in range(piece):
+                        for k in range(K):
+                            unary[(done + t) * K + k] = S[k * BLOCK + t]
+                    done += piece
+            else:
+                self.tokens.score_unpacked(at.W, token, count, unary)
+            for j in range(first, last):
+                t = offsets[j] - offsets[first]
+                i = rows[j]
+                truth = augment_item(unary + t * K, &self.gold[self.offsets[i]], offsets[j + 1] - offsets[j], K,
+                                     &self.costs[0, 0], self.factors[i], at.transition, at.start, at.end, loss)
+                tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, labels + offsets[j], values + j)
+                values[j] -= truth
+            first = last
         free(memory)
-        return labels_array, offsets_array, values_array
+        return 0
 
     def add(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
             const double[::1] scales, double[::1] slope):
@@ -171,26 +166,36 @@ cdef class ChainData:
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
                Py_ssize_t dim):
         """Losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
-        cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
-        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
+        cdef Py_ssize_t n = rows.shape[0]
         losses_array = np.empty(n)
         cdef double[::1] losses = losses_array
+        cdef PlaneRows out = PlaneRows(dim, n, self.tokens.width)
+        if n:
+            with nogil:
+                self.write(n, &rows[0], &labels[0], &offsets[0], out, &losses[0])
+        return losses_array, out.matrix()
+
+    cdef int write(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const int64_t* offsets,
+                   PlaneRows out, double* losses) except -1 nogil:
+        cdef Py_ssize_t K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
+        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
         cdef const int32_t* y
         cdef const int32_t* gold
         cdef double cost, scale
         for j in range(n):
-            longest = max(longest, offsets[j + 1] - offsets[j])
-        cdef PlaneRows out = PlaneRows(dim, n, self.tokens.width)
-        token_array, label_array, coef_array = (np.empty(2 * longest + 1, dtype) for dtype in
-                                                (np.intp, np.int32, np.float64))
-        cdef Py_ssize_t[::1] token = token_array
-        cdef int32_t[::1] label = label_array
-        cdef double[::1] coef = coef_array
-        with nogil:
+            longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))
+        cdef void* memory = malloc((2 * longest + 1) * (sizeof(Py_ssize_t) + sizeof(double) + sizeof(int32_t)))
+        if memory == NULL:
+            with gil:
+                raise MemoryError(f"no room for {longest} tokens")
+        cdef Py_ssize_t* token = <Py_ssize_t*>memory
+        cdef double* coef = <double*>(token + 2 * longest + 1)
+        cdef int32_t* label = <int32_t*>(coef + 2 * longest + 1)
+        try:
             for j in range(n):
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
                 gold = &self.gold[first]
-                y = &labels[offsets[j]]
+                y = labels + offsets[j]
                 cost = 0.0
                 for t in range(length):
                     cost += self.costs[gold[t], y[t]]
@@ -204,7 +209,7 @@ cdef class ChainData:
                     coef[count], coef[count + 1] = scale, -scale
                     count += 2 * wrong
                 if count and scale != 0.0:
-                    self.tokens.put(out, 0, count, &token[0], &label[0], &coef[0])
+                    self.tokens.put(out, 0, count, token, label, coef)
                     out.reserve(2 * length + 2)
                     for t in range(1, length):
                         if y[t] != gold[t] or y[t - 1] != gold[t - 1]:
@@ -217,7 +222,9 @@ cdef class ChainData:
                         out.put(end + y[length - 1], scale)
                         out.put(end + gold[length - 1], -scale)
                 out.close()
-        return losses_array, out.matrix()
+        finally:
+            free(memory)
+        return 0
 
 
 cdef double augment_item(double* unary, const int32_t* gold, Py_ssize_t length, Py_ssize_t K, const double* costs,

@@ -138,6 +138,10 @@ class BatchOracle(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
 
+    def finder(self, batch):
+        """What finds planes of up to `batch` examples in compiled code, a `PlaneFinder`; None where there is none."""
+        return None
+
     @abstractmethod
     def add_planes(self, rows, labellings, scales, slope):
         """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""

@@ -14,6 +14,7 @@ from ..core.validation import check_rows
 from ..features import Examples, LazyWeights
 from ..oracles._chain import ChainTables, k_best_items
 from ._chain import ChainData, augment, losses
+from ._chain_finder import ChainFinder
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
 from .base import BatchOracle, check_lengths
@@ -112,6 +113,11 @@ class ChainOracle(BatchOracle):
     def has_further(self):
         """Slack rescaling has no list of best labellings."""
         return self._model.rescaling != "slack"
+
+    def finder(self, batch):
+        if self._model.rescaling == "slack":
+            return None
+        return ChainFinder(self._data, self.dim, self.sizes, min(batch, self.n_examples))
 
     def _solve_slack(self, rows, weights):
         labels, values, offsets = self._empty(rows)

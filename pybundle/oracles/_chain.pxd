@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t
 
 
 cdef class ChainTables:
-    # Transition and boundary scores of a chain, padded for the kernels; immutable, shared by any number of threads.
+    # Transition and boundary scores of a chain, padded for the kernels; shared by any number of threads.
     cdef readonly Py_ssize_t n_labels     # K
     cdef readonly Py_ssize_t ld           # K, rounded up to whole lanes
     cdef double[:, ::1] rows              # (K, ld) transition, padded with -inf
@@ -19,6 +19,8 @@ cdef class ChainTables:
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
 
+    # Other scores in these tables, not made for marginals: transition (K, K), start and end (K,)
+    cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil
     # Best labelling of one chain; `scratch` holds length * ld doubles, at best on a border of 64 bytes. Returns 0
     # where a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,

@@ -66,6 +66,13 @@ cdef class ChainTables:
         else:
             self.deviations = self.backward
 
+    cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil:
+        cdef Py_ssize_t j, k, K = self.n_labels
+        for j in range(K):
+            self.start[j], self.end[j] = start[j], end[j]
+            for k in range(K):
+                self.rows[j, k] = self.columns[k, j] = transition[j * K + k]
+
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil:
         return pb_viterbi(<int>length, <int>self.n_labels, <int>self.ld, unary, &self.rows[0, 0],

@@ -48,6 +48,13 @@ cdef class ExampleCalls:
     cdef void* plane_data
     cdef readonly Py_ssize_t n_examples, dim, label_size, max_entries
 
+    # The labelling (label_size,), zeros before, its value and upper bound, NAN before, checked
+    cdef void call_solve(self, const double* w, Py_ssize_t example, int32_t* labelling, double* value, double* upper,
+                         Failure* failure) noexcept nogil
     # loss, entries and their number n of one plane, checked
     cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
                          int32_t* indices, double* values, Failure* failure) noexcept nogil
+
+
+# Raises the OracleError that says which rule the function `what` broke, at which part or example.
+cdef fail(Failure failure, str what, str where)

@@ -214,22 +214,24 @@ cdef class ExampleCalls:
         failure.rule = KEPT
         with nogil:
             for j in range(n):
-                failure.code = self.solve(&w[0], self.dim, rows[j], &labelling[j, 0], &value[j], &upper[j],
-                                          self.solve_data)
-                if failure.code:
-                    note(&failure, CODE, rows[j], 0.0)
-                    break
-                if not isfinite(value[j]):
-                    note(&failure, FINITE_VALUE, rows[j], value[j])
-                    break
-                if upper[j] != upper[j]:
-                    upper[j] = value[j]
-                elif not (isfinite(upper[j]) and upper[j] >= value[j]):
-                    note(&failure, UPPER_BOUND, rows[j], upper[j])
+                self.call_solve(&w[0], rows[j], &labelling[j, 0], &value[j], &upper[j], &failure)
+                if failure.rule:
                     break
         if failure.rule:
             fail(failure, "solve", "example")
         return labellings, values, uppers
+
+    cdef void call_solve(self, const double* w, Py_ssize_t example, int32_t* labelling, double* value, double* upper,
+                         Failure* failure) noexcept nogil:
+        failure.code = self.solve(w, self.dim, example, labelling, value, upper, self.solve_data)
+        if failure.code:
+            note(failure, CODE, example, 0.0)
+        elif not isfinite(value[0]):
+            note(failure, FINITE_VALUE, example, value[0])
+        elif upper[0] != upper[0]:
+            upper[0] = value[0]
+        elif not (isfinite(upper[0]) and upper[0] >= value[0]):
+            note(failure, UPPER_BOUND, example, upper[0])
 
     cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
                          int32_t* indices, double* values, Failure* failure) noexcept nogil:

@@ -11,6 +11,7 @@ from ..core.protocols import Decodings
 from ..core.validation import check_integer, check_rows, check_vector
 from ..models.base import BatchOracle
 from ._compiled import ExampleCalls
+from ._function_finder import FunctionFinder
 from .structured import Structured
 
 PROBED = 64
@@ -137,6 +138,9 @@ class CompiledOracle(BatchOracle):
     def add_planes(self, rows, labellings, scales, slope):
         rows, labellings = self._checked(rows, labellings)
         return self._calls.add_planes(rows, labellings, check_vector("scales", scales, len(rows)), slope)
+
+    def finder(self, batch):
+        return FunctionFinder(self._calls, batch)
 
     def losses(self, rows, labellings):
         return self.planes(rows, labellings)[0]

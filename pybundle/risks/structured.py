@@ -307,6 +307,10 @@ class WeightedOracle:
         c = self._weights[rows]
         return Decodings(labellings, c * values, c * uppers), owners, further
 
+    def finder(self, batch):
+        """As in `BatchOracle`, and the weights of the examples, which its planes lack."""
+        return self._oracle.finder(batch), self._weights
+
     def total(self, rows, uppers, norm):
         """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
         found, c = np.maximum(uppers, 0.0), self._weights[rows]

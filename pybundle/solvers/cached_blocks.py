@@ -7,29 +7,27 @@ are enough, and where the centre lies.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from time import perf_counter
 
 import numpy as np
 
 from ..bundle._blocks import Blocks
 from ..bundle._lanes import Lanes
+from ..bundle._oracle_pass import OraclePass
 from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT
+from .batch_pass import BatchPass, ask
 from .hands import Hands
 from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
 CHUNK = 256         # examples that a thread decodes at a time
-PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
-MOST_PIECES = 2     # by threads if there are any: a piece costs 0.2 ms of Python, in which the others wait,
-THREADS_PAY = 2e-3  # and if the batch before took so many seconds
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 13 + MOST_PIECES, 4      # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 14, 4    # of length dim, and numbers of every example, beside the blocks
+OF_LANES = 4        # vectors more with two lanes
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -89,22 +87,32 @@ class CachedBlocks:
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
         self._limit, self._for_blocks = memory_limit, None
         if memory_limit is not None:
-            self._for_blocks = max(memory_limit - self._points, memory_limit // 2) / HOLES
+            self._for_blocks = max(memory_limit - self.working_bytes(), memory_limit // 2) / HOLES
             self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
-        self._seconds = 0.0             # of the last batch of decodings
+        self._pass = self._make_pass()
+
+    def _make_pass(self):
+        """Exact passes in compiled code, where the oracle has it and the best labelling is all that is wanted."""
+        batch = min(self.batch, self.n_examples)
+        finder, weights = self.oracle.finder(batch) if hasattr(self.oracle, "finder") else (None, None)
+        if finder is None or self.n_best > 1:
+            return BatchPass(self.blocks, self.oracle, self._hands, self.batch, self.n_best)
+        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64),
+                          None if (weights == 1.0).all() else weights)
 
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
         self._hands.settle()
         steps = None if self._lanes is None else self._lanes.steps
-        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": steps}
+        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": steps, "_pass": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
         steps = state.get("_lanes")             # not in checkpoints from before there were lanes
         self._hands, self._lanes = Hands(self.blocks), None if steps is None else Lanes(self.blocks, steps)
+        self._pass = self._make_pass()
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -153,61 +161,30 @@ class CachedBlocks:
     def exact_pass(self, order):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
         total, self._phi = 0.0, None
-        for first in range(0, len(order), self.batch):
-            rows = order[first:first + self.batch]
-            for piece, places in self._decode(rows, self.oracle.prepare(self.w)):
-                self.visits += len(piece)
-                total += self.blocks.climb(piece, places)
+        size = len(order) if self._limit is None else self.batch
+        for first in range(0, len(order), max(size, 1)):
+            try:
+                total += self._pass.visit(order[first:first + size], self.towards, self._threads)
+            finally:
+                self.visits += self._pass.visits
             self._keep_within()
         self._turn = -1
         return total
 
-    def _decode(self, rows, weights):
-        """Learns planes of a batch in pieces that depend on nothing but their work: examples and targets of each."""
-        seconds = []
-
-        def look(piece, learn):
-            began = perf_counter()
-            found, *further = self._ask(piece, weights)
-            for planes in further:
-                learn(*planes)
-            places = learn(piece, *self.oracle.planes(piece, found.labellings))
-            seconds.append(perf_counter() - began)
-            return piece, places if self.towards else None
-
-        n_pieces = max(1, min(int(self.oracle.sizes[rows].sum()) // PIECE, MOST_PIECES, len(rows)))
-        edges = [len(rows) * k // n_pieces for k in range(n_pieces + 1)]
-        pieces = [rows[first:last] for first, last in pairwise(edges)]
-        # a sampled example may come twice: threads would meet at its block
-        if n_pieces > 1 and self._seconds > THREADS_PAY and len(set(rows.tolist())) == len(rows):
-            with self._hands.shift() as learn:
-                answers = list(self._threads(lambda piece: look(piece, learn), pieces))
-        else:
-            answers = [look(piece, self.blocks.learn) for piece in pieces]
-        self._seconds = sum(seconds)
-        return answers
-
-    @property
-    def _points(self):
-        return 8 * (VECTORS * self.dim + NUMBERS * self.n_examples)
+    def working_bytes(self):
+        """What is needed beside the blocks."""
+        vectors = VECTORS + (OF_LANES if self._lanes is not None else 0)
+        return 8 * (vectors * self.dim + NUMBERS * self.n_examples)
 
     def _keep_within(self):
         """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
         if self._limit is None or self.blocks.bytes <= self._for_blocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
-            least = HOLES * self.blocks.bytes + min(HOLES * self.blocks.bytes, self._points)
+            least = HOLES * self.blocks.bytes + min(HOLES * self.blocks.bytes, self.working_bytes())
             raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, more than "
                                  f"{math.floor(least)} bytes in all, got {self._limit}; raise it or use method 'oca', "
                                  "which keeps planes of parts")
-
-    def _ask(self, rows, weights):
-        """Decodings of the examples `rows`, then further planes of theirs as arguments of `learn`, if any."""
-        if self.n_best == 1:
-            return self.oracle.solve_batch(rows, weights),
-        found, owners, further = self.oracle.best_batch(rows, weights, self.n_best)
-        rows = np.asarray(rows)[owners]
-        return found, (rows, *self.oracle.planes(rows, further))
 
     def cached_pass(self, rng, target):
         """A step on many blocks over stored planes; an estimate of the sum of all gaps.
@@ -295,7 +272,7 @@ class CachedBlocks:
         total = getattr(self.oracle, "total", None)
 
         def look(rows):
-            found, *further = self._ask(rows, weights)
+            found, *further = ask(self.oracle, rows, weights, self.n_best)
             known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
                 rows, found.uppers, norm)
             for planes in (*further, (rows, *self.oracle.planes(rows, found.labellings))):     # the best is kept

@@ -12,7 +12,7 @@ from .alm import AugmentedLagrangian
 from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod, working_bytes
-from .cached_blocks import VECTORS, CachedBlocks
+from .cached_blocks import CachedBlocks
 from .exact_blocks import VECTORS as POINTS
 from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
@@ -133,7 +133,7 @@ def _of_cache(name, run, data):
     total = risk.n_examples * (BLOCK + GROWTH * planes * size + 8.0 * planes * planes)
     limit = run.settings.memory_limit
     return Memory(name, data=data, planes=total if limit is None else min(total, limit),
-                  points=8 * VECTORS * risk.dim)
+                  points=core.working_bytes())
 
 
 def _data(risk):

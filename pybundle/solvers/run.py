@@ -248,8 +248,11 @@ class Run:
                         self.trace.clock.seconds(), self.settings.gap.tol)
 
     def fingerprint(self):
-        """What names the risk, or None."""
-        return getattr(self.risk, "fingerprint", None)
+        """What names the risk, or None; also where an oracle is asked for it that fails by now."""
+        try:
+            return getattr(self.risk, "fingerprint", None)
+        except Exception:
+            return None
 
     def take(self, state):
         """Refuses the state of a run on another risk; what it proved holds here, too."""

@@ -13,6 +13,8 @@ from pybundle.bundle._blocks cimport Blocks, fetch
 from pybundle.core._plane_finder cimport FoundPlanes, PlaneFinder
 from pybundle.core._rounds cimport Rounds
 
+cdef Py_ssize_t TRIAL = 8       # batches that one thread takes first, to tell what a second one is worth
+
 
 cdef class OraclePass(Rounds):
     """Passes over the examples of `owner`, whose planes `finder` knows.
@@ -73,10 +75,15 @@ cdef class OraclePass(Rounds):
         self.rows, self.n_rows, self.towards = &rows[0], rows.shape[0], towards
         self.begin = self.end = 0
         self.total = 0.0
-        self._open()
         if self.batch == 1 or np.bincount(rows).max() > 1:      # threads would meet at the block of an example
             run = map
-        self._share(run, 0)
+        elif self.is_wary and self.alone == 0:
+            self.pace[0] = 0.0          # unknown: steps take longer the more planes there are
+            self.n_rows = min(TRIAL * self.batch, rows.shape[0])
+        while self.end < rows.shape[0]:
+            self._open()
+            self._share(run, 0)
+            self.n_rows = rows.shape[0]
         return self.total
 
     cdef int _open(self) except -1 nogil:

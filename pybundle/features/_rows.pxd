@@ -74,6 +74,10 @@ cdef class Rows:
     cdef void refresh(self, Weights packed, const double* w) noexcept nogil
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
     cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
+    # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. Without packed weights, for CSR,
+    # from W (n_scores, width) as it stands
+    cdef void score_all(self, Weights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
+                        double* out) noexcept nogil
     # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale

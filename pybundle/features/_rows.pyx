@@ -185,6 +185,20 @@ cdef class Rows:
                     else:
                         S64[k * BLOCK + r] += w.base[k]
 
+    cdef void score_all(self, Weights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
+                        double* out) noexcept nogil:
+        cdef Py_ssize_t i = 0, r, k, K = self.n_scores, count
+        if packed is None:
+            self.score_unpacked(W, rows, n, out)
+            return
+        while i < n:
+            count = min(<Py_ssize_t>BLOCK, n - i)
+            self.score(packed, rows + i, <int>count, <int>min(<Py_ssize_t>BLOCK, n - i - count), S)
+            for r in range(count):
+                for k in range(K):
+                    out[(i + r) * K + k] = S[k * BLOCK + r]
+            i += count
+
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil:
         # label by label: a row of W stays in the second cache, where its columns of all labels would not
         cdef Py_ssize_t r

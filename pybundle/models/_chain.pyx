@@ -61,7 +61,7 @@ cdef class ChainData:
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, Weights packed, ChainTables tables,
                     const ChainPoint* at, bint loss, const int64_t* offsets, int32_t* labels,
                     double* values) except -1 nogil:
-        cdef Py_ssize_t K = self.costs.shape[0], i, j, k, t, first = 0, last, longest = 0, count, done, piece, ahead
+        cdef Py_ssize_t K = self.costs.shape[0], i, j, t, first = 0, last, longest = 0, count
         for j in range(n):
             longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))
         cdef Py_ssize_t most = min(<Py_ssize_t>offsets[n], max(longest, <Py_ssize_t>TOKENS))
@@ -83,18 +83,7 @@ cdef class ChainData:
                     token[count] = t
                     count += 1
                 last += 1
-            if packed is not None:
-                done = 0
-                while done < count:
-                    piece = min(<Py_ssize_t>BLOCK, count - done)
-                    ahead = min(<Py_ssize_t>BLOCK, count - done - piece)
-                    self.tokens.score(packed, token + done, <int>piece, <int>ahead, S)
-                    for t in range(piece):
-                        for k in range(K):
-                            unary[(done + t) * K + k] = S[k * BLOCK + t]
-                    done += piece
-            else:
-                self.tokens.score_unpacked(at.W, token, count, unary)
+            self.tokens.score_all(packed, at.W, token, count, S, unary)
             for j in range(first, last):
                 t = offsets[j] - offsets[first]
                 i = rows[j]

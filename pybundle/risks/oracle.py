@@ -8,6 +8,7 @@ from ..core.exceptions import ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import LazyWeights, RowSums, merge_rows, sum_rows
+from ._linear_finder import LinearFinder
 
 
 class LinearOracle:
@@ -69,6 +70,10 @@ class LinearOracle:
         labellings, losses = risk._decode(risk.labels[rows], weights.scores(rows))
         values = risk.sample_weight[rows] * losses
         return Decodings(labellings, values, values)
+
+    def finder(self, batch):
+        """As `finder` of `WeightedOracle`; the weights are in its planes."""
+        return (None if self._risk.smooth else LinearFinder(self._risk._engine, self.dim, batch)), None
 
     def planes(self, rows, labellings):
         """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""

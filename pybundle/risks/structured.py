@@ -308,8 +308,8 @@ class WeightedOracle:
         return Decodings(labellings, c * values, c * uppers), owners, further
 
     def finder(self, batch):
-        """As in `BatchOracle`, and the weights of the examples, which its planes lack."""
-        return self._oracle.finder(batch), self._weights
+        """As in `BatchOracle`, and the weights of the examples, which its planes lack; None where they are 1."""
+        return self._oracle.finder(batch), None if (self._weights == 1.0).all() else self._weights
 
     def total(self, rows, uppers, norm):
         """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""

@@ -98,8 +98,7 @@ class CachedBlocks:
         finder, weights = self.oracle.finder(batch) if hasattr(self.oracle, "finder") else (None, None)
         if finder is None or self.n_best > 1:
             return BatchPass(self.blocks, self.oracle, self._hands, self.batch, self.n_best)
-        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64),
-                          None if (weights == 1.0).all() else weights)
+        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64), weights)
 
     def __getstate__(self):
         # the first two belong to the risk, the others to threads

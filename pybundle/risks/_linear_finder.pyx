@@ -1,0 +1,95 @@
+"""Most violated planes of the examples of linear risks, for passes that have no need of Python."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t
+
+from ..core._plane_finder cimport FoundPlanes, PlaneFinder
+from ..features._plane_rows cimport PlaneRows
+from ..features._rows cimport BLOCK, Weights
+from ._engine cimport HINGE, Engine
+
+NARROW = 2      # as in `LazyWeights`: batches of few CSR rows read W as it stands
+
+
+cdef class LinearFinder(PlaneFinder):
+    """Labels of largest loss plus score of rows, in float64, and their planes, weights of the examples included.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of a hinge loss.
+    dim : int
+    batch : int
+        Most examples asked for at once.
+    """
+
+    cdef Engine engine
+    cdef Weights packed         # None where W is read as it stands
+    cdef const double* w
+    cdef PlaneRows first, second
+    cdef double[:, ::1] losses, scores, scratch     # of each half
+
+    def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):
+        self.engine = engine
+        is_narrow = len(engine.storage) == 3 and (
+            NARROW * batch * int(engine.storage[2][-1]) < engine.n_rows * engine.n_features)
+        self.packed = None if is_narrow else engine.pack(np.zeros(dim))
+        self.first, self.second = PlaneRows(dim, batch, engine.width), PlaneRows(dim, batch, engine.width)
+        self.losses, self.scores = np.empty((2, batch)), np.empty((2, batch * engine.n_scores))
+        self.scratch = np.empty((2, BLOCK * engine.n_scores))
+
+    cdef int place(self, const double* w) except -1 nogil:
+        self.w = w
+        if self.packed is not None:
+            self.engine.refresh(self.packed, w)
+        return 0
+
+    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
+        self.engine.score_all(self.packed, self.w, rows, n, &self.scratch[k, 0], &self.scores[k, 0])
+        found.losses = &self.losses[k, 0]
+        if k == 0:
+            return self._write(self.first, rows, n, &self.scores[k, 0], found)
+        return self._write(self.second, rows, n, &self.scores[k, 0], found)
+
+    cdef int _write(self, PlaneRows out, const Py_ssize_t* rows, Py_ssize_t n, const double* scores,
+                    FoundPlanes* found) except -1 nogil:
+        cdef Py_ssize_t j, i, K = self.engine.n_scores
+        cdef Py_ssize_t[2] row
+        cdef int32_t[2] label
+        cdef double[2] coef
+        cdef double c
+        cdef int y, best
+        out.clear()
+        for j in range(n):
+            i = rows[j]
+            row[0] = row[1] = i
+            c, y = self.engine.c[i], self.engine.y[i]
+            if self.engine.loss == HINGE:
+                label[0], coef[0], found.losses[j] = 0, -c * y, c
+                if not y * scores[j] < 1.0:
+                    found.losses[j] = coef[0] = 0.0
+                self.engine.put(out, 0, 1, row, label, coef)
+            else:
+                best = self._best(y, scores + j * K)
+                label[0], label[1], coef[0], coef[1] = best, y, c, -c
+                if best == y:
+                    coef[0] = coef[1] = 0.0
+                found.losses[j] = c * self._loss(y, best)
+                self.engine.put(out, 0, 2, row, label, coef)
+            out.close()
+        found.starts, found.indices, found.values = &out.indptr[0], out.indices, out.data
+        return 0
+
+    cdef double _loss(self, int y, int k) noexcept nogil:
+        return self.engine.cost[y, k] if self.engine.has_cost else y != k
+
+    cdef int _best(self, int y, const double* scores) noexcept nogil:
+        """The first class of largest loss plus score."""
+        cdef int k, best = 0
+        cdef double u, most = 0.0
+        for k in range(self.engine.n_scores):
+            u = scores[k] + self._loss(y, k) - scores[y]
+            if k == 0 or u > most:
+                best, most = k, u
+        return best

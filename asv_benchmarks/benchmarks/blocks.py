@@ -7,7 +7,9 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.bundle._blocks import Blocks
+from pybundle.bundle._oracle_pass import OraclePass
 from pybundle.datasets import load_digits
+from pybundle.runtime.executors import make_executor
 
 from . import LARGE
 
@@ -48,6 +50,35 @@ class StoredPlanes:
         return self.blocks.bytes / self.blocks.n_planes
 
     track_bytes_a_plane.unit = "bytes"
+
+
+class OraclePasses:
+    """Exact passes over strings of digits (chains) and single digits: planes found and stored, a step on each block."""
+
+    params = [["chain", "rows"], [1, 32], [1, 2]]
+    param_names = ["risk", "batch", "n_jobs"]
+    number, repeat, warmup_time = 1, 5, 0.0     # passes fill the blocks: fresh ones for every measurement
+
+    def setup(self, risk, batch, n_jobs):
+        if risk == "chain":
+            X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 500)
+            self.risk = pb.risks.Structured(pb.models.Chain(10, 64), X, y)
+        else:
+            data = load_digits()
+            self.risk = pb.risks.MulticlassHinge(data.X, data.y)
+        oracle, self.pool = self.risk.oracle(), make_executor(n_jobs)
+        finder, weights = oracle.finder(batch)
+        blocks = Blocks(self.risk.n_examples, self.risk.dim)
+        blocks.place(np.zeros(self.risk.dim), 1.0)
+        self.visitor = OraclePass(blocks, finder, batch, oracle.sizes.astype(np.int64), weights)
+        self.orders = [np.random.default_rng(k).permutation(self.risk.n_examples) for k in range(3)]
+
+    def time_passes(self, risk, batch, n_jobs):
+        for order in self.orders:
+            self.visitor.visit(order, False, self.pool.map)
+
+    def teardown(self, risk, batch, n_jobs):
+        self.pool.close()
 
 
 class EnumerableLabels:

@@ -14,6 +14,7 @@ from pybundle.core._plane_finder cimport FoundPlanes, PlaneFinder
 from pybundle.core._rounds cimport Rounds
 
 cdef Py_ssize_t TRIAL = 8       # batches that one thread takes first, to tell what a second one is worth
+cdef double SHORT = 1e-3        # seconds of a pass for which a second one is not called
 
 
 cdef class OraclePass(Rounds):
@@ -84,6 +85,8 @@ cdef class OraclePass(Rounds):
             self._open()
             self._share(run, 0)
             self.n_rows = rows.shape[0]
+            if self.is_wary and self.pace[0] * (self.n_rows - self.end) < SHORT:
+                run = map
         return self.total
 
     cdef int _open(self) except -1 nogil:

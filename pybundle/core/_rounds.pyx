@@ -30,7 +30,7 @@ cdef class Rounds:
 
     cdef _share(self, run, int kind):
         cdef double done = self._done(), began = perf_counter(), seconds
-        cdef bint is_shared = not self.is_wary or self.pace[kind] > 0.0 and self.alone == 0
+        cdef bint is_shared = run is not map and (not self.is_wary or self.pace[kind] > 0.0 and self.alone == 0)
         self.taken = self.finished = self.opened = 0
         pb_store(&self.over, 0)
         try:

@@ -60,6 +60,16 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+def assert_bits_of_one(risk, order, executors):
+    """Passes by these executors end where one thread alone does."""
+    one = placed(risk)
+    Pass(one, order).run()
+    for run in executors:
+        other = placed(risk)
+        Pass(other, order).run(run)
+        assert_same(everything(one), everything(other))
+
+
 @pytest.mark.parametrize("name", variants())
 @pytest.mark.parametrize("form", ["float64", "float32", "uint8", "csr"])
 def test_steps_are_those_of_one_row_after_the_other(data, name, form):
@@ -106,8 +116,6 @@ def test_the_second_thread_may_come_at_any_time(data, begin):
     X, y = data
     risk = pb.risks.MulticlassHinge(X.astype(np.float32), y)
     order = np.tile(order_of(1502), 4)
-    one = placed(risk)
-    Pass(one, order).run()
 
     def late(function, items):
         late_one = threading.Thread(target=lambda: (time.sleep(1e-4 * begin), function(1)))
@@ -116,10 +124,7 @@ def test_the_second_thread_may_come_at_any_time(data, begin):
         late_one.join()
         return items
 
-    for _ in range(5):
-        two = placed(risk)
-        Pass(two, order).run(late)
-        assert_same(everything(one), everything(two))
+    assert_bits_of_one(risk, order, [late] * 5)
 
 
 def test_one_thread_in_a_pool_does_all(data):
@@ -127,12 +132,8 @@ def test_one_thread_in_a_pool_does_all(data):
     X, y = data
     risk = pb.risks.MulticlassHinge(X.astype(np.float32), y)
     order = np.tile(order_of(1502), 2)
-    one = placed(risk)
-    Pass(one, order).run()
-    for run in (map, lambda function, items: [function(items[0])], lambda f, items: [f(k) for k in (0, 1, 2, 3)]):
-        other = placed(risk)
-        Pass(other, order).run(run)
-        assert_same(everything(one), everything(other))
+    assert_bits_of_one(risk, order, [map, lambda function, items: [function(items[0])],
+                                     lambda f, items: [f(k) for k in (0, 1, 2, 3)]])
 
 
 def test_three_threads_at_once(data):
@@ -140,8 +141,6 @@ def test_three_threads_at_once(data):
     X, y = data
     risk = pb.risks.MulticlassHinge(X.astype(np.float32), y)
     order = np.tile(order_of(1502), 4)
-    one = placed(risk)
-    Pass(one, order).run()
 
     def thrice(function, items):
         threads = [threading.Thread(target=function, args=(k,)) for k in range(3)]
@@ -151,10 +150,7 @@ def test_three_threads_at_once(data):
             thread.join()
         return items
 
-    for _ in range(10):
-        other = placed(risk)
-        Pass(other, order).run(thrice)
-        assert_same(everything(one), everything(other))
+    assert_bits_of_one(risk, order, [thrice] * 10)
 
 
 def test_an_executor_that_fails_stops_the_pass(data):

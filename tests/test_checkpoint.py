@@ -274,7 +274,6 @@ def test_a_block_method_whose_oracle_fails_goes_on(tmp_path):
                     fail()
                 return solve(rows, weights, *more)
             oracle.solve_batch = solve_batch
-            oracle.finder = lambda batch: None      # compiled passes do not ask `solve_batch`
             return oracle
 
     def risk():

@@ -1,6 +1,7 @@
 """Exact passes in compiled code: the bits of batches asked for one after another, whatever threads there are."""
 
 import ctypes
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,8 @@ from scipy import LowLevelCallable
 import pybundle as pb
 from pybundle.bundle._blocks import Blocks
 from pybundle.bundle._oracle_pass import OraclePass
+from pybundle.models.chain_oracle import ChainOracle
+from pybundle.risks.oracle import finder_of
 from pybundle.solvers.batch_pass import BatchPass
 from pybundle.solvers.cached_blocks import CachedBlocks
 from pybundle.solvers.objective import L2
@@ -129,10 +132,9 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
 
 def passes(risk, run, batch=16, n=4, **settings):
     oracle, rng = risk.oracle(), np.random.default_rng(3)
-    finder, weights = oracle.finder(batch)
     blocks = Blocks(N, risk.dim, None, "exact", 7, 20)
     blocks.place(np.zeros(risk.dim), LAM)
-    visitor = OraclePass(blocks, finder, batch, oracle.sizes.astype(np.int64), weights, is_wary=False)
+    visitor = OraclePass(blocks, oracle.finder(batch), batch, oracle.sizes.astype(np.int64), is_wary=False)
     answers = [visitor.visit(rng.permutation(N), False, run) for _ in range(n)]
     return blocks, visitor, answers
 
@@ -144,7 +146,7 @@ def test_bits_do_not_depend_on_threads(name):
     for n_threads in (1, 2, 3):
         with ThreadPoolExecutor(n_threads) as pool:
             many, visitor, others = passes(risk, pool.map)
-        assert others == answers and state(many) == state(one) and visitor.visits == N
+        assert others == answers and state(many) == state(one) and visitor.visits == 4 * N
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -162,13 +164,14 @@ def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
 
     seen, before = set(), 0.0
     for k in range(60):
+        visits = visitor.visits
         with pytest.raises(KeyboardInterrupt):
             visitor.visit(np.random.default_rng(k).permutation(N), False, interrupted)
         value, w = dual(blocks)             # whoever comes late finds that it is over
         np.testing.assert_allclose(blocks.w, w, atol=1e-11)
         assert value >= before - 1e-12 * abs(before)
         before = value
-        seen.add(visitor.visits)
+        seen.add(visitor.visits - visits)
     for helper in helpers:
         helper.join()
     assert dual(blocks)[0] == before and all(0 <= visits <= N for visits in seen)
@@ -198,12 +201,10 @@ def test_rows_outside_are_refused_before_they_are_read():
     assert visitor.visit(np.arange(0)) == 0.0
 
 
-def test_sizes_and_weights_belong_to_examples():
-    finder, _ = words().oracle().finder(4)
-    blocks = Blocks(N, words().dim)
-    for bad in ({"sizes": np.ones(N - 1, np.int64)}, {"sizes": np.ones(N, np.int64), "weights": np.ones(N + 1)}):
-        with pytest.raises(ValueError, match=str(N)):
-            OraclePass(blocks, finder, 4, **bad)
+def test_sizes_belong_to_examples():
+    finder, blocks = words().oracle().finder(4), Blocks(N, words().dim)
+    with pytest.raises(ValueError, match=f"{N} entries, got {N - 1}"):
+        OraclePass(blocks, finder, 4, np.ones(N - 1, np.int64))
     with pytest.raises(ValueError, match="batch"):
         OraclePass(blocks, finder, 0, np.ones(N, np.int64))
 
@@ -227,20 +228,101 @@ def test_runs_go_on_as_they_were(options, tmp_path):
         assert bits(last) == bits(whole)
 
 
-def test_memory_is_looked_at_after_every_batch():
-    risk, free = words(), CachedBlocks(words(), L2(LAM), batch=8)
-    free.place(LAM, 0.0, None)
-    for k in range(4):
-        free.place(LAM, 0.0, np.random.default_rng(k).normal(size=risk.dim)) if k else None
-        free.exact_pass(np.arange(N))
-    limit = 8 * 20 * risk.dim + 32 * N + int(0.8 * free.nbytes())
-    held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=limit)
-    held.place(LAM, 0.0, None)
-    for _ in range(4):
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_memory_is_looked_at_after_every_batch(is_compiled):
+    risk, seen = words(), []
+    held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
+    if not is_compiled:
+        held._pass = BatchPass(held.blocks, held.oracle, held._hands, 8, most_bytes=held._for_blocks)
+    shrink = held._keep_within
+
+    def keep_within():
+        seen.append((held.visits, held.nbytes()))
+        shrink()
+
+    held._keep_within = keep_within
+    for k in range(6):
+        held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
         held.exact_pass(np.arange(N))
-        assert held.nbytes() <= held._for_blocks
+        held.forget()
+        assert held.nbytes() <= held._for_blocks and held.visits == (k + 1) * N
+    largest = max(size for _, size in seen)
+    of_a_batch = max(held.nbytes() / N * 8, 8 * 400)
+    assert held._for_blocks < largest < held._for_blocks + 4 * of_a_batch
+    assert len(seen) > 10 and all(visits % N % 8 == 0 for visits, _ in seen)
+    assert held.n_merged > 0
 
 
-def test_slack_rescaling_and_further_labellings_ask_in_python():
+def test_further_labellings_and_slack_rescaling_are_asked_in_python():
     for core in CachedBlocks(words(rescaling="slack"), L2(LAM)), CachedBlocks(words(), L2(LAM), n_best=2):
         assert isinstance(core._pass, BatchPass)
+
+
+@pytest.mark.parametrize("where", ["class", "object"])
+def test_methods_that_were_overridden_are_asked(where):
+    """Half of the losses: planes of the parent would be no bounds."""
+    class Half(ChainOracle):
+        def planes(self, rows, labellings):
+            losses, slopes = super().planes(rows, labellings)
+            return 0.5 * losses, slopes
+
+    oracle = Half.__new__(Half if where == "class" else ChainOracle)
+    vars(oracle).update(vars(words()._oracle))
+    if where == "object":
+        oracle.planes = lambda rows, labellings: Half.planes(oracle, rows, labellings)
+    assert finder_of(oracle, 4) is None and finder_of(words()._oracle, 4) is not None
+    assert finder_of(object(), 4) is None
+
+
+def test_scores_beyond_the_range_of_numbers_are_refused():
+    core = CachedBlocks(words(), L2(1.0), batch=8)
+    core.place(1e-300, 1.0, np.full(core.dim, 1e308))
+    with pytest.raises(pb.NumericalError, match="example 0 has scores beyond"):
+        core.exact_pass(np.arange(N))
+
+
+def test_a_helper_of_a_run_that_was_joins_no_run_of_one_thread():
+    """Executors may call late, and rows that come twice are not for two threads."""
+    risk, called = words(), []
+    blocks, visitor, _ = passes(risk, lambda work, items: called.append(work) or list(map(work, items)), n=1)
+    alone, other, _ = passes(risk, map, n=1)
+    rows, is_over = np.random.default_rng(0).integers(N, size=20 * N), threading.Event()
+
+    def late():
+        while not is_over.is_set():
+            called[0]()
+
+    helper = threading.Thread(target=late)
+    helper.start()
+    for _ in range(5):
+        assert visitor.visit(rows, False, called.append) == other.visit(rows)
+    is_over.set()
+    helper.join()
+    assert state(blocks) == state(alone) and len(called) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of the system")
+def test_long_passes_can_be_interrupted():
+    def alarm(*_):
+        raise KeyboardInterrupt
+
+    core, before = CachedBlocks(words(), L2(LAM), batch=4), signal.signal(signal.SIGALRM, alarm)
+    core.place(LAM, 0.0, None)
+    order = np.tile(np.arange(N), 1000)
+    signal.setitimer(signal.ITIMER_REAL, 0.03)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            core.exact_pass(order)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert 0 < core.visits < len(order) and core.visits % 4 == 0
+    np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)
+
+
+def test_states_of_risks_that_fail_are_for_nobody_else():
+    """Without a name a state might be that of another risk, whose planes are no bounds here."""
+    with pytest.raises(pb.OracleError) as caught:
+        pb.minimize(Lines(100, 12 * N).risk, lam=0.1, method="bcfw", tol=1e-12)
+    with pytest.raises(pb.ParameterError, match="warm_start"):
+        pb.minimize(Lines().risk, lam=0.1, method="bcfw", max_iter=2, warm_start=caught.value.result)

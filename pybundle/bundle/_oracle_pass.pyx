@@ -4,6 +4,7 @@ A batch is a round of two halves, which two threads may share: each finds the pl
 their blocks. Who is done last takes the steps, one after another, at a point that moves with each.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
@@ -29,60 +30,58 @@ cdef class OraclePass(Rounds):
         Examples asked for at one point.
     sizes : int64 array, shape (n_blocks,)
         Work of each example, by which batches are halved.
-    weights : float64 array, shape (n_blocks,), optional
-        Factors of the planes of each example.
+    most_bytes : float
+        Of the blocks: a pass ends with the batch that makes them larger.
     is_wary : bool
         Helpers are asked where they made passes faster, not always.
 
     Attributes
     ----------
     visits : int
-        Examples of the last pass on whose blocks steps were taken.
+        Examples so far, on whose blocks steps were taken.
     """
 
     cdef Blocks owner, hand             # they learn the planes of the first half and of the second
     cdef PlaneFinder finder
     cdef const int64_t[::1] sizes
-    cdef const double[::1] weights
     cdef const Py_ssize_t* rows
     cdef Py_ssize_t n_rows, batch, begin, middle, end
-    cdef bint towards, has_weights
+    cdef bint towards
     cdef int32_t[::1] places            # of the new planes of the batch in their blocks
-    cdef double total, n_visits         # of this pass; of all that have ended
+    cdef double total, most_bytes
     cdef readonly Py_ssize_t visits
 
-    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, weights=None, bint is_wary=True):
+    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, double most_bytes=INFINITY,
+                 bint is_wary=True):
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
         self.owner, self.finder, self.batch = owner, finder, batch
-        self.hand = Blocks(0, owner.dim)
-        self.sizes, self.weights, self.has_weights = sizes, weights, weights is not None
-        if self.sizes.shape[0] != owner.n_blocks or self.has_weights and self.weights.shape[0] != owner.n_blocks:
-            raise ValueError(f"sizes and weights must have {owner.n_blocks} entries")
+        self.hand, self.most_bytes = Blocks(0, owner.dim), most_bytes
+        self.sizes = sizes
+        if self.sizes.shape[0] != owner.n_blocks:
+            raise ValueError(f"sizes must have {owner.n_blocks} entries, got {self.sizes.shape[0]}")
         self.places = np.empty(batch, dtype=np.int32)
 
     def visit(self, const Py_ssize_t[::1] rows, bint towards=False, run=map):
-        """Asks for each of `rows` and takes a step on its block; gives the sum of the gaps met.
+        """Asks for each of `rows` and takes a step on its block, till memory is full; gives the sum of the gaps met.
 
         With `towards` the new plane is the target of the step. By the threads that `run(function, items)` has, unless
         a row comes twice.
         """
         cdef Blocks owner = self.owner, hand = self.hand
         owner._check_rows(rows)
-        self.visits = 0
         if rows.shape[0] == 0:
             return 0.0
         hand.cap, hand.tick, hand.metric = owner.cap, owner.tick, owner.metric
         self.rows, self.n_rows, self.towards = &rows[0], rows.shape[0], towards
         self.begin = self.end = 0
         self.total = 0.0
-        if self.batch == 1 or np.bincount(rows).max() > 1:      # threads would meet at the block of an example
-            run = map
+        if self.batch == 1 or run is not map and np.bincount(rows).max() > 1:
+            run = map                   # there is nothing to halve, or threads would meet at the block of an example
         elif self.is_wary and self.alone == 0:
             self.pace[0] = 0.0          # unknown: steps take longer the more planes there are
             self.n_rows = min(TRIAL * self.batch, rows.shape[0])
-        while self.end < rows.shape[0]:
-            self._open()
+        while self._open():
             self._share(run, 0)
             self.n_rows = rows.shape[0]
             if self.is_wary and self.pace[0] * (self.n_rows - self.end) < SHORT:
@@ -90,12 +89,12 @@ cdef class OraclePass(Rounds):
         return self.total
 
     cdef int _open(self) except -1 nogil:
-        """The next batch, and where its halves part; 0 where there is none."""
+        """The next batch, and where its halves part; 0 where there is none, or no room."""
         cdef int64_t size = 0, half = 0
         cdef Py_ssize_t j
-        self.begin, self.end = self.end, min(self.end + self.batch, self.n_rows)
-        if self.begin == self.end:
+        if self.end == self.n_rows or self.end and self.owner.bytes + self.hand.bytes > self.most_bytes:
             return 0
+        self.begin, self.end = self.end, min(self.end + self.batch, self.n_rows)
         for j in range(self.begin, self.end):
             size += self.sizes[self.rows[j]]
         self.middle = self.begin
@@ -119,9 +118,6 @@ cdef class OraclePass(Rounds):
                 fetch(&self.owner.blocks[self.rows[first + j + 1]])
             i, start = self.rows[first + j], found.starts[j]
             n = found.starts[j + 1] - start
-            if self.has_weights:
-                found.losses[j] *= self.weights[i]
-                n = scale(self.weights[i], n, found.indices + start, found.values + start)
             if k == 0:
                 place[j] = self.owner._add(&self.owner.blocks[i], found.losses[j], n, found.indices + start,
                                            found.values + start)
@@ -140,8 +136,8 @@ cdef class OraclePass(Rounds):
             if j + 1 < self.end:        # the other thread may have it
                 fetch(&self.owner.blocks[self.rows[j + 1]])
             b = &self.owner.blocks[self.rows[j]]
-            if self.towards:        # where a row comes twice, its block may have lost the first plane since
-                target = min(self.places[j - self.begin], b.n - 1)
+            if self.towards:
+                target = self.places[j - self.begin]
             total += self.owner._step(b, target, False)
             self.owner._count(0)
             self.visits += 1
@@ -150,18 +146,6 @@ cdef class OraclePass(Rounds):
 
     cdef _end(self):
         self.owner.settle(self.hand)
-        self.n_visits += self.visits
 
     cdef double _done(self):
-        return self.n_visits
-
-
-cdef Py_ssize_t scale(double factor, Py_ssize_t n, int32_t* indices, double* values) noexcept nogil:
-    """Multiplies n entries; how many are left that are not zero."""
-    cdef Py_ssize_t e, count = 0
-    if factor == 1.0:
-        return n
-    for e in range(n):
-        indices[count], values[count] = indices[e], factor * values[e]
-        count += values[count] != 0.0
-    return count
+        return self.visits

@@ -6,7 +6,7 @@ cdef struct FoundPlanes:
     # One plane `losses[j] + <psi_j, w>` for each example asked for, psi_j = values[starts[j]:starts[j + 1]] at indices
     # that ascend, no zeros
     double* losses
-    const int64_t* starts
+    int64_t* starts
     int32_t* indices
     double* values
 
@@ -18,3 +18,9 @@ cdef class PlaneFinder:
     # The most violated planes of n examples, at most as many as it was made for. Two threads may ask at once, with
     # k = 0 and 1: what is found is theirs until they ask again
     cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil
+
+
+cdef class WeightedFinder(PlaneFinder):
+
+    cdef PlaneFinder finder
+    cdef const double[::1] weights

@@ -12,10 +12,10 @@ cdef void wait_for_all(const Gate* gate) noexcept nogil
 
 cdef class Rounds:
 
-    # Of all threads: halves taken and finished, rounds open, whether there are no more
-    cdef int64_t taken, finished, opened, over
+    # Of all threads: halves taken and finished, rounds open, whether there are no more, whether helpers may come
+    cdef int64_t taken, finished, opened, over, invites
     cdef Gate gate
-    # Seconds that a unit of each kind of work took one thread; runs that it still takes alone, and took last
+    # Seconds by `_done` that each kind of work took one thread; runs that it still takes alone, and took last
     cdef double[2] pace
     cdef int alone, pause
     cdef bint is_wary
@@ -28,4 +28,5 @@ cdef class Rounds:
     cdef int _close(self) except -1 nogil
     cdef _end(self)
     cdef double _done(self)
+    cdef _enter(self, bint is_alone)
     cdef int _work(self) except -1 nogil

@@ -5,15 +5,19 @@ whether a helper is asked.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport fabs
 
 from time import perf_counter
 
 from pybundle.core._atomic cimport pb_count, pb_load, pb_store, pb_wait
 
+cdef extern from "_clock.h" nogil:
+    double pb_seconds()
+
 cdef double SHARED = 0.9            # time of a run over that of one thread from which helpers are left out,
 cdef int LONGEST = 64               # for so many runs at most: on a busy machine they hold halves and wait
-cdef int HALVES = 16                # of a thread between two looks for signals
-cdef int64_t LOOK = 100000          # turns of waiting for the other half between them, some 50 ms
+cdef double BREATH = 0.05           # seconds between two looks for signals
+cdef int64_t LOOK = 100             # turns of waiting between two looks at the clock
 
 
 cdef class Rounds:
@@ -32,13 +36,14 @@ cdef class Rounds:
         cdef double done = self._done(), began = perf_counter(), seconds
         cdef bint is_shared = run is not map and (not self.is_wary or self.pace[kind] > 0.0 and self.alone == 0)
         self.taken = self.finished = self.opened = 0
+        pb_store(&self.invites, is_shared)
         pb_store(&self.over, 0)
         try:
             if is_shared:
                 for _ in run(self.work, range(2)):
                     pass
             else:
-                self.work()
+                self._enter(True)
         finally:                # compiled: no signal comes between
             pb_store(&self.over, 1)         # who comes later sees it
             with nogil:
@@ -54,10 +59,14 @@ cdef class Rounds:
 
     def work(self, _=None):
         """Takes halves till there are no more; for several threads."""
+        self._enter(False)
+
+    cdef _enter(self, bint is_alone):
         pb_count(&self.gate.entered)        # before it looks at `over`
         try:
-            with nogil:
-                self._work()
+            if is_alone or pb_load(&self.invites):      # an executor may come late, with a helper of a run that was
+                with nogil:
+                    self._work()
         except BaseException:
             pb_store(&self.over, 1)
             raise
@@ -65,7 +74,8 @@ cdef class Rounds:
             pb_count(&self.gate.left)
 
     cdef int _work(self) except -1 nogil:
-        cdef int64_t half, waited, n_halves = 0
+        cdef int64_t half, waited
+        cdef double looked = pb_seconds()
         while not pb_load(&self.over):
             half = pb_count(&self.taken)
             waited = 0
@@ -75,8 +85,7 @@ cdef class Rounds:
                 pb_wait(waited)
                 waited += 1
                 if waited % LOOK == 0:
-                    with gil:
-                        PyErr_CheckSignals()
+                    looked = look(looked)
             self._half(half % 2)
             if pb_load(&self.over):
                 return 0
@@ -85,10 +94,7 @@ cdef class Rounds:
                     pb_store(&self.opened, half // 2 + 1)
                 else:
                     pb_store(&self.over, 1)
-            n_halves += 1
-            if n_halves % HALVES == 0:
-                with gil:
-                    PyErr_CheckSignals()
+            looked = look(looked)
         return 0
 
     cdef int _half(self, int k) except -1 nogil:
@@ -104,6 +110,16 @@ cdef class Rounds:
 
     cdef double _done(self):
         raise NotImplementedError
+
+
+cdef double look(double before) except -1.0 nogil:
+    """Looks for signals where the last look, whose time comes back, was some time ago."""
+    cdef double now = pb_seconds()
+    if fabs(now - before) < BREATH:
+        return before
+    with gil:
+        PyErr_CheckSignals()
+    return pb_seconds()
 
 
 cdef void wait_for_all(const Gate* gate) noexcept nogil:

@@ -12,6 +12,7 @@ cdef class PlaneRows:
     cdef Py_ssize_t size, capacity          # of data and indices
     cdef double* block                      # (width,) zeros between calls: a dense piece of the open row
     cdef Py_ssize_t width
+    cdef bint is_dirty                      # a block was not written: out of memory
     cdef uint64_t* keys                     # entries that wait: index << 32 | place in `values`
     cdef uint64_t* spare                    # as long as keys, for sorting
     cdef double* values
@@ -20,8 +21,7 @@ cdef class PlaneRows:
     cdef Py_ssize_t order_room
 
     # No row is there any more
-    cdef inline void clear(self) noexcept nogil:
-        self.closed = self.size = self.waiting = 0
+    cdef void clear(self) noexcept nogil
     # Room for `more` entries to wait; MemoryError
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
     # An entry of the open row waits; there must be room

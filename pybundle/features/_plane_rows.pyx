@@ -168,8 +168,16 @@ cdef class PlaneRows:
         self.waiting = 0
         return 0
 
+    cdef void clear(self) noexcept nogil:
+        self.closed = self.size = self.waiting = 0
+        if self.is_dirty:
+            memset(self.block, 0, self.width * sizeof(double))
+        self.is_dirty = False
+
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil:
+        self.is_dirty = True
         self._extend(width + PB_COMPRESS_ROOM)
+        self.is_dirty = False
         self.size += pb_compress(width, <int32_t>first, self.block, self.data + self.size, self.indices + self.size)
         memset(self.block, 0, width * sizeof(double))
         return 0

@@ -5,6 +5,8 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
+from ..core.exceptions import NumericalError
+
 from ..features._plane_rows cimport PlaneRows
 from ..features._rows cimport BLOCK, Weights
 from ..oracles._chain cimport ChainTables
@@ -89,7 +91,12 @@ cdef class ChainData:
                 i = rows[j]
                 truth = augment_item(unary + t * K, &self.gold[self.offsets[i]], offsets[j + 1] - offsets[j], K,
                                      &self.costs[0, 0], self.factors[i], at.transition, at.start, at.end, loss)
-                tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, labels + offsets[j], values + j)
+                if not tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, labels + offsets[j],
+                                      values + j):
+                    free(memory)
+                    with gil:
+                        raise NumericalError(f"example {i} has scores beyond the range of float64; rescale the "
+                                             "features")
                 values[j] -= truth
             first = last
         free(memory)

@@ -139,7 +139,10 @@ class BatchOracle(ABC):
         raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
 
     def finder(self, batch):
-        """What finds planes of up to `batch` examples in compiled code, a `PlaneFinder`; None where there is none."""
+        """What finds planes of up to `batch` examples in compiled code, a `PlaneFinder`; None where there is none.
+
+        It stands for `solve_batch` and `planes` of this class: those of a subclass are asked instead.
+        """
         return None
 
     @abstractmethod

@@ -72,8 +72,8 @@ class LinearOracle:
         return Decodings(labellings, values, values)
 
     def finder(self, batch):
-        """As `finder` of `WeightedOracle`; the weights are in its planes."""
-        return (None if self._risk.smooth else LinearFinder(self._risk._engine, self.dim, batch)), None
+        """As in `BatchOracle`."""
+        return None if self._risk.smooth else LinearFinder(self._risk._engine, self.dim, batch)
 
     def planes(self, rows, labellings):
         """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
@@ -130,6 +130,18 @@ def with_batches(oracle):
     """The oracle itself where it has `prepare`, `update`, `solve_batch` and `planes`, else one that loops over it."""
     has_all = all(hasattr(oracle, name) for name in ("prepare", "update", "solve_batch", "planes", "sizes"))
     return oracle if has_all else OneByOne(oracle)
+
+
+def finder_of(oracle, batch):
+    """The compiled finder of an oracle, see `BatchOracle`; None where methods that it stands for were overridden."""
+    classes = type(oracle).__mro__
+    owner = next((k for k, each in enumerate(classes) if "finder" in vars(each)), None)
+    if owner is None:
+        return getattr(oracle, "finder", lambda batch: None)(batch)
+    names = {"solve", "solve_batch", "plane", "planes", "losses", "prepare"}
+    if names & vars(oracle).keys() or any(names & vars(each).keys() for each in classes[:owner]):
+        return None
+    return oracle.finder(batch)
 
 
 def check_size(name, w, dim):

@@ -6,13 +6,14 @@ from zlib import crc32
 
 import numpy as np
 
+from ..core._plane_finder import WeightedFinder
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
 from ..models.base import as_model
-from .oracle import check_size
+from .oracle import check_size, finder_of
 from .partition import Partitioned, take
 from .reduction import reduce_planes
 
@@ -308,8 +309,9 @@ class WeightedOracle:
         return Decodings(labellings, c * values, c * uppers), owners, further
 
     def finder(self, batch):
-        """As in `BatchOracle`, and the weights of the examples, which its planes lack; None where they are 1."""
-        return self._oracle.finder(batch), None if (self._weights == 1.0).all() else self._weights
+        """As in `BatchOracle`."""
+        finder = finder_of(self._oracle, batch)
+        return finder if finder is None or (self._weights == 1.0).all() else WeightedFinder(finder, self._weights)
 
     def total(self, rows, uppers, norm):
         """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""

@@ -18,22 +18,24 @@ class BatchPass:
     Attributes
     ----------
     visits : int
-        Examples of the last pass on whose blocks steps were taken.
+        Examples so far, on whose blocks steps were taken.
     """
 
-    def __init__(self, blocks, oracle, hands, batch, n_best=1):
+    def __init__(self, blocks, oracle, hands, batch, n_best=1, most_bytes=np.inf):
         self.blocks, self.oracle, self.batch, self.n_best = blocks, oracle, batch, n_best
-        self._hands, self.visits = hands, 0
+        self._hands, self._most_bytes, self.visits = hands, most_bytes, 0
         self._seconds = 0.0             # of the last batch of decodings
 
     def visit(self, order, towards=False, run=map):
-        """Asks for each example of `order`, a batch at a time, and takes a step on its block; the sum of the gaps."""
-        total, self.visits = 0.0, 0
+        """Asks for each example of `order` and takes a step on its block, till memory is full; the sum of the gaps."""
+        total = 0.0
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
             for piece, places in self._learn(rows, self.oracle.prepare(self.blocks.w), run):
                 total += self.blocks.climb(piece, places if towards else None)
                 self.visits += len(piece)
+            if self.blocks.bytes > self._most_bytes:
+                break
         return total
 
     def _learn(self, rows, weights, run):

@@ -15,7 +15,7 @@ from ..bundle._lanes import Lanes
 from ..bundle._oracle_pass import OraclePass
 from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array
-from ..risks.oracle import with_batches
+from ..risks.oracle import finder_of, with_batches
 from ..runtime.certificate import UNIT
 from .batch_pass import BatchPass, ask
 from .hands import Hands
@@ -95,10 +95,11 @@ class CachedBlocks:
     def _make_pass(self):
         """Exact passes in compiled code, where the oracle has it and the best labelling is all that is wanted."""
         batch = min(self.batch, self.n_examples)
-        finder, weights = self.oracle.finder(batch) if hasattr(self.oracle, "finder") else (None, None)
-        if finder is None or self.n_best > 1:
-            return BatchPass(self.blocks, self.oracle, self._hands, self.batch, self.n_best)
-        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64), weights)
+        most_bytes = np.inf if self._limit is None else self._for_blocks
+        finder = finder_of(self.oracle, batch) if self.n_best == 1 else None
+        if finder is None:
+            return BatchPass(self.blocks, self.oracle, self._hands, batch, self.n_best, most_bytes)
+        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64), most_bytes)
 
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
@@ -159,13 +160,14 @@ class CachedBlocks:
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
-        total, self._phi = 0.0, None
-        size = len(order) if self._limit is None else self.batch
-        for first in range(0, len(order), max(size, 1)):
+        total, done, self._phi = 0.0, 0, None
+        while done < len(order):
+            before = self._pass.visits
             try:
-                total += self._pass.visit(order[first:first + size], self.towards, self._threads)
+                total += self._pass.visit(order[done:], self.towards, self._threads)
             finally:
-                self.visits += self._pass.visits
+                self.visits += self._pass.visits - before
+            done += self._pass.visits - before
             self._keep_within()
         self._turn = -1
         return total

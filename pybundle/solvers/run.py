@@ -22,6 +22,9 @@ from ..runtime.stopping import GapBelow, Progress
 from .advice import advice
 from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
 
+NAMELESS = "unknown"
+"""In place of a fingerprint that could not be had: no other run goes on from such a state."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -248,16 +251,17 @@ class Run:
                         self.trace.clock.seconds(), self.settings.gap.tol)
 
     def fingerprint(self):
-        """What names the risk, or None; also where an oracle is asked for it that fails by now."""
+        """What names the risk, or None."""
         try:
             return getattr(self.risk, "fingerprint", None)
-        except Exception:
-            return None
+        except Exception:       # of an oracle that is asked for it, and fails by now
+            return NAMELESS
 
     def take(self, state):
         """Refuses the state of a run on another risk; what it proved holds here, too."""
         mine, theirs = self.fingerprint(), state.fingerprint
-        if state.w.shape != (self.risk.dim,) or (mine is not None and theirs is not None and mine != theirs):
+        if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
+                mine is not None and theirs is not None and mine != theirs):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only")
         if state.bound is not None:

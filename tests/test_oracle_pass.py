@@ -170,6 +170,21 @@ def test_an_example_that_fails_is_named_and_nothing_is_lost():
     assert 0.0 < caught.value.result.lower_bound <= caught.value.result.fun
 
 
+def test_a_long_example_may_fill_a_batch():
+    """Its labellings are more than all examples have together."""
+    rng = np.random.default_rng(4)
+    sizes = np.where(np.arange(N) == 5, 200, 1)
+    X = [rng.integers(0, 4, (n, 2)) for n in sizes]
+    tags = [rng.integers(0, 3, n).astype(np.int32) for n in sizes]
+    for risk in (pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags),):
+        cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
+        cores[1]._pass = BatchPass(cores[1].blocks, cores[1].oracle, cores[1]._hands, 64)
+        for core in cores:
+            core.place(LAM, 0.0, None)
+            core.answer = core.exact_pass(np.full(64, 5))
+        assert cores[0].answer == cores[1].answer and state(cores[0].blocks) == state(cores[1].blocks)
+
+
 def test_rows_outside_are_refused_before_they_are_read():
     rows = np.arange(N)
     rows[3] = 10 ** 9

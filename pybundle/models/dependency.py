@@ -17,6 +17,7 @@ from ..features import Examples
 from ..oracles.arborescence import max_arborescence
 from ._arcs import HashedArcs, RowArcs, arc_scores
 from ._dependency import add_trees, marginal_sentences, solve_sentences, tree_planes
+from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import BatchOracle, StructuredModel, check_lengths
 
@@ -250,6 +251,9 @@ class DependencyOracle(BatchOracle):
         word, head = moves[owners, which].T
         further.values[further.offsets[:-1] + word] = head
         return Decodings(found, values, values), owners, further
+
+    def finder(self, batch):
+        return DependencyFinder(self._arcs, self._gold, self._single_root, min(batch, self.n_examples))
 
     @property
     def listed_features(self):

@@ -38,6 +38,27 @@ def words(kind="dense", **settings):
     return pb.risks.Structured(model, X, Y, sample_weight=weight)
 
 
+def sentences(kind, single_root=True, change=None):
+    """Trees grown at random, with arc features listed or made from templates; `change` has its way with the former."""
+    rng = np.random.default_rng(0)
+    Y = []
+    for n in rng.integers(1, 8, N):
+        heads, order = np.full(n + 1, -1, np.int32), rng.permutation(n) + 1
+        for k, m in enumerate(order):
+            heads[m] = order[rng.integers(k)] if k and (single_root or rng.random() < 0.8) else 0
+        Y.append(heads)
+    if kind == "hashed":
+        X = [rng.integers(0, 4, (len(y) - 1, 2)) for y in Y]
+        templates = ["h.word m.pos", "h.pos m.pos distance", "h.pos m.pos set.pos", "m.word each.pos distance"]
+        model = pb.models.Dependency.hashed(9, templates=templates, single_root=single_root)
+    else:
+        X = [sp.csr_array(sp.random(n * n, 12, 0.4, random_state=rng, dtype=kind)) for n in (len(y) - 1 for y in Y)]
+        model = pb.models.Dependency(12, single_root=single_root)
+        if change is not None:
+            change(X)
+    return pb.risks.Structured(model, X, Y)
+
+
 class Lines:
     """Hinge losses max(0, 1 - <w, x_i>), by functions as C would have them; example `bad` returns a code in the end."""
 
@@ -91,6 +112,11 @@ RISKS = {
     "bounds": lambda: words(start=True, end=True),
     "weights": lambda: words(sample_weight=np.arange(N) % 4 / 2.0),
     "functions": lambda: Lines().risk,
+    "trees": lambda: sentences(np.float64),
+    "trees, float32": lambda: sentences(np.float32),
+    "trees, many roots": lambda: sentences(np.float64, single_root=False),
+    "templates": lambda: sentences("hashed"),
+    "templates, many roots": lambda: sentences("hashed", single_root=False),
 }
 
 
@@ -190,6 +216,48 @@ def test_an_example_that_fails_is_named_and_nothing_is_lost():
     with pytest.raises(pb.OracleError, match="example 100") as caught:
         pb.minimize(Lines(100, 12 * N).risk, lam=0.1, method="bcfw", tol=1e-12, n_jobs=2)
     assert 0.0 < caught.value.result.lower_bound <= caught.value.result.fun
+
+
+def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
+    def change(X):          # one feature that all others have not; the root has an arc to every word
+        for i in range(N):
+            X[i] = X[i].multiply(np.arange(12) > 0).tolil()
+        X[100][0, 0] = 1e150
+        X[:] = map(sp.csr_array, X)
+
+    risk, centre = sentences(np.float64, change=change), np.zeros(12)
+    centre[0], texts = 1e200, set()
+    for run in (map, None, BatchPass):
+        core = CachedBlocks(risk, L2(LAM), batch=8)
+        core.place(LAM, 0.3, centre)
+        if run is BatchPass:
+            core._pass, run = BatchPass(core.blocks, core.oracle, core._hands, 8), map
+        with ThreadPoolExecutor(2) as pool, pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
+            core._pass.visit(np.arange(N), False, run or pool.map)
+        texts.add(str(caught.value))
+        assert core._pass.visits == 96
+        phi = core.blocks.copy().aggregate()[1]
+        np.testing.assert_allclose(core.w, (0.3 * centre - phi) / (LAM + 0.3), rtol=1e-12, atol=1e-12)
+        core.place(LAM, 0.0, None)
+        assert core.exact_pass(np.arange(N)) > 0.0
+    assert len(texts) == 1
+
+
+def test_a_long_example_may_fill_a_batch():
+    """Its labellings are more than all examples have together."""
+    rng = np.random.default_rng(4)
+    sizes = np.where(np.arange(N) == 5, 200, 1)
+    Y = [np.arange(-1, n, dtype=np.int32) for n in sizes]
+    X = [rng.integers(0, 4, (n, 2)) for n in sizes]
+    tags = [rng.integers(0, 3, n).astype(np.int32) for n in sizes]
+    for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
+                 pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
+        cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
+        cores[1]._pass = BatchPass(cores[1].blocks, cores[1].oracle, cores[1]._hands, 64)
+        for core in cores:
+            core.place(LAM, 0.0, None)
+            core.answer = core.exact_pass(np.full(64, 5))
+        assert cores[0].answer == cores[1].answer and state(cores[0].blocks) == state(cores[1].blocks)
 
 
 def test_rows_outside_are_refused_before_they_are_read():

@@ -9,21 +9,15 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import Examples
 from ..oracles.arborescence import max_arborescence
-from ._dependency import (
-    HashedArcs,
-    RowArcs,
-    add_trees,
-    arc_scores,
-    marginal_sentences,
-    solve_sentences,
-    tree_planes,
-)
+from ._arcs import HashedArcs, RowArcs, arc_scores
+from ._dependency import add_trees, marginal_sentences, solve_sentences, tree_planes
+from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import BatchOracle, StructuredModel, check_lengths
 
@@ -242,8 +236,7 @@ class DependencyOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets,
-                                     values))
+        solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets, values)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def best_batch(self, rows, weights, k):
@@ -251,14 +244,16 @@ class DependencyOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        self._refuse(solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets,
-                                     values, moves))
+        solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets, values, moves)
         found = Ragged.unchecked(heads, offsets)
         owners, which = np.nonzero(moves[:, :, 0])
         further = found.take(owners)
         word, head = moves[owners, which].T
         further.values[further.offsets[:-1] + word] = head
         return Decodings(found, values, values), owners, further
+
+    def finder(self, batch):
+        return DependencyFinder(self._arcs, self._gold, self._single_root, min(batch, self.n_examples))
 
     @property
     def listed_features(self):
@@ -283,8 +278,8 @@ class DependencyOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        self._refuse(solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
-                                     scales=scales, labels=labels))
+        solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
+                        scales=scales, labels=labels)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
@@ -303,8 +298,8 @@ class DependencyOracle(BatchOracle):
     def marginals_batch(self, rows, weights, scales, slope):
         rows = np.asarray(rows, dtype=np.intp)
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
-        self._refuse(marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
-                                        np.asarray(scales, dtype=np.float64), slope, values, entropies))
+        marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
+                           np.asarray(scales, dtype=np.float64), slope, values, entropies)
         return values, entropies
 
     def _offsets(self, rows):
@@ -326,10 +321,6 @@ class DependencyOracle(BatchOracle):
         if not is_right:
             raise ParameterError("labellings must be heads of the sentences asked for: -1 of the root, 0..n of words")
         return rows, heads, offsets
-
-    def _refuse(self, i):
-        if i >= 0:
-            raise NumericalError(f"sentence {i} has scores beyond the range of float64; rescale the features")
 
 
 def _why_bad(name, heads, length, single_root):

@@ -1,6 +1,6 @@
 /* Scores and sums of the hashed features of all arcs that leave one head; column m of a row is the arc to m. */
-#ifndef PYBUNDLE_DEPENDENCY_H
-#define PYBUNDLE_DEPENDENCY_H
+#ifndef PYBUNDLE_ARCS_H
+#define PYBUNDLE_ARCS_H
 
 #include <stdint.h>
 

@@ -5,9 +5,8 @@
 Passes take turns between one and two threads, and the least time of the repeats counts; so does the bandwidth, of NumPy
 sums over 400 MB in float32. "CPU ratio" is what two threads would gain on idle processors, from the CPU seconds of the
 threads: one thread's against those of the calling thread and of the busier of the two. A solve is by "prox-bcfw", to a
-gap of 1e-2; its passes one example after another are sequential by nature, and only batches in it, passes over cached
-planes and certificates can be shared. Both
-numbers of threads must give the same bits, or the script ends with an error. Writes results/threads.md.
+gap of 1e-2; its steps, one example after another, are sequential by nature. Both numbers of threads must give the same
+bits, or the script ends with an error. Writes results/threads.md.
 """
 
 import argparse
@@ -194,11 +193,11 @@ share of the bandwidth of two threads at which the data were read by two. Writte
 
 {table}
 
-Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, and
-with `lanes=2` passes over cached planes; for models whose decoding takes long enough (landmarks, segmentation) also the
-batches of a sequential pass, of up to 32 examples, and their planes; exact steps of dense data with many labels (digit
-pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block step
-of the oracle, and of data with few labels, starts from the w that the one before left.
+Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, with
+`lanes=2` passes over cached planes, batches of up to 32 examples (chains, trees and linear risks in compiled code; other
+models where decoding takes milliseconds: landmarks, segmentation), and exact steps of dense data with many labels
+(digit pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block
+step of the oracle, and of data with few labels, starts from the w that the one before left.
 """
 
 

@@ -194,10 +194,10 @@ share of the bandwidth of two threads at which the data were read by two. Writte
 {table}
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, with
-`lanes=2` passes over cached planes, batches of up to 32 examples (chains, trees and linear risks in compiled code; other
-models where decoding takes milliseconds: landmarks, segmentation), and exact steps of dense data with many labels
-(digit pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature: each block
-step of the oracle, and of data with few labels, starts from the w that the one before left.
+`lanes=2` passes over cached planes, batches of up to 32 examples (chains, trees and linear risks in compiled code;
+other models where decoding takes milliseconds: landmarks, segmentation), and exact steps of dense data with many
+labels (digit pairs), see the page "Theory" of the documentation. What is left on one thread is sequential by nature:
+each block step of the oracle, and of data with few labels, starts from the w that the one before left.
 """
 
 

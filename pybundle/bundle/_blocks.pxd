@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from pybundle.bundle._block_planes cimport Block, BlockPlanes, Plane
+from pybundle.bundle._block_planes cimport BlockPlanes
+from pybundle.bundle._block_storage cimport Block, Plane
 from pybundle.core._rounds cimport Gate
 
 cdef struct Average:

@@ -28,7 +28,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport (hash_plane, pb_prefetch, pb_slope_axpy, pb_slope_dot, pb_slope_value)
+from pybundle.bundle._block_storage cimport (hash_plane, pb_prefetch, pb_slope_axpy, pb_slope_dot, pb_slope_value)
 from pybundle.core._atomic cimport pb_count, pb_load, pb_store
 from pybundle.core._rounds cimport wait_for_all
 

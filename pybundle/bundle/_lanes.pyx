@@ -17,7 +17,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport Block
+from pybundle.bundle._block_storage cimport Block
 from pybundle.bundle._blocks cimport Blocks, fetch
 from pybundle.core._atomic cimport pb_load
 from pybundle.core._rounds cimport Rounds

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from pybundle.bundle._block_planes cimport Block
+from pybundle.bundle._block_storage cimport Block
 from pybundle.bundle._blocks cimport Blocks, fetch
 from pybundle.core._plane_finder cimport FoundPlanes, PlaneFinder
 from pybundle.core._rounds cimport Rounds

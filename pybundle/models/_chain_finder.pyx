@@ -38,7 +38,7 @@ cdef class ChainFinder(LabellingFinder):
         self.data, self.nothing = data, np.zeros(K)
         self.tables = ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K))
         is_narrow = len(tokens.storage) == 3 and (
-            NARROW * batch * sizes.mean() * int(tokens.storage[2][-1]) < tokens.n_rows * tokens.n_features)
+            NARROW * batch * sizes.mean() * int(tokens.storage[2][tokens.n_rows]) < tokens.n_rows * tokens.n_features)
         self.packed = None if is_narrow else tokens.pack(np.zeros((K, tokens.width)))
 
     cdef int place(self, const double* w) except -1 nogil:

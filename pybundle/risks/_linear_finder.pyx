@@ -33,7 +33,7 @@ cdef class LinearFinder(PlaneFinder):
     def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):
         self.engine = engine
         is_narrow = len(engine.storage) == 3 and (
-            NARROW * batch * int(engine.storage[2][-1]) < engine.n_rows * engine.n_features)
+            NARROW * batch * int(engine.storage[2][engine.n_rows]) < engine.n_rows * engine.n_features)
         self.packed = None if is_narrow else engine.pack(np.zeros(dim))
         self.first, self.second = PlaneRows(dim, batch, engine.width), PlaneRows(dim, batch, engine.width)
         self.losses, self.scores = np.empty((2, batch)), np.empty((2, batch * engine.n_scores))

@@ -116,9 +116,9 @@ def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
         assert "memory_limit" not in options or result.state.blocks.n_merged > 0
         return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
 
+    monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
     whole = run(1)
     monkeypatch.setattr("pybundle.solvers.cached_blocks.CHUNK", 4)
-    monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
     for name, value in (("PIECE", 1), ("MOST_PIECES", 4), ("THREADS_PAY", -1.0)):       # threads everywhere
         monkeypatch.setattr(f"pybundle.solvers.batch_pass.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}

@@ -301,7 +301,8 @@ def test_memory_is_looked_at_after_every_batch(is_compiled):
     risk, seen = words(), []
     held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
     if not is_compiled:
-        held._pass = BatchPass(held.blocks, held.oracle, held._hands, 8, most_bytes=held._for_blocks)
+        held._pass = BatchPass(held.blocks, held.oracle, held._hands, 8)
+        held._pass.most_bytes = held._for_blocks
     shrink = held._keep_within
 
     def keep_within():
@@ -339,14 +340,43 @@ def test_methods_that_were_overridden_are_asked(where):
     if where == "object":
         oracle.planes = lambda rows, labellings: Half.planes(oracle, rows, labellings)
     assert finder_of(oracle, 4) is None and finder_of(words()._oracle, 4) is not None
-    assert finder_of(object(), 4) is None
 
 
-def test_scores_beyond_the_range_of_numbers_are_refused():
-    core = CachedBlocks(words(), L2(1.0), batch=8)
+def test_proxies_are_asked_themselves():
+    """An object in front of an oracle that hands on all it does not know, and others without a finder of ours."""
+    class Proxy:
+        def __init__(self, oracle):
+            self._oracle = oracle
+
+        def __getattr__(self, name):
+            return getattr(self._oracle, name)
+
+        def planes(self, rows, labellings):
+            losses, slopes = self._oracle.planes(rows, labellings)
+            return 0.5 * losses, 0.5 * slopes
+
+    class Slots:
+        __slots__ = ()
+        finder = lambda self, batch: "something else"       # noqa: E731
+
+    assert finder_of(rows().oracle(), 4) is not None
+    assert finder_of(Proxy(rows().oracle()), 4) is finder_of(Slots(), 4) is finder_of(object(), 4) is None
+    risk = rows()
+    risk.oracle = lambda: Proxy(rows().oracle())
+    assert isinstance(CachedBlocks(risk, L2(1.0))._pass, BatchPass)
+
+
+@pytest.mark.parametrize("name", ["dense", "rows", "csr rows", "two classes"])
+@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
+    core = CachedBlocks(RISKS[name](), L2(1.0), batch=8)
+    if not is_compiled:
+        core._pass = BatchPass(core.blocks, core.oracle, core._hands, 8)
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
-    with pytest.raises(pb.NumericalError, match="example 0 has scores beyond"):
+    with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
         core.exact_pass(np.arange(N))
+    assert core.visits < N
 
 
 def test_a_helper_of_a_run_that_was_joins_no_run_of_one_thread():
@@ -354,18 +384,22 @@ def test_a_helper_of_a_run_that_was_joins_no_run_of_one_thread():
     risk, called = words(), []
     blocks, visitor, _ = passes(risk, lambda work, items: called.append(work) or list(map(work, items)), n=1)
     alone, other, _ = passes(risk, map, n=1)
-    rows, is_over = np.random.default_rng(0).integers(N, size=20 * N), threading.Event()
+    rows, is_over = np.random.default_rng(0).integers(N, size=2 * N), threading.Event()
 
     def late():
         while not is_over.is_set():
             called[0]()
 
-    helper = threading.Thread(target=late)
-    helper.start()
-    for _ in range(5):
-        assert visitor.visit(rows, False, called.append) == other.visit(rows)
+    helpers = [threading.Thread(target=late) for _ in range(2)]
+    for helper in helpers:
+        helper.start()
+    for k in range(30):         # by both threads, then by one
+        order = np.random.default_rng(k).permutation(N)[:64]
+        shared = visitor.visit(order, False, lambda function, items: list(map(function, items)))
+        assert shared == other.visit(order) and visitor.visit(rows, False, called.append) == other.visit(rows)
     is_over.set()
-    helper.join()
+    for helper in helpers:
+        helper.join()
     assert state(blocks) == state(alone) and len(called) == 1
 
 

@@ -67,10 +67,9 @@ class OraclePasses:
             data = load_digits()
             self.risk = pb.risks.MulticlassHinge(data.X, data.y)
         oracle, self.pool = self.risk.oracle(), make_executor(n_jobs)
-        finder, weights = oracle.finder(batch)
         blocks = Blocks(self.risk.n_examples, self.risk.dim)
         blocks.place(np.zeros(self.risk.dim), 1.0)
-        self.visitor = OraclePass(blocks, finder, batch, oracle.sizes.astype(np.int64), weights)
+        self.visitor = OraclePass(blocks, oracle.finder(batch), batch, oracle.sizes.astype(np.int64))
         self.orders = [np.random.default_rng(k).permutation(self.risk.n_examples) for k in range(3)]
 
     def time_passes(self, risk, batch, n_jobs):

@@ -30,13 +30,13 @@ cdef class OraclePass(Rounds):
         Examples asked for at one point.
     sizes : int64 array, shape (n_blocks,)
         Work of each example, by which batches are halved.
-    most_bytes : float
-        Of the blocks: a pass ends with the batch that makes them larger.
     is_wary : bool
         Helpers are asked where they made passes faster, not always.
 
     Attributes
     ----------
+    most_bytes : float
+        Of the blocks: a pass ends with the batch that makes them larger. Infinite to begin with.
     visits : int
         Examples so far, on whose blocks steps were taken.
     """
@@ -48,19 +48,23 @@ cdef class OraclePass(Rounds):
     cdef Py_ssize_t n_rows, batch, begin, middle, end
     cdef bint towards
     cdef int32_t[::1] places            # of the new planes of the batch in their blocks
-    cdef double total, most_bytes
+    cdef double total
+    cdef public double most_bytes
     cdef readonly Py_ssize_t visits
 
-    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, double most_bytes=INFINITY,
-                 bint is_wary=True):
+    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, bint is_wary=True):
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
         self.owner, self.finder, self.batch = owner, finder, batch
-        self.hand, self.most_bytes = Blocks(0, owner.dim), most_bytes
+        self.hand, self.most_bytes = Blocks(0, owner.dim), INFINITY
         self.sizes = sizes
         if self.sizes.shape[0] != owner.n_blocks:
             raise ValueError(f"sizes must have {owner.n_blocks} entries, got {self.sizes.shape[0]}")
         self.places = np.empty(batch, dtype=np.int32)
+
+    def working_bytes(self):
+        """What is needed beside the blocks."""
+        return 8 * 2 * self.owner.dim + self.finder.working_bytes()
 
     def visit(self, const Py_ssize_t[::1] rows, bint towards=False, run=map):
         """Asks for each of `rows` and takes a step on its block, till memory is full; gives the sum of the gaps met.

@@ -4,6 +4,10 @@
 cdef class PlaneFinder:
     """The base of what finds planes without the GIL, see `_plane_finder.pxd`."""
 
+    def working_bytes(self):
+        """What it holds from pass to pass, about."""
+        return 0
+
     cdef int place(self, const double* w) except -1 nogil:
         with gil:
             raise NotImplementedError
@@ -18,6 +22,9 @@ cdef class WeightedFinder(PlaneFinder):
 
     def __init__(self, PlaneFinder finder, weights):
         self.finder, self.weights = finder, weights
+
+    def working_bytes(self):
+        return self.finder.working_bytes()
 
     cdef int place(self, const double* w) except -1 nogil:
         return self.finder.place(w)

@@ -45,7 +45,8 @@ cdef class Rounds:
             else:
                 self._enter(True)
         finally:                # compiled: no signal comes between
-            pb_store(&self.over, 1)         # who comes later sees it
+            pb_store(&self.invites, 0)      # who comes later sees it, also when the next run has begun
+            pb_store(&self.over, 1)
             with nogil:
                 wait_for_all(&self.gate)
             self._end()

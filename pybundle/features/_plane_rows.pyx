@@ -52,6 +52,10 @@ cdef class PlaneRows:
         free(self.values)
         free(self.order)
 
+    def working_bytes(self):
+        """Bytes beside the planes themselves."""
+        return 8 * self.width
+
     cdef int _extend(self, Py_ssize_t more) except -1 nogil:
         cdef Py_ssize_t capacity = self.size + more
         if capacity <= self.capacity:

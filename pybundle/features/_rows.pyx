@@ -58,6 +58,11 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
 cdef class Weights:
     """Weights of one pass, packed for the kernels."""
 
+    @property
+    def nbytes(self):
+        """Memory of the float64 ones."""
+        return np.asarray(self.W64).nbytes
+
 
 cdef class Rows:
     """Rows x_i = scale * X_i with a constant last feature where `bias` is given, seen by K linear scores.

@@ -41,6 +41,9 @@ cdef class ChainFinder(LabellingFinder):
             NARROW * batch * sizes.mean() * int(tokens.storage[2][tokens.n_rows]) < tokens.n_rows * tokens.n_features)
         self.packed = None if is_narrow else tokens.pack(np.zeros((K, tokens.width)))
 
+    def working_bytes(self):
+        return LabellingFinder.working_bytes(self) + (0 if self.packed is None else self.packed.nbytes)
+
     cdef int place(self, const double* w) except -1 nogil:
         cdef Py_ssize_t K = self.nothing.shape[0]
         self.at.W, self.at.transition = w, w + K * self.data.tokens.width

@@ -29,6 +29,9 @@ cdef class LabellingFinder(PlaneFinder):
         self.offsets = np.zeros((2, batch + 1), dtype=np.int64)
         self.values, self.losses = np.empty((2, batch)), np.empty((2, batch))
 
+    def working_bytes(self):
+        return 2 * self.first.working_bytes()
+
     cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
         if k == 0:
             return self._find(self.first, k, rows, n, found)

@@ -34,6 +34,9 @@ cdef class FunctionFinder(PlaneFinder):
         self.labelling = np.empty((2, calls.label_size), dtype=np.int32)
         self.indices = np.empty((2, calls.max_entries), dtype=np.int32)
 
+    def working_bytes(self):
+        return 2 * self.first.working_bytes() + np.asarray(self.values).nbytes + np.asarray(self.indices).nbytes
+
     cdef int place(self, const double* w) except -1 nogil:
         self.w = w
         return 0

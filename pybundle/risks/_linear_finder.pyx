@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from libc.math cimport isfinite
 from libc.stdint cimport int32_t
+
+from ..core.exceptions import NumericalError
 
 from ..core._plane_finder cimport FoundPlanes, PlaneFinder
 from ..features._plane_rows cimport PlaneRows
@@ -39,6 +42,10 @@ cdef class LinearFinder(PlaneFinder):
         self.losses, self.scores = np.empty((2, batch)), np.empty((2, batch * engine.n_scores))
         self.scratch = np.empty((2, BLOCK * engine.n_scores))
 
+    def working_bytes(self):
+        return (2 * self.first.working_bytes() + np.asarray(self.scores).nbytes
+                + (0 if self.packed is None else self.packed.nbytes))
+
     cdef int place(self, const double* w) except -1 nogil:
         self.w = w
         if self.packed is not None:
@@ -64,6 +71,9 @@ cdef class LinearFinder(PlaneFinder):
         for j in range(n):
             i = rows[j]
             row[0] = row[1] = i
+            if not self._is_finite(scores + j * K):
+                with gil:
+                    raise NumericalError(f"example {i} has scores beyond the range of float64; rescale the features")
             c, y = self.engine.c[i], self.engine.y[i]
             if self.engine.loss == HINGE:
                 label[0], coef[0], found.losses[j] = 0, -c * y, c
@@ -80,6 +90,13 @@ cdef class LinearFinder(PlaneFinder):
             out.close()
         found.starts, found.indices, found.values = &out.indptr[0], out.indices, out.data
         return 0
+
+    cdef bint _is_finite(self, const double* scores) noexcept nogil:
+        cdef int k
+        for k in range(self.engine.n_scores):
+            if not isfinite(scores[k]):
+                return False
+        return True
 
     cdef double _loss(self, int y, int k) noexcept nogil:
         return self.engine.cost[y, k] if self.engine.has_cost else y != k

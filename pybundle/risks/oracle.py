@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core._plane_finder import PlaneFinder
+from ..core.exceptions import NumericalError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import LazyWeights, RowSums, merge_rows, sum_rows
@@ -67,7 +68,12 @@ class LinearOracle:
     def solve_batch(self, rows, weights):
         """Labellings of largest loss plus score of the examples `rows`, in float64: O(nnz(x_i) K) an example."""
         risk, rows = self._risk, check_rows("rows", rows, self.n_examples)
-        labellings, losses = risk._decode(risk.labels[rows], weights.scores(rows))
+        scores = weights.scores(rows)
+        is_finite = np.isfinite(scores).all(axis=1)
+        if not is_finite.all():
+            raise NumericalError(f"example {rows[int(np.argmin(is_finite))]} has scores beyond the range of float64; "
+                                 "rescale the features")
+        labellings, losses = risk._decode(risk.labels[rows], scores)
         values = risk.sample_weight[rows] * losses
         return Decodings(labellings, values, values)
 
@@ -136,12 +142,13 @@ def finder_of(oracle, batch):
     """The compiled finder of an oracle, see `BatchOracle`; None where methods that it stands for were overridden."""
     classes = type(oracle).__mro__
     owner = next((k for k, each in enumerate(classes) if "finder" in vars(each)), None)
-    if owner is None:
-        return getattr(oracle, "finder", lambda batch: None)(batch)
     names = {"solve", "solve_batch", "plane", "planes", "losses", "prepare"}
-    if names & vars(oracle).keys() or any(names & vars(each).keys() for each in classes[:owner]):
+    # a proxy has no class with a finder, and methods of its own
+    if owner is None or names & getattr(oracle, "__dict__", {}).keys() or any(
+            names & vars(each).keys() for each in classes[:owner]):
         return None
-    return oracle.finder(batch)
+    finder = oracle.finder(batch)
+    return finder if isinstance(finder, PlaneFinder) else None
 
 
 def check_size(name, w, dim):

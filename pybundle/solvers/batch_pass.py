@@ -17,14 +17,20 @@ class BatchPass:
 
     Attributes
     ----------
+    most_bytes : float
+        Of the blocks: a pass ends with the batch that makes them larger. Infinite to begin with.
     visits : int
         Examples so far, on whose blocks steps were taken.
     """
 
-    def __init__(self, blocks, oracle, hands, batch, n_best=1, most_bytes=np.inf):
+    def __init__(self, blocks, oracle, hands, batch, n_best=1):
         self.blocks, self.oracle, self.batch, self.n_best = blocks, oracle, batch, n_best
-        self._hands, self._most_bytes, self.visits = hands, most_bytes, 0
+        self._hands, self.most_bytes, self.visits = hands, np.inf, 0
         self._seconds = 0.0             # of the last batch of decodings
+
+    def working_bytes(self):
+        """What is needed beside the blocks: prepared weights."""
+        return 8 * self.oracle.dim
 
     def visit(self, order, towards=False, run=map):
         """Asks for each example of `order` and takes a step on its block, till memory is full; the sum of the gaps."""
@@ -34,7 +40,7 @@ class BatchPass:
             for piece, places in self._learn(rows, self.oracle.prepare(self.blocks.w), run):
                 total += self.blocks.climb(piece, places if towards else None)
                 self.visits += len(piece)
-            if self.blocks.bytes > self._most_bytes:
+            if self.blocks.bytes > self.most_bytes:
                 break
         return total
 

@@ -26,7 +26,7 @@ CHUNK = 256         # examples that a thread decodes at a time
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 14, 4    # of length dim, and numbers of every example, beside the blocks
+VECTORS, NUMBERS = 11, 4    # of length dim, and numbers of every example, beside the blocks
 OF_LANES = 4        # vectors more with two lanes
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
@@ -85,21 +85,20 @@ class CachedBlocks:
         if average:
             self.blocks.start_averages()
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
-        self._limit, self._for_blocks = memory_limit, None
+        self._limit, self._for_blocks, self._pass = memory_limit, np.inf, self._make_pass()
         if memory_limit is not None:
             self._for_blocks = max(memory_limit - self.working_bytes(), memory_limit // 2) / HOLES
+            self._pass.most_bytes = self._for_blocks
             self._keep_within()
         self._master, self._sigma, self._growth = None, sigma, growth
-        self._pass = self._make_pass()
 
     def _make_pass(self):
         """Exact passes in compiled code, where the oracle has it and the best labelling is all that is wanted."""
         batch = min(self.batch, self.n_examples)
-        most_bytes = np.inf if self._limit is None else self._for_blocks
         finder = finder_of(self.oracle, batch) if self.n_best == 1 else None
         if finder is None:
-            return BatchPass(self.blocks, self.oracle, self._hands, batch, self.n_best, most_bytes)
-        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64), most_bytes)
+            return BatchPass(self.blocks, self.oracle, self._hands, batch, self.n_best)
+        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64))
 
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
@@ -113,6 +112,7 @@ class CachedBlocks:
         steps = state.get("_lanes")             # not in checkpoints from before there were lanes
         self._hands, self._lanes = Hands(self.blocks), None if steps is None else Lanes(self.blocks, steps)
         self._pass = self._make_pass()
+        self._pass.most_bytes = np.inf if self._for_blocks is None else self._for_blocks    # None in older ones
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -175,11 +175,11 @@ class CachedBlocks:
     def working_bytes(self):
         """What is needed beside the blocks."""
         vectors = VECTORS + (OF_LANES if self._lanes is not None else 0)
-        return 8 * (vectors * self.dim + NUMBERS * self.n_examples)
+        return 8 * (vectors * self.dim + NUMBERS * self.n_examples) + self._pass.working_bytes()
 
     def _keep_within(self):
         """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
-        if self._limit is None or self.blocks.bytes <= self._for_blocks:
+        if self.blocks.bytes <= self._for_blocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
             least = HOLES * self.blocks.bytes + min(HOLES * self.blocks.bytes, self.working_bytes())

@@ -127,7 +127,7 @@ cdef class Lanes(Rounds):
     cdef double gain, gains         # of the last rounds: g, and g_0 + g_1
     cdef int rounds
 
-    def __init__(self, Blocks owner, int steps=MOST, bint is_wary=True):
+    def __init__(self, Blocks owner, int steps=MOST, *, bint is_wary=True):
         self.owner, self.steps = owner, max(-REST, min(steps, MOST)) or LEAST
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):

@@ -52,7 +52,7 @@ cdef class OraclePass(Rounds):
     cdef public double most_bytes
     cdef readonly Py_ssize_t visits
 
-    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, bint is_wary=True):
+    def __init__(self, Blocks owner, PlaneFinder finder, Py_ssize_t batch, sizes, *, bint is_wary=True):
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
         self.owner, self.finder, self.batch = owner, finder, batch

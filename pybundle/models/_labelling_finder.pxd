@@ -2,16 +2,15 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from ..core._plane_finder cimport FoundPlanes, PlaneFinder
 from ..features._plane_rows cimport PlaneRows
+from ..features._rows_finder cimport RowsFinder
 
 
-cdef class LabellingFinder(PlaneFinder):
+cdef class LabellingFinder(RowsFinder):
 
     cdef const int64_t[::1] starts          # labels of example i: starts[i + 1] - starts[i]
-    cdef PlaneRows first, second
-    cdef int64_t[:, ::1] offsets            # of each half, like all that follows
-    cdef double[:, ::1] values, losses
+    cdef int64_t[:, ::1] offsets            # of each half
+    cdef double[:, ::1] values
 
     # The loss-augmented labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, const int64_t* offsets, int32_t* labels,
@@ -19,4 +18,3 @@ cdef class LabellingFinder(PlaneFinder):
     # Their losses, and their slopes as further rows of `out`
     cdef int write(self, Py_ssize_t n, const Py_ssize_t* rows, const int64_t* offsets, const int32_t* labels,
                    PlaneRows out, double* losses) except -1 nogil
-    cdef int _find(self, PlaneRows out, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil

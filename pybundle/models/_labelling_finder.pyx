@@ -5,11 +5,11 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from ..core._plane_finder cimport FoundPlanes, PlaneFinder
 from ..features._plane_rows cimport PlaneRows
+from ..features._rows_finder cimport RowsFinder
 
 
-cdef class LabellingFinder(PlaneFinder):
+cdef class LabellingFinder(RowsFinder):
     """The base of what decodes examples and writes the planes of what it found.
 
     Parameters
@@ -24,21 +24,11 @@ cdef class LabellingFinder(PlaneFinder):
     """
 
     def __init__(self, starts, Py_ssize_t dim, Py_ssize_t batch, Py_ssize_t width=0):
+        RowsFinder.__init__(self, dim, batch, width)
         self.starts = starts
-        self.first, self.second = PlaneRows(dim, batch, width), PlaneRows(dim, batch, width)
-        self.offsets = np.zeros((2, batch + 1), dtype=np.int64)
-        self.values, self.losses = np.empty((2, batch)), np.empty((2, batch))
+        self.offsets, self.values = np.zeros((2, batch + 1), dtype=np.int64), np.empty((2, batch))
 
-    def working_bytes(self):
-        return 2 * self.first.working_bytes()
-
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
-        if k == 0:
-            return self._find(self.first, k, rows, n, found)
-        return self._find(self.second, k, rows, n, found)
-
-    cdef int _find(self, PlaneRows out, int k, const Py_ssize_t* rows, Py_ssize_t n,
-                   FoundPlanes* found) except -1 nogil:
+    cdef int fill(self, int k, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
         cdef int64_t* offsets = &self.offsets[k, 0]
         cdef Py_ssize_t j
         for j in range(n):
@@ -48,14 +38,11 @@ cdef class LabellingFinder(PlaneFinder):
         if labels == NULL:
             with gil:
                 raise MemoryError(f"no room for {offsets[n]} labels")
-        found.losses = &self.losses[k, 0]
-        out.clear()
         try:
             self.decode(n, rows, offsets, labels, &self.values[k, 0])
-            self.write(n, rows, offsets, labels, out, found.losses)
+            self.write(n, rows, offsets, labels, out, losses)
         finally:
             free(labels)
-        found.starts, found.indices, found.values = &out.indptr[0], out.indices, out.data
         return 0
 
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, const int64_t* offsets, int32_t* labels,

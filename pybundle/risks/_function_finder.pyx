@@ -6,12 +6,12 @@ from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from pybundle.core._plane_finder cimport FoundPlanes, PlaneFinder
 from pybundle.features._plane_rows cimport PlaneRows
+from pybundle.features._rows_finder cimport RowsFinder
 from pybundle.risks._compiled cimport ExampleCalls, Failure, fail
 
 
-cdef class FunctionFinder(PlaneFinder):
+cdef class FunctionFinder(RowsFinder):
     """`solve` and `plane` called for one example after another.
 
     Parameters
@@ -23,37 +23,28 @@ cdef class FunctionFinder(PlaneFinder):
 
     cdef ExampleCalls calls
     cdef const double* w
-    cdef PlaneRows first, second
-    cdef double[:, ::1] losses, values      # of each half, like all that follows
+    cdef double[:, ::1] values              # of each half, like all that follows
     cdef int32_t[:, ::1] labelling, indices
 
     def __init__(self, ExampleCalls calls, Py_ssize_t batch):
-        self.calls = calls
-        self.first, self.second = PlaneRows(calls.dim, batch), PlaneRows(calls.dim, batch)
-        self.losses, self.values = np.empty((2, batch)), np.empty((2, calls.max_entries))
+        RowsFinder.__init__(self, calls.dim, batch)
+        self.calls, self.values = calls, np.empty((2, calls.max_entries))
         self.labelling = np.empty((2, calls.label_size), dtype=np.int32)
         self.indices = np.empty((2, calls.max_entries), dtype=np.int32)
 
     def working_bytes(self):
-        return 2 * self.first.working_bytes() + np.asarray(self.values).nbytes + np.asarray(self.indices).nbytes
+        return RowsFinder.working_bytes(self) + np.asarray(self.values).nbytes + np.asarray(self.indices).nbytes
 
     cdef int place(self, const double* w) except -1 nogil:
         self.w = w
         return 0
 
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
-        if k == 0:
-            return self._find(self.first, k, rows, n, found)
-        return self._find(self.second, k, rows, n, found)
-
-    cdef int _find(self, PlaneRows out, int k, const Py_ssize_t* rows, Py_ssize_t n,
-                   FoundPlanes* found) except -1 nogil:
+    cdef int fill(self, int k, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
         cdef Py_ssize_t j, e
         cdef int64_t size = 0
         cdef double value, upper
         cdef Failure failure
         failure.rule = 0
-        out.clear()
         for j in range(n):
             value = upper = NAN
             memset(&self.labelling[k, 0], 0, self.calls.label_size * sizeof(int32_t))
@@ -61,7 +52,7 @@ cdef class FunctionFinder(PlaneFinder):
             if failure.rule:
                 with gil:
                     fail(failure, "solve", "example")
-            self.calls.call_plane(rows[j], &self.labelling[k, 0], &self.losses[k, j], &size, &self.indices[k, 0],
+            self.calls.call_plane(rows[j], &self.labelling[k, 0], &losses[j], &size, &self.indices[k, 0],
                                   &self.values[k, 0], &failure)
             if failure.rule:
                 with gil:
@@ -70,6 +61,4 @@ cdef class FunctionFinder(PlaneFinder):
             for e in range(size):
                 out.put(self.indices[k, e], self.values[k, e])
             out.close()
-        found.losses, found.starts = &self.losses[k, 0], &out.indptr[0]
-        found.indices, found.values = out.indices, out.data
         return 0

@@ -7,15 +7,15 @@ from libc.stdint cimport int32_t
 
 from ..core.exceptions import NumericalError
 
-from ..core._plane_finder cimport FoundPlanes, PlaneFinder
 from ..features._plane_rows cimport PlaneRows
 from ..features._rows cimport BLOCK, Weights
+from ..features._rows_finder cimport RowsFinder
 from ._engine cimport HINGE, Engine
 
 NARROW = 2      # as in `LazyWeights`: batches of few CSR rows read W as it stands
 
 
-cdef class LinearFinder(PlaneFinder):
+cdef class LinearFinder(RowsFinder):
     """Labels of largest loss plus score of rows, in float64, and their planes, weights of the examples included.
 
     Parameters
@@ -30,20 +30,19 @@ cdef class LinearFinder(PlaneFinder):
     cdef Engine engine
     cdef Weights packed         # None where W is read as it stands
     cdef const double* w
-    cdef PlaneRows first, second
-    cdef double[:, ::1] losses, scores, scratch     # of each half
+    cdef double[:, ::1] scores, scratch     # of each half
 
     def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):
+        RowsFinder.__init__(self, dim, batch, engine.width)
         self.engine = engine
         is_narrow = len(engine.storage) == 3 and (
             NARROW * batch * int(engine.storage[2][engine.n_rows]) < engine.n_rows * engine.n_features)
         self.packed = None if is_narrow else engine.pack(np.zeros(dim))
-        self.first, self.second = PlaneRows(dim, batch, engine.width), PlaneRows(dim, batch, engine.width)
-        self.losses, self.scores = np.empty((2, batch)), np.empty((2, batch * engine.n_scores))
+        self.scores = np.empty((2, batch * engine.n_scores))
         self.scratch = np.empty((2, BLOCK * engine.n_scores))
 
     def working_bytes(self):
-        return (2 * self.first.working_bytes() + np.asarray(self.scores).nbytes
+        return (RowsFinder.working_bytes(self) + np.asarray(self.scores).nbytes
                 + (0 if self.packed is None else self.packed.nbytes))
 
     cdef int place(self, const double* w) except -1 nogil:
@@ -52,22 +51,15 @@ cdef class LinearFinder(PlaneFinder):
             self.engine.refresh(self.packed, w)
         return 0
 
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
-        self.engine.score_all(self.packed, self.w, rows, n, &self.scratch[k, 0], &self.scores[k, 0])
-        found.losses = &self.losses[k, 0]
-        if k == 0:
-            return self._write(self.first, rows, n, &self.scores[k, 0], found)
-        return self._write(self.second, rows, n, &self.scores[k, 0], found)
-
-    cdef int _write(self, PlaneRows out, const Py_ssize_t* rows, Py_ssize_t n, const double* scores,
-                    FoundPlanes* found) except -1 nogil:
+    cdef int fill(self, int k, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
         cdef Py_ssize_t j, i, K = self.engine.n_scores
         cdef Py_ssize_t[2] row
         cdef int32_t[2] label
         cdef double[2] coef
         cdef double c
         cdef int y, best
-        out.clear()
+        cdef const double* scores = &self.scores[k, 0]
+        self.engine.score_all(self.packed, self.w, rows, n, &self.scratch[k, 0], &self.scores[k, 0])
         for j in range(n):
             i = rows[j]
             row[0] = row[1] = i
@@ -76,19 +68,18 @@ cdef class LinearFinder(PlaneFinder):
                     raise NumericalError(f"example {i} has scores beyond the range of float64; rescale the features")
             c, y = self.engine.c[i], self.engine.y[i]
             if self.engine.loss == HINGE:
-                label[0], coef[0], found.losses[j] = 0, -c * y, c
+                label[0], coef[0], losses[j] = 0, -c * y, c
                 if not y * scores[j] < 1.0:
-                    found.losses[j] = coef[0] = 0.0
+                    losses[j] = coef[0] = 0.0
                 self.engine.put(out, 0, 1, row, label, coef)
             else:
                 best = self._best(y, scores + j * K)
                 label[0], label[1], coef[0], coef[1] = best, y, c, -c
                 if best == y:
                     coef[0] = coef[1] = 0.0
-                found.losses[j] = c * self._loss(y, best)
+                losses[j] = c * self._loss(y, best)
                 self.engine.put(out, 0, 2, row, label, coef)
             out.close()
-        found.starts, found.indices, found.values = &out.indptr[0], out.indices, out.data
         return 0
 
     cdef bint _is_finite(self, const double* scores) noexcept nogil:

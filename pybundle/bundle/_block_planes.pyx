@@ -31,7 +31,7 @@ cdef class BlockPlanes(BlockStorage):
             a = &b.planes[q].slope
             if b.planes[q].name != name or b.planes[q].offset != offset or (a.index != NULL and a.n != n):
                 continue
-            if a.index != NULL and memcmp(a.index, index, n * sizeof(int32_t)):
+            if a.index != NULL and n and memcmp(a.index, index, n * sizeof(int32_t)):      # C forbids NULL, of none too
                 continue
             k = 0
             while k < n and pb_slope_value(a, k if a.index != NULL else index[k]) == value[k]:

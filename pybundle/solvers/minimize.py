@@ -116,8 +116,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             fewer passes, each of which costs more; for oracles that take most of the time.
         lanes : "prox-bcfw", and "auto" as long as it runs that
             2 cuts passes over stored labellings in two, which two threads (`n_jobs=2`) share: up to a third less time
-            where decoding is short, as that of words, but a tenth more with one thread; default 1. Bits depend on it,
-            not on the number of threads.
+            where decoding is short, as that of words, but a tenth to a quarter more with one thread; default 1. Bits
+            depend on it, not on the number of threads.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
             "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
             whether averages of the points are evaluated; passes between two certificates (10, 5).

@@ -2,9 +2,10 @@
 
 from libc.stdint cimport int64_t
 
-from ..features._rows cimport pb_dots_fn, pb_products_fn, pb_score_fn, pb_update_fn, real
+from ..features._rows cimport real
 from ._engine cimport Engine
 from ._sdm cimport Blocks
+from ._sdm_stepper cimport Stepper
 
 
 cdef struct Message:         # of who stepped on a group of rows, to who steps on the next; a cache line
@@ -28,13 +29,10 @@ cdef struct Worker:          # a thread that steps
 cdef class Pass:
     cdef Blocks blocks
     cdef Engine e
+    cdef Stepper stepper
     cdef const Py_ssize_t[::1] order
     cdef int64_t n_groups, long_time
     cdef int K, step, lag
-    cdef pb_score_fn score
-    cdef pb_dots_fn dots
-    cdef pb_products_fn products
-    cdef pb_update_fn update
     cdef double _total
     cdef object _messages, _coefs, _failure
     cdef Message* messages

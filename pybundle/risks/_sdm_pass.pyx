@@ -1,8 +1,7 @@
 """One pass of exact block steps, row after row, by one thread or by two.
 
-Dense rows are scored four at a time, a group, which the tile of the score kernels wants; where a row moves W, the
-scores of the rows behind it in the group are corrected by `<x_i, x_j>`, and the moves of a group reach W together. The
-steps are those of one row after the other.
+Rows are scored in groups, see `_sdm_stepper`, and the moves of a group reach W together. The steps are those of one row
+after the other.
 
 With many labels W lags behind: a group t is scored at the W that lacks the moves of the group before, too,
 
@@ -22,9 +21,9 @@ from libc.string cimport memcpy, memset
 
 from ..core._atomic cimport PB_PAUSES, pb_count, pb_load, pb_store, pb_wait
 from ..features._rows cimport BLOCK, STEP, real
-from ._block_step cimport Example, Point, highest, move, move_binary
-from ._engine cimport MULTICLASS, Engine
-from ._sdm cimport Blocks, prefetch
+from ._engine cimport Engine
+from ._sdm cimport Blocks
+from ._sdm_stepper cimport Stepper
 
 from ..features._rows import aligned
 
@@ -76,17 +75,12 @@ cdef class Pass:
         if lowest < 0 or highest_row >= e.n_examples:
             raise ValueError(f"order must hold rows 0..{e.n_examples - 1}, got {lowest}..{highest_row}")
         self.blocks, self.e, self.order, self.K = blocks, e, order, e.n_scores
-        self.step = STEP if blocks.dense else 1
+        self.stepper = Stepper(blocks)
+        self.step = self.stepper.size
         self.lag = (blocks.dense and self.K >= LAG_LABELS
                     and LEAST_SIZE <= <double>self.K * e.n_features <= MOST_SIZE)
         self.long_time = LONG + self.K * e.n_features // TURN
         self.n_groups = (n + self.step - 1) // self.step
-        if blocks.is_single:
-            self.score, self.update = e.kernels.step32[e.kind], e.kernels.update32[e.kind]
-            self.dots, self.products = e.kernels.dots32[e.kind], e.kernels.products32[e.kind]
-        else:
-            self.score, self.update = e.kernels.step64[e.kind], e.kernels.update64[e.kind]
-            self.dots, self.products = e.kernels.dots64[e.kind], e.kernels.products64[e.kind]
         self._messages = aligned((2 * SLOTS, sizeof(Message)), np.uint8)
         self._coefs = aligned((2 * SLOTS, self.step, blocks.ldc), blocks.packed.dtype)
         self.messages = <Message*><size_t>self._messages.ctypes.data
@@ -252,7 +246,7 @@ cdef class Pass:
             if has_moves:
                 rows = &self.order[t * self.step]
                 count = <int>min((g - t) * self.step, self.order.shape[0] - t * self.step)
-                self.update(&self.e.X, rows, count, me.coefs, self.blocks.ldc, self.K, me.W, self.blocks.ldw)
+                self.stepper.update(&self.e.X, rows, count, me.coefs, self.blocks.ldc, self.K, me.W, self.blocks.ldw)
             t = g
         me.applied = t
 
@@ -266,87 +260,35 @@ cdef class Pass:
         cdef const Py_ssize_t* rows = &self.order[t * self.step]
         cdef Py_ssize_t left = self.order.shape[0] - t * self.step
         cdef int K = self.K, ldc = b.ldc, count = <int>min(<Py_ssize_t>self.step, left), ahead, r, q, k
-        cdef real* beta
-        cdef real* row
-        cdef real products[2 * STEP][STEP]
-        cdef real top[STEP]
+        cdef real products[2 * STEP * STEP]
+        cdef real* known = NULL
+        cdef double* gain = NULL
         cdef double total
-        cdef int64_t moved = 0
-        cdef bint has_moved, has_products = False, many = e.loss == MULTICLASS
-        cdef Example* x
-        cdef Point point = Point(K, b.s, e.scale, e.bias, &self.bases[slot, 0])
-        if real is float:
-            beta = &b.beta32[0, 0]
-        else:
-            beta = &b.beta64[0, 0]
+        cdef int64_t moved
+        cdef bint has_products = False, lags = self.lag and t > 0
+        cdef double* base = &self.bases[slot, 0]
         self._apply(me, t - self.lag)
         # in two threads the next group of this one comes after that of the other
         ahead = <int>min(<Py_ssize_t>(2 * STEP if is_paired else max(self.step, 2)), left - count)
-        for q in range(count, count + ahead):
-            prefetch(&b.rows[rows[q]])
-            prefetch(beta + rows[q] * K)
-            prefetch(beta + rows[q] * K + K - 1)
-        self.score(&e.X, rows, count, ahead, me.W, b.ldw, K, S)
+        self.stepper.score(rows, count, ahead, me.W, S, b, e)
         if t > 0:
             has_products = self.lag and (pb_load(&before.published) < t or before.moved != 0)
             if has_products:
-                self.products(&e.X, rows, count, products)
+                self.stepper.products(&e.X, rows, count, products)
             if not self._wait(me, t):
                 return False
         total = before.total
-        memcpy(point.base, &self.bases[slot_before, 0], K * sizeof(double))
-        if e.has_bias:
-            for k in range(K):
-                for q in range(STEP):
-                    S[k * BLOCK + q] += <real>point.base[k]
+        memcpy(base, &self.bases[slot_before, 0], K * sizeof(double))
         if self.lag:
             for r in range(STEP):
                 if before.moved >> r & 1:
                     for k in range(K):
                         if earlier[r * ldc + k] != 0:
                             for q in range(STEP):
-                                S[k * BLOCK + q] += earlier[r * ldc + k] * products[r][q]
-        if many:                # S becomes u, up to a constant for the 0/1 loss
-            for r in range(count):
-                x = &b.rows[rows[r]]
-                if e.has_cost:
-                    for k in range(K):
-                        S[k * BLOCK + r] += <real>e.cost[x.y, k]
-                else:
-                    S[x.y * BLOCK + r] -= 1
-            highest(S, K, top, b.dense)
-        for r in range(count):
-            x = &b.rows[rows[r]]
-            row = beta + rows[r] * K
-            if not many:
-                has_moved = move_binary(&point, x, S[r], row, coef + r * ldc, &total)
-            elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
-                x.active = False
-                continue
-            else:
-                has_moved = move(&point, x, S + r, top[r], row, coef + r * ldc, me.scratch, &total)
-            if not has_moved:
-                continue
-            if not moved:
-                for q in range(self.step):
-                    if q != r:
-                        memset(coef + q * ldc, 0, K * sizeof(real))
-            moved |= 1 << r
-            if r + 1 == count:
-                continue
-            if not has_products and self.lag and t > 0:
-                self.products(&e.X, rows, count, products)
-                has_products = True
-            elif not has_products:
-                self.dots(&e.X, rows[r], rows + r + 1, count - r - 1, &products[STEP + r][r + 1])
-            for q in range(r + 1, count):
-                products[STEP + r][q] += <real>b.constant
-            for k in range(K):
-                if coef[r * ldc + k] != 0:
-                    for q in range(r + 1, count):
-                        S[k * BLOCK + q] += coef[r * ldc + k] * products[STEP + r][q]
-            if many:
-                highest(S, K, top, b.dense)
+                                S[k * BLOCK + q] += earlier[r * ldc + k] * products[r * STEP + q]
+        if has_products:
+            known = products
+        moved = self.stepper.decide(rows, count, base, S, coef, known, lags, me.scratch, &total, gain, b, e)
         message.total, message.moved = total, moved
         if not moved:
             memset(coef, 0, self.slot_size)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.object_graph import check_array, check_float
+from ..risks._sdm_lanes import ExactLanes
 from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 
@@ -32,6 +33,8 @@ class ExactBlocks:
         With `blocks`.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
+    lanes : int
+        1, or 2 for passes over dense rows that two threads may share, see `ExactLanes`.
 
     Attributes
     ----------
@@ -43,10 +46,11 @@ class ExactBlocks:
     cached_visits = 0.0
     n_merged = 0
 
-    def __init__(self, risk, known=None):
+    def __init__(self, risk, known=None, *, lanes=1):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._blocks = risk.blocks(known if isinstance(known, np.ndarray) else None)
+        self._lanes = ExactLanes(self._blocks) if lanes == 2 else None
         self._evaluated = 0.0
         self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
         self._scores = None         # at the point `_scored`, the best one of the run
@@ -57,7 +61,9 @@ class ExactBlocks:
 
     def __getstate__(self):
         # what the multipliers prove is summed again where it is wanted
-        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None, "_aggregate": None, "_w": None}
+        steps = None if self._lanes is None else self._lanes.steps
+        return vars(self) | {"_blocks": self._blocks.get_state(), "_lanes": steps, "_spare": None, "_aggregate": None,
+                             "_w": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
@@ -72,6 +78,8 @@ class ExactBlocks:
             self._blocks.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
             self._blocks.restore(known["beta"])
+        steps = state.get("_lanes")             # not in checkpoints from before there were lanes
+        self._lanes = None if steps is None else ExactLanes(self._blocks, steps)
 
     @staticmethod
     def bytes_needed(risk):
@@ -134,7 +142,9 @@ class ExactBlocks:
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
         self._aggregate = self._w = None
-        return self._blocks.visit(order, self._exact._map)
+        if self._lanes is None:
+            return self._blocks.visit(order, self._exact._map)
+        return self._lanes.visit(order, getattr(self.risk, "_map", map))
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""

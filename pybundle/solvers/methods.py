@@ -157,7 +157,7 @@ def prox_bcfw(problem):
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
+        return blocks(problem, partial(ExactBlocks, lanes=lanes), Accelerated(share_before=0.06, most_passes=12), kappa)
     return cached(problem, "prox-bcfw", accelerated(n_best), kappa, batch=batch, n_best=n_best, lanes=lanes)
 
 

@@ -186,8 +186,14 @@ cdef class Blocks:
         return Pass(self, order).run(map)
 
     def active(self):
-        """Rows where beta_i is no vertex, or where the last step or look found a gap."""
-        return np.flatnonzero(self.examples["active"])
+        """Rows where beta_i is no vertex, or where the last step or look found a gap, ascending."""
+        cdef Py_ssize_t i, n = self.e.n_examples, count = 0
+        cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
+        with nogil:
+            for i in range(n):
+                found[count] = i            # overwritten unless it counts: no branch that is hard to foresee
+                count += self.rows[i].active != 0
+        return np.array(found[:count])
 
     # ------------------------------------------------------------------ a look without steps
     def look(self, const real[:, ::1] S, double margin, Py_ssize_t first=0):

@@ -10,6 +10,7 @@ import pybundle as pb
 from pybundle.bundle import Bundle
 from pybundle.bundle._blocks import Blocks
 from pybundle.core.plane import Planes
+from pybundle.solvers.exact_blocks import LEAST_ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 
@@ -115,6 +116,20 @@ def test_exact_blocks_say_what_they_need():
         pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=100_000)
     needed = int(pb.estimate_memory(digits(), method="prox-bcfw"))
     assert pb.minimize(digits(), lam=50.0, method="prox-bcfw", memory_limit=needed).success
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exact_blocks_of_many_features_take_no_more_than_they_say(dtype, n_jobs):
+    """Two vectors were missing in what they said; two halves of a sum are a vector more than one."""
+    rng = np.random.default_rng(0)
+    data, labels = rng.normal(size=(200, 5000)).astype(dtype), np.arange(200) % 20
+    risk = pb.risks.MulticlassHinge(data, labels)
+    assert data.size >= max(LEAST_ENTRIES, 4 * risk.dim)                # the sum is in halves
+    options = {"lam": 300.0, "tol": 1e-4, "method": "prox-bcfw", "kappa": 50.0, "max_iter": 30, "n_jobs": n_jobs}
+    used, result = peak(lambda: pb.minimize(risk, **options))
+    needed = int(pb.estimate_memory(risk, "prox-bcfw"))
+    assert result.nit >= 2 and 0.7 * needed <= used <= needed
 
 
 # ---------------------------------------------------------------------- estimates

@@ -11,7 +11,9 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
+from pybundle.runtime.executors import make_executor
 from pybundle.runtime.stopping import GapBelow
+from pybundle.solvers import exact_blocks
 from pybundle.solvers.exact_blocks import ExactBlocks
 from pybundle.solvers.schedules import Accelerated
 
@@ -238,6 +240,90 @@ def test_aggregate_is_the_sum_of_the_planes(name):
     got = risk.examples.unscale(slope, 4).reshape(exact.shape)
     np.testing.assert_allclose(got, exact, atol=1e-12)
     assert 0.0 < error < 1e-10 and 0.0 <= offset_error < 1e-10
+
+
+def summed_exactly(blocks, risk, options):
+    """Offset and slope of the multipliers as they stand, in extended precision."""
+    beta, y = np.array(blocks.beta).astype(np.longdouble), risk.labels
+    n, K = beta.shape
+    x = np.asarray(features(risk.examples.X, options.get("scale", 1.0), options.get("bias")), dtype=np.longdouble)
+    if K == 1:
+        return float(beta.sum()), np.array((beta[:, 0] * -y) @ x, dtype=np.longdouble).reshape(1, -1)
+    beta[np.arange(n), y] = 0.0
+    total, c = beta.sum(axis=1), np.broadcast_to(options.get("sample_weight", 1.0), n)
+    beta *= np.where(total > c, c / np.where(total > 0.0, total, 1.0), 1.0)[:, None]
+    offset = float(np.sum(beta * losses(y, K, options.get("loss"))))
+    beta[np.arange(n), y] = -beta.sum(axis=1)
+    return offset, beta.T @ x
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "cost and bias", "binary"])
+def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, monkeypatch):
+    """Sums of ranges of rows, their bounds added, and what the core makes of two halves by 1, 2 and 3 threads."""
+    n, K = 9001, 2 if kind == "binary" else 4
+    X, y = blobs(n, n_classes=K, dtype=np.float32 if kind == "float32" else np.float64)
+    X *= 10.0 ** np.random.default_rng(1).uniform(-6, 3, (n, 1))            # much to be lost in a sum
+    options = {"loss": costs(K), "bias": 0.5} if kind == "cost and bias" else {}
+    options["sample_weight"] = np.random.default_rng(2).uniform(0.0, 2.0, n)
+    Risk = pb.risks.BinaryHinge if kind == "binary" else pb.risks.MulticlassHinge
+    risk = Risk(X, 2 * y - 1 if kind == "binary" else y, **options)
+    monkeypatch.setattr(exact_blocks, "LEAST_ENTRIES", 0)
+    seen = []
+    for n_jobs in (1, 2, 3):
+        pool = make_executor(n_jobs)
+        core = ExactBlocks(risk.derive(executor=pool))
+        assert core._ranges() == [(0, 4500), (4500, n)]
+        core.place(5.0, 3.0, np.zeros(risk.dim))
+        core.exact_pass(np.random.default_rng(3).permutation(n))
+        seen.append(core.aggregate())
+        pool.close()
+    offset, phi, error, offset_error = seen[0]
+    for other in seen[1:]:
+        np.testing.assert_array_equal(other[1], phi)
+        assert (other[0], *other[2:]) == (offset, error, offset_error)
+    true_offset, true_phi = summed_exactly(core._blocks, risk, options)
+    assert abs(offset - true_offset) <= offset_error < 1e-10 * offset
+    assert np.linalg.norm((phi - true_phi.ravel()).astype(np.float64)) <= error
+    # any cut, and ranges without rows
+    for ranges in ([(0, n)], [(0, 1), (1, n)], [(0, 0), (0, 8192), (8192, n), (n, None)]):
+        slopes = np.zeros((len(ranges), risk.dim))
+        parts = np.array([core._blocks.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
+        total = risk.examples.unscale(slopes.sum(axis=0), risk.n_scores)
+        assert np.linalg.norm((total - true_phi.ravel()).astype(np.float64)) <= parts[:, 1].sum() < 10.0 * error
+        assert abs(parts[:, 0].sum() - true_offset) <= parts[:, 2].sum() < 10.0 * offset_error
+
+
+def test_an_aggregate_of_rows_that_are_not_there_is_refused():
+    X, y = blobs()
+    risk = pb.risks.MulticlassHinge(X, y)
+    blocks, slope = risk.blocks(), np.zeros(risk.dim)
+    for first, last in ((-1, 5), (5, 4), (0, 71), (71, None)):
+        with pytest.raises(ValueError, match="first and last must be 0 <= first <= last <= 70"):
+            blocks.aggregate(slope, first, last)
+    with pytest.raises(ValueError, match=r"slope must have shape \(24,\), got \(23,\)"):
+        blocks.aggregate(slope[1:])
+
+
+def test_a_second_slope_only_where_the_data_are_larger():
+    """Halves cost a vector of length dim, zeroed and added: as much as the sum itself where rows are short."""
+    y = np.arange(3000) % 3
+    dense, short = np.ones((3000, 400)), sp.random_array((3000, 200_000), density=2e-3, rng=0, format="csr")
+    assert ExactBlocks(pb.risks.MulticlassHinge(dense, y))._ranges() == [(0, 1500), (1500, 3000)]
+    assert short.nnz > exact_blocks.LEAST_ENTRIES
+    assert ExactBlocks(pb.risks.MulticlassHinge(short, y))._ranges() == [(0, 3000)]
+    assert ExactBlocks(pb.risks.MulticlassHinge(dense[:, :100], y))._ranges() == [(0, 3000)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
+def test_active_rows_are_those_with_a_mark(share):
+    X, y = blobs(n=3000)
+    blocks = pb.risks.MulticlassHinge(X, y).blocks()
+    marks = np.random.default_rng(0).random(3000)
+    blocks.examples["active"] = marks < share
+    assert blocks.active().dtype == np.intp
+    np.testing.assert_array_equal(blocks.active(), np.flatnonzero(blocks.examples["active"]))
+    blocks.examples["active"] = np.where(marks < share, 7, 0)
+    np.testing.assert_array_equal(blocks.active(), np.flatnonzero(marks < share))
 
 
 # ---------------------------------------------------------------------- runs

@@ -13,10 +13,12 @@ from reference.multiclass import features, multiclass_planes, multiclass_sgd
 import pybundle.risks.multiclass as module
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.protocols import Oracle, Risk
-from pybundle.risks import MulticlassHinge, kernel_name
+from pybundle.risks import BinaryHinge, MulticlassHinge, kernel_name
 from pybundle.risks import linear as linear_module
 from pybundle.risks import partition as partition_module
 from pybundle.risks import reduction as reduction_module
+from pybundle.risks.partition import SHARD_ROWS
+from pybundle.runtime.executors import make_executor
 
 SCALE = 2.0**-8     # a power of two: all storages hold the same numbers
 
@@ -287,6 +289,48 @@ def test_line_search_is_exact(seed, n, upper, curved, costs):
         assert phi(t + h) >= best - tolerance
     if t > 0:
         assert phi(t - h) >= best - tolerance
+
+
+@pytest.mark.parametrize("kind", ["plain", "float32", "costs", "binary"])
+def test_line_search_over_many_rows_has_the_same_bits_with_any_threads(kind):
+    """More rows than a shard, the rows of one of them without loss at either end; against maxima taken by NumPy."""
+    n, K, rng = 3 * SHARD_ROWS + 11, 4, np.random.default_rng(0)
+    weights, cost = rng.random(n), None
+    if kind == "costs":
+        cost = rng.random((K, K))
+        np.fill_diagonal(cost, 0.0)
+    X = np.zeros((n, 1), dtype=np.float32 if kind == "float32" else np.float64)
+    if kind == "binary":
+        y = 2 * rng.integers(0, 2, n) - 1
+        risk = BinaryHinge(X, y, sample_weight=weights)
+        S0, S1 = rng.normal(size=(2, n, 1))
+        S0[SHARD_ROWS:2 * SHARD_ROWS, 0] += 9.0 * y[SHARD_ROWS:2 * SHARD_ROWS]
+    else:
+        y = rng.integers(0, K, n)
+        risk = MulticlassHinge(X, y, loss=cost, sample_weight=weights)
+        S0, S1 = rng.normal(size=(2, n, K)).astype(X.dtype)
+        S0[np.arange(n), y] += 9.0 * (np.arange(n) // SHARD_ROWS == 1)
+    S1[SHARD_ROWS:2 * SHARD_ROWS] += S0[SHARD_ROWS:2 * SHARD_ROWS]
+
+    def losses(t):
+        S = S0.astype(np.float64) + t * (S1.astype(np.float64) - S0.astype(np.float64))
+        if kind == "binary":
+            return weights @ np.maximum(1.0 - y * S[:, 0], 0.0)
+        L = 1.0 - np.eye(K) if cost is None else cost
+        return weights @ (L[y] + S - S[np.arange(n), y][:, None]).max(axis=1)
+
+    threads = [make_executor(n_jobs) for n_jobs in (1, 2, 3)]
+    b = 0.5 * n
+    for a in (-0.4 * n, -0.05 * n, 0.1 * n, -9.0 * n, 9.0 * n):
+        t, value = risk.line_search(S0, S1, a, b)
+        for pool in threads:
+            assert risk.derive(executor=pool).line_search(S0, S1, a, b) == (t, value)
+        assert value == pytest.approx(losses(t), rel=1e-12)
+        best = a * t + b * t * t / 2 + value
+        for other in (*np.linspace(0.0, 1.0, 21), *np.clip([t - 1e-5, t + 1e-5], 0.0, 1.0)):
+            assert best <= a * other + b * other**2 / 2 + losses(other) + 1e-12 * n
+    for pool in threads:
+        pool.close()
 
 
 def test_line_search_null_step_and_ends():

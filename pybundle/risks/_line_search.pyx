@@ -3,15 +3,28 @@
 Example i contributes c_i max_k u_ik(t), u_ik(t) = c_ik + t e_ik, with k over the K labels (multiclass) or
 over {no loss, loss} (binary hinge). Every maximum is convex, so an example with the same label at both ends
 of a bracket is linear between them and leaves the search for good.
+
+    1  both ends of the bracket, shard by shard: most examples are out
+    2  a safeguarded secant on the monotone derivative, until few are left
+    3  from breakpoint to breakpoint over the rest
 """
+
+from functools import partial
 
 import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
+from libc.string cimport memset
 
 from ..features._rows cimport real
 from ._engine cimport MULTICLASS, Engine
+
+from .partition import SHARD_ROWS
+
+cdef enum:
+    FEW = 32                # examples that are walked from breakpoint to breakpoint
+    MOST_SWEEPS = 100       # and where no bracket separates their breakpoints, more
 
 
 cdef struct Lines:
@@ -19,6 +32,7 @@ cdef struct Lines:
     const double* c
     const double* cost      # K x K or NULL
     int K
+    Py_ssize_t columns      # of scores
     bint binary
 
 
@@ -30,11 +44,36 @@ cdef struct Best:           # the maximum at one t; ties between labels by slope
     double slope_high
 
 
+cdef struct Search:
+    double a, b             # a t + b t^2 / 2 is added
+    double lo, hi           # bracket
+    double g_lo, g_hi       # right derivative at lo < 0, left derivative at hi > 0
+    double fixed, slope     # sum of the lines of the examples that left the search
+    Py_ssize_t left         # the others: rows, labels at lo and at hi
+    Py_ssize_t* active
+    int32_t* at_lo
+    int32_t* at_hi
+    int32_t* label          # scratch for as many
+    int32_t* other
+    double* change
+    double* rise
+
+
+cdef Lines lines_of(Engine engine) noexcept:
+    cdef Lines p
+    p.y, p.c, p.binary = &engine.y[0], &engine.c[0], engine.loss != MULTICLASS
+    p.cost = &engine.cost[0, 0] if engine.has_cost else NULL
+    p.K, p.columns = 2 if p.binary else engine.n_scores, engine.n_scores
+    return p
+
+
 cdef inline double line(const Lines* p, const real* s0, const real* s1, Py_ssize_t i, int k,
                         double* slope) noexcept nogil:
     # c_ik, and e_ik into slope
     cdef int y = p.y[i]
     cdef double loss
+    s0 += i * p.columns
+    s1 += i * p.columns
     if p.binary:
         slope[0] = -y * (<double>s1[0] - <double>s0[0]) if k else 0.0
         return 1.0 - y * <double>s0[0] if k else 0.0
@@ -75,6 +114,8 @@ cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssiz
     # whether the truth leads at t = 0 and 1, hence everywhere between: neither value nor slope there
     cdef int y = p.y[i], k
     cdef real first, last
+    s0 += i * p.columns
+    s1 += i * p.columns
     if p.binary:
         return y * <double>s0[0] > 1.0 and y * <double>s1[0] > 1.0
     if p.cost != NULL:
@@ -89,137 +130,158 @@ cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssiz
     return <double>first - <double>s0[y] < -1.0 and <double>last - <double>s1[y] < -1.0
 
 
-def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b,
-                double upper):
-    """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t)."""
-    cdef Py_ssize_t n = engine.n_examples, columns = S0.shape[1], i, q, left, kept
-    cdef Lines p
-    cdef Best at
-    cdef double lo = 0.0, hi = upper, g_lo, g_hi, t, g_low, g_high, e, e0, value, fixed, slope, width
-    cdef double nearest, root, c0, c1, ci, cut
-    cdef int _sweep, k
-    cdef bint bisect = False
+def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double upper, Py_ssize_t start):
+    """The examples of the shard that begins at `start`, at t = 0 and t = upper.
+
+    Returns
+    -------
+    active, at_lo, at_hi : ndarray
+        Rows whose label changes, and their labels at both ends.
+    sums : tuple of 6 floats
+        R at both ends, right derivative at 0, left derivative at the other end, and the line of the other examples.
+    """
+    cdef Lines p = lines_of(engine)
+    cdef Py_ssize_t stop = min(start + <Py_ssize_t>SHARD_ROWS, engine.n_examples), i, left = 0
+    cdef Py_ssize_t[::1] active = np.empty(stop - start, dtype=np.intp)
+    cdef int32_t[::1] at_lo = np.empty(stop - start, dtype=np.int32), at_hi = np.empty(stop - start, dtype=np.int32)
+    cdef double value = 0.0, cut = 0.0, rise = 0.0, fall = 0.0, fixed = 0.0, slope = 0.0, c
     cdef const real* s0 = &S0[0, 0]
     cdef const real* s1 = &S1[0, 0]
-    cdef Py_ssize_t[::1] active = np.empty(n, dtype=np.intp)
-    cdef int32_t[::1] at_lo = np.empty(n, dtype=np.int32), at_hi = np.empty(n, dtype=np.int32)
-    cdef double[::1] change = np.empty(n), rise = np.empty(n)
-    cdef int32_t[::1] label = np.empty(n, dtype=np.int32), other = np.empty(n, dtype=np.int32)
-    p.y, p.c, p.binary = &engine.y[0], &engine.c[0], engine.loss != MULTICLASS
-    p.cost = &engine.cost[0, 0] if engine.has_cost else NULL
-    p.K = 2 if p.binary else engine.n_scores
+    cdef Best first, last
     with nogil:
-        # both ends at once
-        g_lo, g_hi, value, fixed, slope, left = a, a + b * hi, 0.0, 0.0, 0.0, 0
-        cut = 0.0
-        for i in range(n):
-            if hi <= 1.0 and is_idle(&p, s0 + i * columns, s1 + i * columns, i):
+        for i in range(start, stop):
+            if upper <= 1.0 and is_idle(&p, s0, s1, i):
                 continue
-            ci = p.c[i]
-            at = maximum(&p, s0 + i * columns, s1 + i * columns, i, 0.0)
-            value += ci * at.value
-            g_lo += ci * at.slope_high
-            at_lo[left] = at.high
-            e0 = at.slope_high
-            c0 = at.value
-            at = maximum(&p, s0 + i * columns, s1 + i * columns, i, hi)
-            cut += ci * at.value
-            g_hi += ci * at.slope_low
-            at_hi[left] = at.low
-            if at_lo[left] == at.low or e0 == at.slope_low:
-                fixed += ci * c0
-                slope += ci * e0
+            c = p.c[i]
+            first, last = maximum(&p, s0, s1, i, 0.0), maximum(&p, s0, s1, i, upper)
+            value += c * first.value
+            cut += c * last.value
+            rise += c * first.slope_high
+            fall += c * last.slope_low
+            if first.high == last.low or first.slope_high == last.slope_low:
+                fixed += c * first.value
+                slope += c * first.slope_high
             else:
-                active[left] = i
+                active[left], at_lo[left], at_hi[left] = i, first.high, last.low
                 left += 1
-        if g_lo >= 0.0 or upper == 0.0:
-            lo = hi = 0.0
-        elif g_hi <= 0.0:
-            lo = hi
-            value = cut
-        if lo < hi:
-            t = lo
-            for _sweep in range(100):
-                if left <= 32:
-                    break
-                width = hi - lo
-                t = lo - g_lo * width / (g_hi - g_lo)
-                if bisect or not (lo < t < hi):
-                    t = 0.5 * (lo + hi)
-                if not (lo < t < hi):
-                    break
-                g_low = g_high = a + b * t + slope
-                for q in range(left):
-                    i = active[q]
-                    at = maximum(&p, s0 + i * columns, s1 + i * columns, i, t)
-                    label[q] = at.high
-                    other[q] = at.low
-                    g_high += p.c[i] * at.slope_high
-                    g_low += p.c[i] * at.slope_low
-                if g_high < 0.0:
-                    lo, g_lo = t, g_high
-                    for q in range(left):
-                        at_lo[q] = label[q]
-                elif g_low > 0.0:
-                    hi, g_hi = t, g_low
-                    for q in range(left):
-                        at_hi[q] = other[q]
-                else:
-                    lo = hi = t
-                    break
-                bisect = hi - lo > 0.5 * width      # the secant crept: one halving
-                kept = 0
-                for q in range(left):
-                    i = active[q]
-                    if at_lo[q] == at_hi[q]:
-                        c0 = line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
-                        fixed += p.c[i] * c0
-                        slope += p.c[i] * e0
-                    else:
-                        active[kept] = i
-                        at_lo[kept] = at_lo[q]
-                        at_hi[kept] = at_hi[q]
-                        kept += 1
-                left = kept
-            # walk the remaining breakpoints from lo upwards; t is exact on the piece where the derivative
-            # vanishes
-            g_lo = a + slope
-            for q in range(left):
-                i = active[q]
-                line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
-                g_lo += p.c[i] * e0
-            t = lo
-            for _sweep in range(<int>left * p.K + 1 if lo < hi else 0):
-                nearest = hi
-                for q in range(left):          # where each example changes its label next, and to which
-                    i = active[q]
-                    c0 = line(&p, s0 + i * columns, s1 + i * columns, i, at_lo[q], &e0)
-                    change[q] = hi
-                    rise[q] = 0.0
-                    for k in range(p.K):
-                        c1 = line(&p, s0 + i * columns, s1 + i * columns, i, k, &e)
-                        if k != at_lo[q] and e > e0 and c0 - c1 < change[q] * (e - e0):
-                            change[q] = max((c0 - c1) / (e - e0), t)
-                            label[q] = k
-                            rise[q] = e - e0
-                    nearest = min(nearest, change[q])
-                root = -g_lo / b if b > 0.0 else INFINITY
-                if root <= nearest:
-                    t = max(root, t)
-                    break
-                t = nearest
-                if t >= hi:
-                    break
-                for q in range(left):
-                    if change[q] <= t:
-                        g_lo += p.c[active[q]] * rise[q]
-                        at_lo[q] = label[q]
-                if g_lo + b * t >= 0.0:
-                    break
-            value = fixed + slope * t
-            for q in range(left):
-                i = active[q]
-                at = maximum(&p, s0 + i * columns, s1 + i * columns, i, t)
-                value += p.c[i] * at.value
-            lo = t
-    return lo, value
+    return (np.array(active[:left]), np.array(at_lo[:left]), np.array(at_hi[:left]),
+            (value, cut, rise, fall, fixed, slope))
+
+
+cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
+    """Moves the ends of the bracket together until few examples are left; lo = hi where the minimiser was met."""
+    cdef double t, width, g_low, g_high
+    cdef Py_ssize_t q
+    cdef Best at
+    cdef int _sweep
+    cdef bint bisect = False
+    for _sweep in range(MOST_SWEEPS):
+        if s.left <= FEW:
+            return
+        width = s.hi - s.lo
+        t = s.lo - s.g_lo * width / (s.g_hi - s.g_lo)
+        if bisect or not (s.lo < t < s.hi):
+            t = 0.5 * (s.lo + s.hi)
+        if not (s.lo < t < s.hi):
+            return
+        g_low = g_high = s.a + s.b * t + s.slope
+        for q in range(s.left):
+            at = maximum(p, s0, s1, s.active[q], t)
+            s.label[q], s.other[q] = at.high, at.low
+            g_high += p.c[s.active[q]] * at.slope_high
+            g_low += p.c[s.active[q]] * at.slope_low
+        if g_high < 0.0:
+            s.lo, s.g_lo = t, g_high
+            s.at_lo, s.label = s.label, s.at_lo
+        elif g_low > 0.0:
+            s.hi, s.g_hi = t, g_low
+            s.at_hi, s.other = s.other, s.at_hi
+        else:
+            s.lo = s.hi = t
+            return
+        bisect = s.hi - s.lo > 0.5 * width      # the secant crept: one halving
+        dismiss(p, s0, s1, s)
+
+
+cdef void dismiss(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
+    """Examples with one label at both ends leave the search."""
+    cdef Py_ssize_t q, i, kept = 0
+    cdef double e
+    for q in range(s.left):
+        i = s.active[q]
+        if s.at_lo[q] == s.at_hi[q]:
+            s.fixed += p.c[i] * line(p, s0, s1, i, s.at_lo[q], &e)
+            s.slope += p.c[i] * e
+        else:
+            s.active[kept], s.at_lo[kept], s.at_hi[kept] = i, s.at_lo[q], s.at_hi[q]
+            kept += 1
+    s.left = kept
+
+
+cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
+    """The minimiser: breakpoints from lo upwards, until the derivative vanishes on a piece, where t is exact."""
+    cdef double t = s.lo, g = s.a + s.slope, nearest, root, c0, c1, e0, e      # g + b t is the right derivative
+    cdef Py_ssize_t q, i, _piece
+    cdef int k
+    for q in range(s.left):
+        line(p, s0, s1, s.active[q], s.at_lo[q], &e0)
+        g += p.c[s.active[q]] * e0
+    for _piece in range(s.left * p.K + 1):
+        nearest = s.hi
+        for q in range(s.left):             # where each example changes its label next, and to which
+            i = s.active[q]
+            c0 = line(p, s0, s1, i, s.at_lo[q], &e0)
+            s.change[q], s.rise[q] = s.hi, 0.0
+            for k in range(p.K):
+                c1 = line(p, s0, s1, i, k, &e)
+                if k != s.at_lo[q] and e > e0 and c0 - c1 < s.change[q] * (e - e0):
+                    s.change[q], s.label[q], s.rise[q] = max((c0 - c1) / (e - e0), t), k, e - e0
+            nearest = min(nearest, s.change[q])
+        root = -g / s.b if s.b > 0.0 else INFINITY
+        if root <= nearest:
+            return max(root, t)
+        t = nearest
+        if t >= s.hi:
+            return t
+        for q in range(s.left):
+            if s.change[q] <= t:
+                g += p.c[s.active[q]] * s.rise[q]
+                s.at_lo[q] = s.label[q]
+        if g + s.b * t >= 0.0:
+            return t
+    return t
+
+
+def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b,
+                double upper, map=map):
+    """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t); the bits do not depend on `map`."""
+    cdef Lines p = lines_of(engine)
+    cdef Search s
+    cdef Py_ssize_t[::1] active
+    cdef int32_t[:, ::1] labels
+    cdef double[:, ::1] scratch
+    cdef const real* s0 = &S0[0, 0]
+    cdef const real* s1 = &S1[0, 0]
+    cdef double t, value
+    cdef Py_ssize_t q
+    memset(&s, 0, sizeof(s))        # no example may be left
+    *shards, sums = zip(*map(partial(both_ends, engine, S0, S1, upper), range(0, engine.n_examples, SHARD_ROWS)))
+    value, cut, rise, fall, s.fixed, s.slope = [sum(column) for column in zip(*sums)]
+    s.a, s.b, s.lo, s.hi, s.g_lo, s.g_hi = a, b, 0.0, upper, a + rise, a + b * upper + fall
+    if s.g_lo >= 0.0 or upper == 0.0:
+        return 0.0, value
+    if s.g_hi <= 0.0:
+        return upper, cut
+    active, at_lo, at_hi = [np.concatenate(arrays) for arrays in shards]
+    s.left = active.shape[0]
+    labels, scratch = np.array([at_lo, at_hi, at_lo, at_hi]), np.empty((2, s.left))
+    if s.left:
+        s.active, s.change, s.rise = &active[0], &scratch[0, 0], &scratch[1, 0]
+        s.at_lo, s.at_hi, s.label, s.other = &labels[0, 0], &labels[1, 0], &labels[2, 0], &labels[3, 0]
+    with nogil:
+        narrow(&p, s0, s1, &s)
+        t = walk(&p, s0, s1, &s) if s.lo < s.hi else s.lo
+        value = s.fixed + s.slope * t
+        for q in range(s.left):
+            value += p.c[s.active[q]] * maximum(&p, s0, s1, s.active[q], t).value
+    return t, value

@@ -186,8 +186,14 @@ cdef class Blocks:
         return Pass(self, order).run(map)
 
     def active(self):
-        """Rows where beta_i is no vertex, or where the last step or look found a gap."""
-        return np.flatnonzero(self.examples["active"])
+        """Rows where beta_i is no vertex, or where the last step or look found a gap, ascending."""
+        cdef Py_ssize_t i, n = self.e.n_examples, count = 0
+        cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
+        with nogil:
+            for i in range(n):
+                found[count] = i            # overwritten unless it counts: no branch that is hard to foresee
+                count += self.rows[i].active != 0
+        return np.array(found[:count])
 
     # ------------------------------------------------------------------ a look without steps
     def look(self, const real[:, ::1] S, double margin, Py_ssize_t first=0):
@@ -255,31 +261,51 @@ cdef class Blocks:
         return risk
 
     # ------------------------------------------------------------------ evidence
-    def aggregate(self, slope):
+    def aggregate(self, slope, first=0, last=None):
         """Adds `sum_ik beta_ik (e_k - e_y) X_i` to `slope` (K * width,), unscaled, in float64.
+
+        Parameters
+        ----------
+        slope : float64 array
+            Zeros, for the bound to hold.
+        first, last : int
+            The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows, each into its own
+            slope.
 
         Returns
         -------
         offset : float
             `sum_ik beta_ik L(y_i, k)`.
         error : float
-            Bound on the rounding error of the slope in the Euclidean norm.
+            Bound on the rounding error of the slope in the Euclidean norm. Where slopes, offsets and errors of two
+            ranges are added, the errors bound those of the sums too.
         offset_error : float
+
+        Raises
+        ------
+        ValueError
+            For rows outside 0..n, or a slope of another length.
 
         Notes
         -----
         Multipliers of the labels k != y_i count, that of the truth is what remains of c_i: whatever float32 made of
         them, they are feasible, because those that exceed c_i are scaled down.
         """
+        cdef Engine e = self.e
+        last = e.n_examples if last is None else last
+        if not 0 <= first <= last <= e.n_examples:
+            raise ValueError(f"first and last must be 0 <= first <= last <= {e.n_examples}, got {first} and {last}")
+        if len(slope) != e.n_scores * e.width:
+            raise ValueError(f"slope must have shape ({e.n_scores * e.width},), got ({len(slope)},)")
         if self.is_single:
-            return self._aggregate(self.beta32, slope)
-        return self._aggregate(self.beta64, slope)
+            return self._aggregate(self.beta32, slope, first, last)
+        return self._aggregate(self.beta64, slope, first, last)
 
-    def _aggregate(self, const real[:, ::1] betas, double[::1] slope):
+    def _aggregate(self, const real[:, ::1] betas, double[::1] slope, Py_ssize_t first, Py_ssize_t last):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
         # a block of dense rows stays in the cache; where they are sparse it is the slope of a class that should stay
-        cdef Py_ssize_t n = e.n_examples, i = 0, size, entries = 0, block = BLOCK if self.dense else SPARSE_BLOCK
+        cdef Py_ssize_t i = first, size, entries = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
         cdef bint single = e.loss != MULTICLASS
         # entries of a block of rows, class by class: K entries a row are the most
@@ -288,9 +314,9 @@ cdef class Blocks:
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
         cdef Py_ssize_t[::1] met = np.zeros(K, dtype=np.intp)
         with nogil:
-            while i < n:
+            while i < last:
                 size = 0
-                while i < n and size < block:
+                while i < last and size < block:
                     y, c = e.y[i], e.c[i]
                     if self.dense and self.rows[i].vertex != (0 if single else y):
                         fetch_row(e, i)
@@ -332,5 +358,7 @@ cdef class Blocks:
                         count[k] = 0
         for k in range(K):
             entries = max(entries, met[k])
-        # a component is a sum of at most `entries` products; ratio and sums of multipliers: K + 4 roundings more
-        return offset, 1.01 * UNIT * (entries + K + 6) * reach, 1.01 * UNIT * (n + K + 4) * offset
+        # a component is a sum of at most `entries` products; ratio and sums of multipliers: K + 4 roundings more, and
+        # one where two sums are added
+        return (offset, 1.01 * UNIT * (entries + K + 7) * reach,
+                1.01 * UNIT * (last - first + K + 5) * offset)

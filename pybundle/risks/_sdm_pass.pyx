@@ -70,8 +70,9 @@ cdef class Pass:
 
     def __cinit__(self, Blocks blocks, const Py_ssize_t[::1] order):
         cdef Engine e = blocks.e
-        cdef Py_ssize_t n = order.shape[0]
-        lowest, highest_row = (np.min(order), np.max(order)) if n else (0, 0)
+        cdef Py_ssize_t n = order.shape[0], q, lowest = order[0] if n else 0, highest_row = lowest
+        for q in range(n):
+            lowest, highest_row = min(lowest, order[q]), max(highest_row, order[q])
         if lowest < 0 or highest_row >= e.n_examples:
             raise ValueError(f"order must hold rows 0..{e.n_examples - 1}, got {lowest}..{highest_row}")
         self.blocks, self.e, self.order, self.K = blocks, e, order, e.n_scores

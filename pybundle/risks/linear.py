@@ -265,7 +265,7 @@ class LinearRisk(Partitioned):
         if S0.dtype != S1.dtype:
             S0, S1 = S0.astype(np.float64), S1.astype(np.float64)
         return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
-                           check_number("upper", upper, low=0.0))
+                           check_number("upper", upper, low=0.0), self._map)
 
     def sgd_epoch(self, w, order, lam, t=0, t0=1.0):
         """Stochastic subgradient steps over the examples `order`; w changes in place.

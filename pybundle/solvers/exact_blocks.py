@@ -11,7 +11,8 @@ from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
-VECTORS = 9     # of length dim: one for a second thread
+VECTORS = 11    # of length dim, at a batch pass: measured. Those of a second thread are gone by then
+LEAST_ENTRIES = 1_000_000       # of X, from which multipliers are summed in two halves: a second thread comes late
 SAMPLE = 128    # examples that say how much the rows have in common
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
 CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
@@ -178,7 +179,8 @@ class ExactBlocks:
         step = w - best
         t, risk_value = self._exact.line_search(
             self._scores, scores, lam * float(best @ step), lam * float(step @ step))
-        point = best + t * step
+        point = np.multiply(step, t, out=step)
+        point += best
         if t > 0.0:
             run.observe(point, risk_value)
         if run.w is point:
@@ -202,10 +204,24 @@ class ExactBlocks:
     def aggregate(self):
         """(offset, phi, error, offset_error) of the multipliers, summed in float64."""
         if self._aggregate is None:
-            slope = np.zeros(self.dim)
-            offset, error, offset_error = self._blocks.aggregate(slope)
-            self._aggregate = offset, self.risk.examples.unscale(slope, self.risk.n_scores), error, offset_error
+            (offset, slope, *errors), *other = self._exact._map(self._sum, self._ranges())
+            for more, addend, *further in other:
+                offset += more
+                slope += addend
+                errors = np.add(errors, further).tolist()
+            self._aggregate = offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors
         return self._aggregate
+
+    def _ranges(self):
+        """Rows summed by one thread: all, or halves where X is much more than a second slope. The data decide."""
+        n, entries = self.n_examples, self.risk.examples.storage[0].size
+        half = n // 2
+        return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
+
+    def _sum(self, rows):
+        slope = np.zeros(self.dim)
+        offset, *errors = self._blocks.aggregate(slope, *rows)
+        return offset, slope, *errors
 
     def known_value(self, w):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""

@@ -104,7 +104,7 @@ cdef class Lanes(LaneRounds):
     cdef bint used_only
 
     def __init__(self, Blocks owner, int steps=MOST, *, bint is_wary=True):
-        LaneRounds.__init__(self, steps, MOST, LOW, HIGH)
+        LaneRounds.__init__(self, steps, MOST, LOW, HIGH, owner.n_blocks)
         self.owner = owner
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False, run=map):
@@ -118,7 +118,7 @@ cdef class Lanes(LaneRounds):
         self.first.enter(owner)
         self.second.enter(owner)
         self.used_only = used_only
-        self._sweep(rows, run, used_only, 0)
+        self._sweep(rows, run, used_only)
         return self.first.total + self.second.total
 
     cdef bint _pays(self, const Py_ssize_t[::1] rows, bint used_only):

@@ -13,16 +13,15 @@ cdef class LaneRounds(Rounds):
     cdef double low, high
     cdef const Py_ssize_t* rows
     cdef Py_ssize_t n_rows, at  # at: where the next round begins
-    cdef Py_ssize_t trial       # rows that one thread takes first
+    cdef Py_ssize_t trial, pause_at     # pause_at: row at which `_share` ends, to go on in another way
     cdef Span[2] lanes
     cdef double gain, gains     # of the last rounds: g, and g_0 + g_1
     cdef int rounds
 
     # Whether this sweep is one of those to be taken in one lane
     cdef bint _rests(self)
-    # A sweep over `rows`, no row twice. With `trial` > 0 so many of them tell one thread what a second one is worth, else
-    # an earlier sweep of this kind does
-    cdef _sweep(self, const Py_ssize_t[::1] rows, run, int kind, Py_ssize_t trial)
+    # A sweep over `rows`, no row twice; kind 0 or 1 says which of them take as long per row
+    cdef _sweep(self, const Py_ssize_t[::1] rows, run, int kind)
     cdef void _open(self) noexcept nogil
     cdef void _judge(self) noexcept nogil
     # To be written: lane k takes over the common point / takes steps at n rows, until `over` / the common point becomes

@@ -12,7 +12,6 @@ multipliers back, so that every round gains what the first one does; and S follo
 
 cdef int LEAST = 8                  # steps of a lane in a round
 cdef int EVERY = 4                  # rounds after which S is chosen anew: a single one says little
-cdef double SHORT = 1e-3            # seconds of what is left after a trial for which a second thread is not called
 cdef int REST = 8                   # sweeps in one lane after two lanes of LEAST steps went too far together
 
 
@@ -27,6 +26,8 @@ cdef class LaneRounds(Rounds):
         Steps of a lane in a round.
     low, high : float
         `g / (g_0 + g_1)` below which S is halved, and above which it is doubled.
+    trial : int
+        Rows of the first sweep of a kind that one thread takes, to tell what a second one is worth.
 
     Attributes
     ----------
@@ -35,7 +36,8 @@ cdef class LaneRounds(Rounds):
         next, beside the blocks.
     """
 
-    def __init__(self, int steps, int most, double low, double high):
+    def __init__(self, int steps, int most, double low, double high, Py_ssize_t trial):
+        self.trial = trial
         self.steps, self.most, self.low, self.high = max(-REST, min(steps, most)) or LEAST, most, low, high
 
     cdef bint _rests(self):
@@ -46,17 +48,14 @@ cdef class LaneRounds(Rounds):
             self.steps = LEAST
         return True
 
-    cdef _sweep(self, const Py_ssize_t[::1] rows, run, int kind, Py_ssize_t trial):
-        self.rows, self.n_rows, self.trial = &rows[0], rows.shape[0], trial
+    cdef _sweep(self, const Py_ssize_t[::1] rows, run, int kind):
+        self.rows, self.n_rows = &rows[0], rows.shape[0]
         self.at, self.gain, self.gains, self.rounds = 0, 0.0, 0.0, 0
-        if trial > 0 and self.alone == 0:
-            self.pace[kind] = 0.0           # unknown
+        self.pause_at = self.n_rows if self.pace[kind] > 0.0 else self.trial
         self._open()
         while self.lanes[0].begin < self.lanes[0].end:
             self._share(run, kind)
-            self.trial = 0
-            if trial > 0 and self.is_wary and self.pace[kind] * (self.n_rows - self.lanes[0].begin) < SHORT:
-                run = map
+            self.pause_at = self.n_rows
 
     cdef int _half(self, int k) except -1 nogil:
         cdef Span* lane = &self.lanes[k]
@@ -67,7 +66,7 @@ cdef class LaneRounds(Rounds):
     cdef int _close(self) except -1 nogil:
         self._judge()
         self._open()
-        return self.lanes[0].begin < (self.n_rows if self.trial == 0 else min(self.trial, self.n_rows))
+        return self.lanes[0].begin < min(self.pause_at, self.n_rows)
 
     cdef void _open(self) noexcept nogil:
         """Gives out the rows of a round: all that are left to one lane where two go too far."""

@@ -21,14 +21,10 @@ cdef extern from "_join.h" nogil:
 
 cdef int MOST = 64                  # steps of a lane in a round
 cdef double LOW = 0.5, HIGH = 0.75  # shares of the gains of both lanes that they keep together
+cdef Py_ssize_t TRIAL = 1024        # rows that tell what a second thread is worth
+cdef double SHORT = 1e-3            # seconds of a pass for which it is not called
 cdef int ROUNDS = 4                 # of MOST steps: a pass over fewer rows is taken in one lane, whoever is there
 
-cdef Py_ssize_t TRIAL = 512
-
-
-def _set(int most, double low, double high, int trial):
-    global MOST, LOW, HIGH, TRIAL
-    MOST, LOW, HIGH, TRIAL = most, low, high, trial
 
 
 cdef class Lane:
@@ -133,7 +129,7 @@ cdef class ExactLanes(LaneRounds):
     cdef Py_ssize_t n_entries       # of W
 
     def __init__(self, Blocks owner, int steps=MOST, *, bint is_wary=True):
-        LaneRounds.__init__(self, steps, MOST, LOW, HIGH)
+        LaneRounds.__init__(self, steps, MOST, LOW, HIGH, TRIAL)
         self.owner, self.W = owner, <void*><size_t>owner.packed.ctypes.data
         self.n_entries = owner.packed.size
         if owner.dense:
@@ -141,10 +137,12 @@ cdef class ExactLanes(LaneRounds):
 
     def visit(self, const Py_ssize_t[::1] order, run=map):
         """As `visit` of `Blocks`, by the threads that `run(function, items)` has."""
+        cdef int kind
         if not self._pays(order):
             return self.owner.visit(order, None if run is map else run)
         self.first.total = self.second.total = 0.0
-        self._sweep(order, run, 0, TRIAL)
+        kind = order.shape[0] < self.owner.e.n_examples     # where all rows come, few move
+        self._sweep(order, map if self.is_wary and 0.0 < self.pace[kind] * order.shape[0] < SHORT else run, kind)
         return self.first.total + self.second.total
 
     cdef bint _pays(self, const Py_ssize_t[::1] order):

@@ -26,7 +26,6 @@ cdef double SHORT = 1e-3            # seconds of a pass for which it is not call
 cdef int ROUNDS = 4                 # of MOST steps: a pass over fewer rows is taken in one lane, whoever is there
 
 
-
 cdef class Lane:
     """A point that takes steps on multipliers of `owner`, and these before them."""
 

@@ -290,3 +290,15 @@ def test_a_state_from_before_lanes_can_be_taken_up():
     blocks = risk.blocks()
     blocks.set_state(old._blocks.get_state())
     assert old.exact_pass(order) == blocks.visit(order)
+
+
+def test_memory_counts_what_lanes_take():
+    X, y = rows_of("random")
+    risk = pb.risks.MulticlassHinge(X, y)
+    one, two = (pb.estimate_memory(risk, method="prox-bcfw", lanes=lanes) for lanes in (1, 2))
+    assert two.parts["points"] == one.parts["points"] + 2 * 8 * risk.dim
+    needed = ExactBlocks.bytes_needed(risk, 2)
+    options = {"lam": 1.0, "method": "prox-bcfw", "lanes": 2}
+    with pytest.raises(pb.ParameterError, match=f"memory_limit must be at least {needed}"):
+        pb.minimize(risk, **options, memory_limit=needed - 1)
+    assert pb.minimize(risk, **options, memory_limit=needed).success

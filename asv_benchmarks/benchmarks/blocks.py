@@ -10,6 +10,7 @@ from pybundle.bundle._blocks import Blocks
 from pybundle.bundle._oracle_pass import OraclePass
 from pybundle.datasets import load_digits
 from pybundle.runtime.executors import make_executor
+from pybundle.solvers.exact_blocks import ExactBlocks
 
 from . import LARGE
 
@@ -98,6 +99,30 @@ class EnumerableLabels:
 
     def time_epoch(self, storage):
         self.blocks.visit(self.order)
+
+
+class ExactLanePasses:
+    """Exact passes over digits, dense, in float32: in one lane, and in two that threads may share."""
+
+    params = [[1, 2], [1, 2]]
+    param_names = ["lanes", "n_jobs"]
+    number, repeat, warmup_time = 1, 10, 0.0
+
+    def setup(self, lanes, n_jobs):
+        data = load_digits()
+        X = np.tile(data.X.astype(np.float32), (20 if LARGE else 4, 8))
+        self.risk = pb.risks.MulticlassHinge(X, np.tile(data.y, 20 if LARGE else 4))
+        self.pool = make_executor(n_jobs)
+        self.core = ExactBlocks(self.risk.derive(executor=self.pool), lanes=lanes)
+        self.core.place(100.0, 0.0, np.zeros(self.risk.dim))
+        self.orders = [np.random.default_rng(k).permutation(self.risk.n_examples) for k in range(4)]
+
+    def time_passes(self, lanes, n_jobs):
+        for order in self.orders:
+            self.core.exact_pass(order)
+
+    def teardown(self, lanes, n_jobs):
+        self.pool.close()
 
 
 class Solves:

@@ -12,6 +12,7 @@ from ..runtime.certificate import UNIT
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
 VECTORS = 11    # of length dim, at a batch pass: measured. Those of a second thread are gone by then
+OF_LANES = 2    # more with two lanes
 LEAST_ENTRIES = 1_000_000       # of X, from which multipliers are summed in two halves: a second thread comes late
 SAMPLE = 128    # examples that say how much the rows have in common
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
@@ -83,10 +84,15 @@ class ExactBlocks:
         self._lanes = None if steps is None else ExactLanes(self._blocks, steps)
 
     @staticmethod
-    def bytes_needed(risk):
+    def points_needed(risk, lanes=1):
+        """Memory of points and of what is as long as they are."""
+        return 8 * (VECTORS + (OF_LANES if lanes == 2 else 0)) * risk.dim
+
+    @classmethod
+    def bytes_needed(cls, risk, lanes=1):
         """Memory of multipliers, of three arrays of scores and of points, whatever the way."""
         width = 4 if risk.search_precision == "float32" else 8
-        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + 8 * VECTORS * risk.dim
+        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk, lanes)
 
     @property
     def visits(self):

@@ -13,7 +13,6 @@ from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod, working_bytes
 from .cached_blocks import CachedBlocks
-from .exact_blocks import VECTORS as POINTS
 from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
 from .methods import METHODS, Problem, check_options
@@ -115,9 +114,10 @@ def _of_bundle(name, run, data):
 
 
 def _of_labels(name, run, data):
-    risk, points = run.risk, 8 * POINTS * run.risk.dim
+    risk, lanes = run.risk, run.make_core.keywords["lanes"]
+    points = ExactBlocks.points_needed(risk, lanes)
     scores = 8 * 3 * risk.n_examples * risk.n_scores
-    return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk) - scores - points, scores=scores,
+    return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk, lanes) - scores - points, scores=scores,
                   points=points)
 
 

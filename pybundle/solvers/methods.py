@@ -153,7 +153,7 @@ def prox_bcfw(problem):
     if lanes > 2:
         raise ParameterError(f"lanes must be 1 or 2, got {lanes}")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
-        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
+        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, lanes)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")

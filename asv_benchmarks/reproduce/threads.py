@@ -196,10 +196,10 @@ pybundle {version}.
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, batches
 of up to 32 examples (chains, trees and linear risks in compiled code; other models where decoding takes milliseconds:
-landmarks, segmentation), and exact steps of dense data with many labels (digit pairs); with `lanes=2` all exact steps of
-dense data and passes over cached planes, see the page "Theory" of the documentation. With it one thread takes somewhat
-longer than without: compare two threads with one of both rows. Without it each step starts from the w that the one before
-left, which is sequential by nature.
+landmarks, segmentation), and exact steps of dense data with many labels (digit pairs); with `lanes=2` all exact steps
+of dense data and passes over cached planes, see the page "Theory" of the documentation. With it one thread takes
+somewhat longer than without: compare two threads with one of both rows. Without it each step starts from the w that
+the one before left, which is sequential by nature.
 """
 
 

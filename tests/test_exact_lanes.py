@@ -167,12 +167,17 @@ def test_examples_that_are_alike_cost_few_passes(kind):
 
 
 def test_lanes_that_go_too_far_together_are_left_for_a_while():
-    X, y = rows_of("opposite")
-    lanes, seen = ExactLanes(placed(pb.risks.MulticlassHinge(X, y), 1000.0)), set()
-    for order in orders(40):
+    """Every example alone has the whole solution, and both lanes find it."""
+    X = rows_of("near")[0]
+    risk = pb.risks.MulticlassHinge(X, np.zeros(N, dtype=int), n_classes=K, sample_weight=np.full(N, 1e4))
+    order = np.random.default_rng(0).permutation(N)[:512]
+    for steps, wanted in ((64, 32), (8, -8)):
+        lanes = ExactLanes(placed(risk), steps)
         lanes.visit(order)
-        seen.add(lanes.steps)
-    assert min(seen) < 0 < max(seen)
+        assert lanes.steps == wanted
+    for rest in (*range(-7, 0), 8):
+        lanes.visit(order)
+        assert lanes.steps == rest
 
 
 def test_other_passes_are_those_of_one_lane():
@@ -302,3 +307,14 @@ def test_memory_counts_what_lanes_take():
     with pytest.raises(pb.ParameterError, match=f"memory_limit must be at least {needed}"):
         pb.minimize(risk, **options, memory_limit=needed - 1)
     assert pb.minimize(risk, **options, memory_limit=needed).success
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_executors_may_call_nothing(calls):
+    X, y = rows_of("random")
+    risk = pb.risks.MulticlassHinge(X, y)
+    one, two = placed(risk), placed(risk)
+    order = np.random.default_rng(0).permutation(N)
+    ExactLanes(one).visit(order)
+    ExactLanes(two, is_wary=False).visit(order, lambda function, items: [function(k) for k in items[:calls]])
+    assert_same(everything(one), everything(two))

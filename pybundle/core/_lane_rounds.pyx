@@ -7,7 +7,8 @@ after another, each at a point x_k of its own; then both go on from x + (x_0 - x
     g = g_0 + g_1 - s <x_0 - x, x_1 - x>
 
 Lanes that go the same way, on examples that are alike, go too far together. Where g < g_0 the second one takes its
-multipliers back, so that every round gains what the first one does; and S follows g / (g_0 + g_1).
+multipliers back, so that every round gains what the first one does; and S follows g / (g_0 + g_1). What an interrupted
+round has done is summed as it is.
 """
 
 cdef int LEAST = 8                  # steps of a lane in a round
@@ -49,13 +50,18 @@ cdef class LaneRounds(Rounds):
         return True
 
     cdef _sweep(self, const Py_ssize_t[::1] rows, run, int kind):
+        cdef Py_ssize_t before
         self.rows, self.n_rows = &rows[0], rows.shape[0]
         self.at, self.gain, self.gains, self.rounds = 0, 0.0, 0.0, 0
+        self.steps = min(self.steps, self.most)
         self.pause_at = self.n_rows if self.pace[kind] > 0.0 else self.trial
         self._open()
         while self.lanes[0].begin < self.lanes[0].end:
+            before = self.lanes[0].begin
             self._share(run, kind)
             self.pause_at = self.n_rows
+            if self.lanes[0].begin == before:       # an executor that called nothing
+                run = map
 
     cdef int _half(self, int k) except -1 nogil:
         cdef Span* lane = &self.lanes[k]

@@ -8,8 +8,6 @@ from ._sdm cimport Blocks
 
 
 cdef class Stepper:
-    cdef Blocks blocks
-    cdef Engine e
     cdef readonly int size                      # rows of a group
     cdef pb_score_fn _score
     cdef pb_dots_fn dots

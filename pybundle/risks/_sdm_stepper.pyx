@@ -25,7 +25,7 @@ cdef class Stepper:
 
     def __init__(self, Blocks blocks):
         cdef Engine e = blocks.e
-        self.blocks, self.e, self.size = blocks, e, STEP if blocks.dense else 1
+        self.size = STEP if blocks.dense else 1
         if blocks.is_single:
             self._score, self.update = e.kernels.step32[e.kind], e.kernels.update32[e.kind]
             self.dots, self.products = e.kernels.dots32[e.kind], e.kernels.products32[e.kind]

@@ -13,8 +13,9 @@ from ..runtime.certificate import UNIT
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
 VECTORS = 11    # of length dim, at a batch pass: measured. Those of a second thread are gone by then
 OF_LANES = 2    # more with two lanes
-LEAST_ENTRIES = 1_000_000       # of X, from which multipliers are summed in two halves: a second thread comes late
+LEAST_ENTRIES = 1_000_000       # of X for sums of multipliers in two halves: a second thread comes after 0.1 ms
 SAMPLE = 128    # examples that say how much the rows have in common
+COLUMNS = 4096  # of dense ones at a time
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
 CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
 
@@ -118,10 +119,15 @@ class ExactBlocks:
     def _squared_cosines(self):
         """Mean squared cosine of two examples of a sample, as they are and after centring; 1 where none is known."""
         examples = self.risk.examples
-        X = examples.X[np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)]
-        X = X.astype(np.float64)
-        gram = X @ X.T
-        gram = (gram.toarray() if sp.issparse(gram) else gram) + ((examples.bias or 0.0) / examples.scale) ** 2
+        rows = np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)
+        gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)
+        if sp.issparse(examples.X):
+            X = examples.X[rows].astype(np.float64)
+            gram += (X @ X.T).toarray()
+        else:                   # of long rows a copy would take more than all points
+            for first in range(0, examples.X.shape[1], COLUMNS):
+                X = examples.X[rows, first:first + COLUMNS].astype(np.float64)
+                gram += X @ X.T
         square, pairs = float(np.trace(gram)) / len(gram), len(gram) * (len(gram) - 1)
         if pairs == 0 or not 0.0 < square * square < np.inf:
             return 1.0, 1.0
@@ -149,9 +155,7 @@ class ExactBlocks:
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
         self._aggregate = self._w = None
-        if self._lanes is None:
-            return self._blocks.visit(order, self._exact._map)
-        return self._lanes.visit(order, getattr(self.risk, "_map", map))
+        return (self._blocks if self._lanes is None else self._lanes).visit(order, self._exact._map)
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""

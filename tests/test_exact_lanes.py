@@ -1,16 +1,16 @@
 """Exact steps in two lanes: those of a plain twin, an ascent whatever the examples, bits of any threads."""
 
 import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.interrupts import Interrupted
 from reference.lanes import dual, lane_steps
 from reference.multiclass import features
 from reference.sdm import binary_steps, block_steps, losses
-from test_sdm_pass import assert_same, everything
+from test_sdm_pass import assert_same, everything, variants
 
 import pybundle as pb
 from pybundle.risks._sdm_lanes import ExactLanes
@@ -35,15 +35,6 @@ def rows_of(kind, n=N):
     return np.where(np.arange(n)[:, None] % 2, one, -one), y
 
 
-def variants():
-    rng = np.random.default_rng(2)
-    cost, weights = rng.uniform(0.5, 2.0, (K, K)), rng.uniform(0.0, 2.0, N)
-    np.fill_diagonal(cost, 0.0)
-    weights[3] = 0.0
-    return {"plain": {}, "cost": {"loss": cost}, "weights": {"sample_weight": weights}, "bias": {"bias": 5.0},
-            "all": {"loss": cost, "sample_weight": weights, "bias": 0.5, "scale": 0.5}}
-
-
 def placed(risk, s=S):
     """At the point of the multipliers, so that D and W agree."""
     blocks = risk.blocks()
@@ -65,10 +56,10 @@ def evidence(risk, blocks):
     return offset - 0.5 * slope @ slope / blocks.s, -slope / blocks.s
 
 
-@pytest.mark.parametrize("name", variants())
+@pytest.mark.parametrize("name", variants(N, K))
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_are_those_of_the_twin(kind, name):
-    (X, y), options = rows_of(kind), variants()[name]
+    (X, y), options = rows_of(kind), variants(N, K)[name]
     risk = pb.risks.MulticlassHinge(X, y, precision="float64", **options)
     blocks, tolerance = placed(risk), 1e-6 if kind == "equal" else 1e-9        # ties there
     lanes = ExactLanes(blocks)
@@ -116,7 +107,7 @@ def test_binary_steps_are_those_of_the_twin(kind):
 @pytest.mark.parametrize("name", ["plain", "all"])
 def test_bits_do_not_depend_on_threads(kind, precision, name):
     X, y = rows_of(kind)
-    risk = pb.risks.MulticlassHinge(X.astype(np.float32), y, precision=precision, **variants()[name])
+    risk = pb.risks.MulticlassHinge(X.astype(np.float32), y, precision=precision, **variants(N, K)[name])
     one, met = placed(risk), []
     lanes = ExactLanes(one)
     for order in orders(12):
@@ -210,26 +201,17 @@ def test_rows_outside_are_refused_before_they_are_read():
 @pytest.mark.parametrize("late", [False, True])
 def test_an_interrupt_leaves_multipliers_and_point_in_accord(late):
     X, y = rows_of("random", 6000)
-    risk, helpers = pb.risks.MulticlassHinge(X, y, precision="float64"), []
+    risk, executor = pb.risks.MulticlassHinge(X, y, precision="float64"), Interrupted(late)
     blocks = placed(risk)
     lanes = ExactLanes(blocks, is_wary=False)
-
-    def interrupted(function, items):
-        if late:
-            list(map(function, items))
-        for _ in items:
-            helpers.append(threading.Thread(target=function))
-            helpers[-1].start()
-        raise KeyboardInterrupt
 
     for order in orders(30, 6000):
         lanes.steps = 64                # in two lanes, whatever was met before
         with pytest.raises(KeyboardInterrupt):
-            lanes.visit(order, interrupted)
+            lanes.visit(order, executor.map)
         value, w = evidence(risk, blocks)     # whoever comes late finds that it is over
         np.testing.assert_allclose(blocks.point(), w, atol=1e-11)
-    for helper in helpers:
-        helper.join()
+    executor.join()
     assert evidence(risk, blocks)[0] == value
     lanes.visit(np.arange(6000))
     assert evidence(risk, blocks)[0] >= value - 1e-9

@@ -1,11 +1,11 @@
 """Sweeps in two lanes: bits of any threads, an ascent whatever the examples, the point of the multipliers."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.interrupts import Interrupted
 
 import pybundle as pb
 from pybundle.bundle._blocks import Blocks
@@ -108,25 +108,15 @@ def test_lanes_that_went_too_far_together_are_left_for_a_while():
 def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
     blocks = filled("random")
     lanes = Lanes(blocks, is_wary=False)
-    helpers = []
-
-    def interrupted(function, items):
-        if late:
-            list(map(function, items))
-        for _ in items:
-            helpers.append(threading.Thread(target=function))
-            helpers[-1].start()
-        raise KeyboardInterrupt
-
+    executor = Interrupted(late)
     for _ in range(30):
         lanes.steps = 32                # in two lanes, whatever was met before
         with pytest.raises(KeyboardInterrupt):
-            lanes.sweep(np.random.default_rng(2).permutation(N), False, interrupted)
+            lanes.sweep(np.random.default_rng(2).permutation(N), False, executor.map)
         value, w = dual(blocks)             # whoever comes late finds that it is over
         np.testing.assert_allclose(blocks.w, w, atol=1e-11)
         assert blocks.offset == pytest.approx(value + 0.5 * LAM * w @ w)
-    for helper in helpers:
-        helper.join()
+    executor.join()
     assert dual(blocks)[0] == value
     (gap, *_), _ = sweeps(blocks, 1, lanes=lanes)
     assert gap >= 0.0 and dual(blocks)[0] >= value - 1e-12

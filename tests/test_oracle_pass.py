@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.interrupts import Interrupted
 from scipy import LowLevelCallable
 
 import pybundle as pb
@@ -177,29 +178,20 @@ def test_bits_do_not_depend_on_threads(name):
 
 @pytest.mark.parametrize("late", [False, True])
 def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
-    risk, helpers = words(), []
+    risk, executor = words(), Interrupted(late)
     blocks, visitor, _ = passes(risk, map, n=1)
-
-    def interrupted(function, items):
-        if late:
-            list(map(function, items))
-        for _ in items:
-            helpers.append(threading.Thread(target=function))
-            helpers[-1].start()
-        raise KeyboardInterrupt
 
     seen, before = set(), 0.0
     for k in range(60):
         visits = visitor.visits
         with pytest.raises(KeyboardInterrupt):
-            visitor.visit(np.random.default_rng(k).permutation(N), False, interrupted)
+            visitor.visit(np.random.default_rng(k).permutation(N), False, executor.map)
         value, w = dual(blocks)             # whoever comes late finds that it is over
         np.testing.assert_allclose(blocks.w, w, atol=1e-11)
         assert value >= before - 1e-12 * abs(before)
         before = value
         seen.add(visitor.visits - visits)
-    for helper in helpers:
-        helper.join()
+    executor.join()
     assert dual(blocks)[0] == before and all(0 <= visits <= N for visits in seen)
     assert late == (seen == {N})
 

@@ -28,7 +28,7 @@ def data():
     return X, y
 
 
-def variants():
+def variants(N=N, K=K):
     rng = np.random.default_rng(2)
     cost, weights = rng.uniform(0.5, 2.0, (K, K)), rng.uniform(0.0, 2.0, N)
     np.fill_diagonal(cost, 0.0)

@@ -307,7 +307,7 @@ def test_an_aggregate_of_rows_that_are_not_there_is_refused():
 def test_a_second_slope_only_where_the_data_are_larger():
     """Halves cost a vector of length dim, zeroed and added: as much as the sum itself where rows are short."""
     y = np.arange(3000) % 3
-    dense, short = np.ones((3000, 400)), sp.random_array((3000, 200_000), density=2e-3, rng=0, format="csr")
+    dense, short = np.ones((3000, 400)), sp.csr_array(sp.random(3000, 200_000, density=2e-3, random_state=0))
     assert ExactBlocks(pb.risks.MulticlassHinge(dense, y))._ranges() == [(0, 1500), (1500, 3000)]
     assert short.nnz > exact_blocks.LEAST_ENTRIES
     assert ExactBlocks(pb.risks.MulticlassHinge(short, y))._ranges() == [(0, 3000)]

@@ -151,8 +151,8 @@ def test_a_file_with_wild_indices_is_refused(tmp_path):
     arrays["slopes_indices"][0] = 10**6
     np.savez(tmp_path / "wild.npz", **arrays)
     (tmp_path / "empty.npz").write_bytes(b"")
-    for name in ("wild.npz", "empty.npz"):
-        with pytest.raises(pb.StateError, match="not a bundle"):
+    for name, words in (("wild.npz", "not a bundle"), ("empty.npz", "not a readable"), ("none.npz", "No such file")):
+        with pytest.raises(pb.StateError, match=words):
             Bundle.load(tmp_path / name)
 
 
@@ -216,10 +216,10 @@ def test_save_and_load(tmp_path, storage):
 
 def test_a_file_that_is_no_bundle_is_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    with pytest.raises(pb.StateError, match="not a bundle"):
+    with pytest.raises(pb.StateError, match="not a file of pybundle bundles"):
         Bundle.load(tmp_path / "other.npz")
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(pb.StateError, match="not a bundle"):
+    with pytest.raises(pb.StateError, match="not a readable"):
         Bundle.load(tmp_path / "text.npz")
     bundle = filled("dense", np.random.default_rng(7))
     bundle.save(tmp_path / "bundle.npz")

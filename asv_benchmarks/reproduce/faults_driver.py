@@ -61,9 +61,11 @@ def distances():
 PROBLEMS = {
     ("digits", "oca"): (digits, {"lam": 0.05, "tol": 1e-4}),
     ("digits", "auto"): (digits, {"lam": 0.01, "tol": 1e-7}),
+    ("digits", "prox-bcfw, lanes=2"): (digits, {"lam": 0.01, "tol": 1e-7, "lanes": 2}),
     ("digits", "sgd"): (digits, {"lam": 1.0, "tol": 1e-9, "max_iter": 200, "random_state": 0}),
     ("letter sequences, generated", "mp-bcfw"): (sequences, {"lam": 1.0, "tol": 1e-2}),
     ("letter sequences, generated", "auto"): (sequences, {"lam": 0.1, "tol": 1e-6}),
+    ("letter sequences, generated", "prox-bcfw, lanes=2"): (sequences, {"lam": 0.1, "tol": 1e-6, "lanes": 2}),
     ("the same, logistic", "lbfgs"): (lambda: sequences("logistic"), {"lam": 0.1, "tol": 1e-6}),
     ("sum of distances, a Python callable", "bmrm"): (distances, {"lam": 1.0, "tol": 1e-3}),
 }
@@ -77,25 +79,27 @@ def main():
     warnings.simplefilter("ignore", pb.ConvergenceWarning)
     rows = []
     for (name, method), (make, options) in PROBLEMS.items():
-        rows.append(row(name, method, make, options, arguments.kills, np.random.default_rng(arguments.seed)))
+        found = row(make, {"method": method.split(",")[0], **options}, arguments.kills,
+                    np.random.default_rng(arguments.seed))
+        rows.append((name, method, *found))
         print(" | ".join(map(str, rows[-1])), flush=True)
     (RESULTS / "faults_driver.md").write_text(HEAD.format(
         kills=arguments.kills, seed=arguments.seed, every=EVERY, version=pb.__version__) + table(HEADER, rows) + "\n",
         encoding="utf-8")
 
 
-def row(name, method, make, options, kills, rng):
+def row(make, options, kills, rng):
     counts, iterations, size = dict.fromkeys(("early", "writing", "torn", "on", "w", "history"), 0), [], 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "run.npz")
         start = time.perf_counter()
-        whole = solve(make, method, options, file)
+        whole = solve(make, options, file)
         seconds = time.perf_counter() - start
         killed = 0
         while killed < kills:
             for left in Path(folder).iterdir():
                 left.unlink()
-            if not kill(make, method, options, file, rng.uniform(0.0, seconds)):
+            if not kill(make, options, file, rng.uniform(0.0, seconds)):
                 continue            # it was faster
             killed += 1
             counts["writing"] += len(list(Path(folder).iterdir())) > file.exists()
@@ -108,12 +112,12 @@ def row(name, method, make, options, kills, rng):
                     counts["torn"] += 1
             else:
                 counts["early"] += 1
-            again = solve(make, method, options, file)
+            again = solve(make, options, file)
             counts["on"] += again["success"] == whole["success"]
             counts["w"] += again["w"] == whole["w"]
             counts["history"] += again["history"] == whole["history"]
     least, median, most = (int(q) for q in np.quantile(iterations, [0.0, 0.5, 1.0], method="nearest"))
-    return (name, method, f"{seconds:.1f}", whole["nit"], killed, counts["early"], counts["writing"],
+    return (f"{seconds:.1f}", whole["nit"], killed, counts["early"], counts["writing"],
             f"{least}, {median}, {most}", counts["torn"], counts["on"], counts["w"], counts["history"],
             f"{size / 2**20:.1f}")
 
@@ -125,9 +129,9 @@ def fork(*arguments):
     return process
 
 
-def kill(make, method, options, file, seconds):
+def kill(make, options, file, seconds):
     """Whether the run was still at work after so many seconds, and is dead now."""
-    process = fork(make, method, options, file, None)
+    process = fork(make, options, file, None)
     process.join(seconds)
     if not process.is_alive():
         return False
@@ -136,18 +140,18 @@ def kill(make, method, options, file, seconds):
     return process.exitcode == -signal.SIGKILL
 
 
-def solve(make, method, options, file):
+def solve(make, options, file):
     """What became of a run in a process of its own: what it answered, as check sums."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = fork(make, method, options, file, sender)
+    process = fork(make, options, file, sender)
     sender.close()
     answer = receiver.recv()
     process.join()
     return answer
 
 
-def work(make, method, options, file, sender):
-    result = pb.minimize(make(), method=method, checkpoint=file, checkpoint_every=EVERY, **options)
+def work(make, options, file, sender):
+    result = pb.minimize(make(), checkpoint=file, checkpoint_every=EVERY, **options)
     if sender is not None:
         trace = b"".join(result.history[name].tobytes() for name in sorted(result.history) if name != "time")
         trace += repr((result.nit, result.n_passes, result.fun, result.lower_bound)).encode()

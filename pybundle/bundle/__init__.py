@@ -1,5 +1,6 @@
 """Plane storage, the growing Gram matrix, pruning and aggregation."""
 
-from .bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
+from .bundle import Bundle
+from .sizes import ENTRY, PAIR, SPARSE_BELOW, estimate_bytes, planes_within
 
 __all__ = ["ENTRY", "PAIR", "SPARSE_BELOW", "Bundle", "estimate_bytes", "planes_within"]

@@ -1,7 +1,7 @@
 """Planes of single examples, one block for each, with multipliers and Gram matrices.
 
 A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
-simplex over them. `Blocks` takes the steps.
+simplex over them. `BlockSteps` moves them.
 """
 
 from libc.math cimport sqrt
@@ -15,7 +15,7 @@ from pybundle.bundle._block_storage cimport (Plane, hash_plane, padded, pb_retur
 
 
 cdef class BlockPlanes(BlockStorage):
-    """What planes a block has: new ones, merged ones, their sums; `Blocks` moves multipliers."""
+    """What planes a block has: new ones, merged ones, their sums; `BlockSteps` moves multipliers."""
 
     # ------------------------------------------------------------------ planes
 
@@ -290,6 +290,7 @@ cdef class BlockPlanes(BlockStorage):
             for q in range(1, self.blocks[i].n):
                 total += self.blocks[i].gram[q * self.blocks[i].room + q]
         return total / self.n_planes if self.n_planes else 0.0
+
 
 cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
     """Shell sort by index."""

@@ -1,6 +1,6 @@
 """Sweeps over stored planes in two lanes, see `_lane_rounds`.
 
-The gains in D of a lane, with s and B as in `Blocks` and B_k its offset, are `B_k - B - s/2 (|x_k|^2 - |x|^2)`.
+The gains in D of a lane, with s and B as in `BlockSteps` and B_k its offset, are `B_k - B - s/2 (|x_k|^2 - |x|^2)`.
 """
 
 from libc.stdint cimport int64_t
@@ -8,6 +8,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from pybundle.bundle._block_steps cimport BlockSteps
 from pybundle.bundle._block_storage cimport Block
 from pybundle.bundle._blocks cimport Blocks, fetch
 from pybundle.core._atomic cimport pb_load
@@ -22,7 +23,7 @@ cdef int ROUNDS = 4                 # of MOST steps: a sweep over fewer rows is 
 cdef double WORTH = 2.0             # entries that MOST steps read, over dim, from which sums of points are cheap
 
 
-cdef class Lane(Blocks):
+cdef class Lane(BlockSteps):
     """A point that takes steps on blocks of another object, and the multipliers before them."""
 
     cdef double total               # sum of the gaps met

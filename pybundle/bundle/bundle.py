@@ -9,25 +9,20 @@ A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belong
 
 from __future__ import annotations
 
-import json
-import zlib
-from zipfile import BadZipFile
-
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError, StateError
+from ..core.archive import name_of, read_archive, refusing, write_archive
+from ..core.exceptions import InputTypeError, StateError
 from ..core.object_graph import check_array
 from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 from .ahead import Ahead
+from .sizes import SPARSE_BELOW
 
-ENTRY = 12           # bytes of an entry of a sparse slope
-PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries and the factor that a master works with
-SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
-FORMAT = 1
+FORMAT, VERSION = "pybundle bundles", 1
 
 
 class Bundle:
@@ -364,7 +359,7 @@ class Bundle:
             self.products[:] = state["products"]
 
     def _header(self):
-        return {"format": FORMAT, "dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
+        return {"dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
 
     def _arrays(self):
         slopes = {} if self._store is None else self._store.arrays()
@@ -399,25 +394,19 @@ class Bundle:
         return bundle
 
     def save(self, path):
-        """Writes one `.npz` without pickled objects; raises StateError where that fails."""
+        """Writes one `.npz` without pickled objects, all of it or nothing; raises StateError where that fails."""
         try:
-            np.savez(path, header=np.array(json.dumps(self._header())), **self._arrays())
-        except (OSError, TypeError, ValueError) as problem:
+            write_archive(path, FORMAT, VERSION, self._header(), self._arrays())
+        except (OSError, InputTypeError) as problem:
             raise StateError(f"path must name a file that can be written, got {path!r} ({problem}); choose another "
                              "path") from problem
 
     @classmethod
     def load(cls, path):
         """Reads what `save` wrote; raises StateError where it is not such a file."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            header = json.loads(str(arrays["header"]))
-            if header["format"] != FORMAT:
-                raise StateError(f"{path}: bundle format {header['format']} is unknown; this version reads {FORMAT}")
+        with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
+            header, arrays = read_archive(path, FORMAT, VERSION)
             return cls._from_arrays(arrays, header)
-        except (OSError, EOFError, LookupError, ValueError, TypeError, BadZipFile, zlib.error) as problem:
-            raise StateError(f"{path}: not a bundle saved by pybundle ({problem})") from problem
 
 
 def survivors(n, dropped):
@@ -432,18 +421,3 @@ def survivors(n, dropped):
     order = np.arange(n_left)
     order[~alive[:n_left]] = n_left + np.flatnonzero(alive[n_left:])[::-1]
     return order
-
-
-def estimate_bytes(dim, n_planes, density=1.0):
-    """Bytes that `n_planes` planes take at that density of the slopes, with Gram matrix and master problem."""
-    slopes = float(ENTRY) * density if density < SPARSE_BELOW else 8.0
-    return int(slopes * dim * n_planes + PAIR * n_planes**2)
-
-
-def planes_within(limit, dim, density=1.0):
-    """Largest number of planes whose `estimate_bytes` is at most `limit`."""
-    slopes = (ENTRY * density if density < SPARSE_BELOW else 8.0) * dim
-    if limit < slopes + PAIR:
-        raise ParameterError(f"memory_limit must hold one plane of {slopes + PAIR:.0f} bytes, got {limit:.0f}; raise "
-                             "it")
-    return int((-slopes + np.sqrt(slopes**2 + 4.0 * PAIR * limit)) / (2.0 * PAIR))

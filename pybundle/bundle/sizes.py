@@ -1,0 +1,26 @@
+"""Bytes that planes take, with their Gram matrix and the master problem, and how many planes fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+
+ENTRY = 12           # bytes of an entry of a sparse slope
+PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries and the factor that a master works with
+SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
+
+
+def estimate_bytes(dim, n_planes, density=1.0):
+    """Bytes that `n_planes` planes take at that density of the slopes, with Gram matrix and master problem."""
+    slopes = float(ENTRY) * density if density < SPARSE_BELOW else 8.0
+    return int(slopes * dim * n_planes + PAIR * n_planes**2)
+
+
+def planes_within(limit, dim, density=1.0):
+    """Largest number of planes whose `estimate_bytes` is at most `limit`."""
+    slopes = (ENTRY * density if density < SPARSE_BELOW else 8.0) * dim
+    if limit < slopes + PAIR:
+        raise ParameterError(f"memory_limit must hold one plane of {slopes + PAIR:.0f} bytes, got {limit:.0f}; raise "
+                             "it")
+    return int((-slopes + np.sqrt(slopes**2 + 4.0 * PAIR * limit)) / (2.0 * PAIR))

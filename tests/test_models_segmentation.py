@@ -9,7 +9,7 @@ from reference.segmentation import covers
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
-from pybundle.models.base import ModelOracle
+from pybundle.models.model_oracle import ModelOracle
 
 
 def slow_feature(model, x, y):

@@ -12,7 +12,8 @@ import pybundle as pb
 from pybundle.core.protocols import Oracle
 from pybundle.core.ragged import Ragged
 from pybundle.features import LazyWeights, RowSums, merge_rows, sum_rows
-from pybundle.models.base import BatchOracle, ModelOracle
+from pybundle.models.batch_oracle import BatchOracle
+from pybundle.models.model_oracle import ModelOracle
 from pybundle.risks.oracle import OneByOne, with_batches
 
 
@@ -369,6 +370,6 @@ def test_bad_batches_are_refused_by_name():
     with pytest.raises(pb.ParameterError, match=r"labellings\[0\]\[0\] must be a label 0\.\.2, got 7"):
         oracle.planes([0], [np.full(len(Y[0]), 7)])
     with pytest.raises(pb.OracleError, match="must return a pair"):
-        pb.models.base.as_model((lambda x, y: np.ones(2), lambda w, x, y: (1, 1.0)), [0], [0]).oracle(
+        pb.models.callable_model.as_model((lambda x, y: np.ones(2), lambda w, x, y: (1, 1.0)), [0], [0]).oracle(
             [0], [0]).planes([0], [3])
     assert isinstance(Ragged.of(labellings), Ragged) and ModelOracle.planes is not BatchOracle.planes

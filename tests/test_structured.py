@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.models.base import ModelOracle
+from pybundle.models.model_oracle import ModelOracle
 
 
 class Pairs(pb.models.StructuredModel):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..distributed import Dask
-from ..models.base import check_lengths
+from ..models.batch_oracle import check_lengths
 
 LEAST_PARTS = 16
 """Parts of the risk that blocks are divided into together, at least."""

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
 from ..core.validation import check_number
-from ..models.base import check_lengths
+from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
 from ..runtime.result import Status

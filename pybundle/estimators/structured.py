@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
-from ..models.base import check_lengths
+from ..models.batch_oracle import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator
 from .collections import by_blocks, is_collection, served, summed_by_blocks

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ..models.base import as_model
+from ..models.callable_model import as_model
 from ..prox import GroupwiseRegulariser, Regulariser
 from ..runtime.executors import single_threaded_blas
 from .dense import DenseLearner, DenseSession

@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
 from ..core.warn import warn_user
-from ..models.base import as_model
+from ..models.callable_model import as_model
 from ..models.graphs import labels_of
 from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap

@@ -1,7 +1,8 @@
 """Structured models: features, loss and decoding of one structure each."""
 
 from ..core.graph import Graph, WeightedLabels
-from .base import BatchOracle, StructuredModel
+from .base import StructuredModel
+from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
 from .chain import Chain
 from .dependency import Dependency

@@ -18,7 +18,8 @@ from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..features import Rows, RowSums, sum_rows
 from ..oracles.graphcut import min_cut_batch
-from .base import BatchOracle, StructuredModel
+from .base import StructuredModel
+from .batch_oracle import BatchOracle
 from .graphs import labels_of, read_features, read_graphs, read_labels, sums
 
 LOSSES = ("mean", "hamming", "balanced")

@@ -17,7 +17,7 @@ from ._chain import ChainData, augment, losses
 from ._chain_finder import ChainFinder
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
-from .base import BatchOracle, check_lengths
+from .batch_oracle import BatchOracle, check_lengths
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""

@@ -19,7 +19,8 @@ from ._arcs import HashedArcs, RowArcs, arc_scores
 from ._dependency import add_trees, marginal_sentences, solve_sentences, tree_planes
 from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
-from .base import BatchOracle, StructuredModel, check_lengths
+from .base import StructuredModel
+from .batch_oracle import BatchOracle, check_lengths
 
 
 class Dependency(StructuredModel):

@@ -9,7 +9,7 @@ from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
 from ..core.validation import real_array
 from ..features import Examples
-from .base import check_lengths
+from .batch_oracle import check_lengths
 
 
 def labels_of(y):

@@ -12,7 +12,7 @@ from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_rows, real_array
 from ..oracles._grid_marginals import grid_marginals
 from ..oracles._tree import GridTree
-from .base import BatchOracle
+from .batch_oracle import BatchOracle
 
 SPARSE_DIM = 16384
 """Planes of single examples are CSR rows from this dimension on."""

@@ -12,7 +12,8 @@ from ..core.labels import class_labels, cost_matrix
 from ..core.protocols import Decodings
 from ..core.validation import check_choice, check_integer, check_rows
 from ..features import Examples, LazyWeights, RowSums, sum_rows
-from .base import BatchOracle, StructuredModel
+from .base import StructuredModel
+from .batch_oracle import BatchOracle
 
 
 class Multiclass(StructuredModel):

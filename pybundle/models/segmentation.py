@@ -19,7 +19,8 @@ from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer, check_rows, check_vector, contiguous
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
 from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
-from .base import BatchOracle, StructuredModel, check_lengths
+from .base import StructuredModel
+from .batch_oracle import BatchOracle, check_lengths
 
 BLOCK = 512
 """Columns whose windows are multiplied at once: windows and scores stay in the cache."""

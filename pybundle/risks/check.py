@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.exceptions import BundleError, InputTypeError
 from ..core.protocols import planes_of
 from ..core.validation import check_integer
-from ..models.base import CallableModel, as_model
+from ..models.callable_model import CallableModel, as_model
 from .function import Function
 from .structured import Structured
 

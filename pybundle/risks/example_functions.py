@@ -9,7 +9,7 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
 from ..core.validation import check_integer, check_rows, check_vector
-from ..models.base import BatchOracle
+from ..models.batch_oracle import BatchOracle
 from ._compiled import ExampleCalls
 from ._function_finder import FunctionFinder
 from .structured import Structured

@@ -12,7 +12,7 @@ from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
-from ..models.base import as_model
+from ..models.callable_model import as_model
 from .oracle import check_size, finder_of
 from .partition import Partitioned, take
 from .reduction import reduce_planes

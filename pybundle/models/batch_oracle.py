@@ -1,0 +1,146 @@
+"""A model bound to its data: what it decodes and which planes follow, many examples at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.protocols import Decoded, ExamplePlane
+from ..core.validation import check_rows, check_vector
+from ..features import merge_rows
+
+
+class BatchOracle(ABC):
+    """Decodings and planes of batches of examples: a model bound to data. Immutable, callable from many threads.
+
+    Attributes
+    ----------
+    n_examples, dim : int
+    sizes : ndarray, shape (n_examples,)
+        Work of each example; batches are cut by it.
+    norms : ndarray, shape (n_examples,), or None
+        Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y; None
+        where unknown: rounding is not bounded then.
+    fingerprint : int
+        Equal for equal models, data and truths, also in another process.
+    has_marginals : bool
+        Whether `marginals_batch` exists.
+    has_further : bool
+        Whether `best_batch` exists.
+    """
+
+    n_examples: int
+    dim: int
+    sizes: np.ndarray
+    norms: np.ndarray | None = None
+    fingerprint: int
+    has_marginals = False
+    has_further = False
+
+    def prepare(self, w):
+        """w as the batch methods want it, made once for a pass."""
+        return w
+
+    def update(self, weights, w, indices):
+        """`prepare(w)` where w differs from the one that `weights` were prepared from at `indices` only.
+
+        `weights` may be changed, and are not to be used beside what comes back. `indices` (repeated or not, in any
+        order) may name entries that did not change. Cheap where it pays: O(len(indices)) for many sparse features.
+        """
+        return self.prepare(w)
+
+    @abstractmethod
+    def solve_batch(self, rows, weights, loss=True):
+        """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
+
+        Values are those of the labellings, with upper bounds of the maximum, all relative to the truth: a truth has
+        value 0. Labellings come as any sequence.
+        """
+
+    def best_batch(self, rows, weights, k):
+        """As `solve_batch`, and up to k - 1 further labellings of large value of each example.
+
+        Returns
+        -------
+        found : Decodings
+        owners : ndarray, shape (m,)
+            Positions in `rows` that the further labellings belong to, ascending.
+        further : sequence of m labellings
+        """
+        raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
+
+    def finder(self, batch):
+        """What finds planes of up to `batch` examples in compiled code, a `PlaneFinder`; None where there is none.
+
+        It stands for `solve_batch` and `planes` of this class: those of a subclass are asked instead.
+        """
+        return None
+
+    @abstractmethod
+    def add_planes(self, rows, labellings, scales, slope):
+        """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+
+    def planes(self, rows, labellings):
+        """One plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
+
+        Parameters
+        ----------
+        rows : array of int, shape (n,)
+            An example may occur several times.
+        labellings : sequence
+            As they came from `solve_batch`, whole or in pieces.
+
+        Returns
+        -------
+        losses : ndarray, shape (n,)
+        slopes : csr_array, shape (n, dim)
+            float64 with int32 indices, each row sorted, entries of the same index summed, zeros left out.
+        """
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses, scale, slope = np.empty(len(rows)), np.ones(1), np.zeros(self.dim)
+
+        def made():
+            for j, i in enumerate(rows):
+                losses[j] = self.add_planes(np.array([i], dtype=np.intp), [labellings[j]], scale, slope)
+                yield slope
+                slope[:] = 0.0
+
+        return losses, merge_rows(made(), len(rows), self.dim)
+
+    @abstractmethod
+    def losses(self, rows, labellings):
+        """Losses of labellings, shape (len(rows),)."""
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        """`slope += sum_j scales[j] E psi_j`; gives `log sum_y exp <w, psi_j(y)>` and the entropies, (len(rows),)."""
+        raise NotImplementedError(f"{type(self).__name__} has no marginals")
+
+    def solve(self, i, w):
+        """Most violating labelling of example i at w."""
+        found = self.solve_batch(np.array([i], dtype=np.intp), self.prepare(check_vector("w", w, self.dim)))
+        return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
+
+    def plane(self, i, labelling):
+        """Plane `offset + <slope, w>` of a labelling of example i."""
+        slope = np.zeros(self.dim)
+        offset = self.add_planes(np.array([i], dtype=np.intp), [labelling], np.ones(1), slope)
+        return ExamplePlane(float(offset), slope)
+
+    def key(self, labelling):
+        """Bytes of the labelling: equal keys mean equal planes of an example."""
+        return np.asarray(labelling).tobytes()
+
+
+def check_lengths(X, Y):
+    """Number of examples; X and Y must agree."""
+    try:
+        n, m = len(X) if not sp.issparse(X) else X.shape[0], len(Y)
+    except TypeError as problem:
+        raise InputTypeError(f"X and Y must be sequences of examples, got {type(X).__name__} and {type(Y).__name__}"
+                             ) from problem
+    if n != m or n == 0:
+        raise ParameterError(f"X and Y must hold the same number of examples, at least one, got {n} and {m}")
+    return n

@@ -214,6 +214,16 @@ def test_save_and_load(tmp_path, storage):
     assert again.n_planes == bundle.n_planes + 3
 
 
+@pytest.mark.parametrize("storage", ["auto", "dense", "sparse"])
+def test_an_empty_bundle_keeps_its_storage(tmp_path, storage):
+    bundle = Bundle(20, 2, storage)
+    bundle.save(tmp_path / "bundle.npz")
+    planes = some_planes(np.random.default_rng(3), 2, 20, density=1.0)
+    for again in (bundle.copy(), Bundle.load(tmp_path / "bundle.npz"), pickle.loads(pickle.dumps(bundle))):
+        again.append(planes)
+        assert again.storage == storage and again.is_sparse == (storage == "sparse")
+
+
 def test_a_file_that_is_no_bundle_is_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(pb.StateError, match="not a file of pybundle bundles"):

@@ -142,10 +142,43 @@ def test_new_settings_start_from_what_is_known():
     machine.close()
 
 
+def test_settings_given_twice_keep_what_is_known():
+    machine = Machine(risk(), {"lam": 1.0, "tol": 1e-6, "method": "oca"})
+    while not machine.step():
+        pass
+    first = machine.finish()
+    machine.resume({"lam": 0.7, "tol": 1e-6, "method": "oca"})
+    machine.resume({"lam": 0.5, "tol": 1e-6, "method": "oca"})
+    while not machine.step():
+        pass
+    warm = pb.minimize(risk(), lam=0.5, tol=1e-6, method="oca", warm_start=first)
+    assert machine.finish().nit == warm.nit and np.array_equal(machine.finish().x, warm.x)
+    machine.close()
+
+
+def test_planes_that_contradict_each_other_are_left_behind():
+    is_wrong = [True]
+
+    def fun(w):
+        return float(w @ w), (-2.0 if is_wrong[0] else 2.0) * w
+    machine = Machine(pb.risks.Function(fun, 2), {"lam": 1.0, "tol": 1e-6}, w0=[1.0, 2.0])
+    with pytest.raises(OracleError, match="subgradient inequality"):
+        while not machine.step():
+            pass
+    best, is_wrong[0] = machine.progress().w, False
+    machine.resume({"lam": 1.0, "tol": 1e-6})
+    assert not machine.step() and machine.progress().fun <= 1.5 * best @ best
+    while not machine.step():
+        pass
+    result = machine.finish()
+    assert result.certified and result.lower_bound <= 0.0 <= result.fun
+    machine.close()
+
+
 def test_limits_stop_a_machine_and_resume_lets_it_go_on():
     machine = Machine(risk(), {"lam": 0.1, "tol": 1e-9, "method": "bmrm", "max_iter": 3})
     assert machine.message() == "running"
-    with pytest.raises(ParameterError, match="step must be called before there is anything to tell"):
+    with pytest.raises(ParameterError, match="step must succeed once before there is anything to tell"):
         machine.finish()
     assert [machine.step() for _ in range(5)] == [False, False, True, True, True]
     assert machine.status is pb.Status.ITERATION_LIMIT and machine.progress().n_iter == 3

@@ -125,6 +125,14 @@ def test_mistakes_of_an_oracle_name_the_example(mistake, message, method):
         pb.minimize(sample(bad_example=5, mistake=mistake).examples(), lam=1.0, method=method)
 
 
+def test_sizes_that_no_call_could_fill_are_refused():
+    with pytest.raises(pb.ParameterError, match="max_entries must be at most 281474976710656, got 4611686018427387904"):
+        sample().examples(max_entries=2**62)
+    oracle = sample().examples().oracle()
+    with pytest.raises(pb.ParameterError, match=r"weights must be of shape \(12,\), got \(3,\)"):
+        oracle.solve_batch([0], np.zeros(3))
+
+
 def test_a_failure_on_the_way_hands_back_the_best_state():
     data, calls = sample(), []
 

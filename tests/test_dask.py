@@ -444,6 +444,29 @@ def test_only_a_client_is_a_client():
         pb.distributed.Dask(3)
 
 
+def test_what_no_solve_can_work_with_is_named(client):
+    async def solve():
+        async with distributed.Client(client.scheduler.address, asynchronous=True, set_as_default=False) as other:
+            pb.minimize(blobs(), lam=1.0, executor=other)
+    with pytest.raises(pb.ParameterError, match="client must be one that waits"):
+        asyncio.run(solve())
+    with pytest.raises(pb.BundleError, match="delayed must give risks, got int"):
+        pb.distributed.Dask(client).risk_of([dask.delayed(int)(3)])
+
+
+def test_a_scheduler_that_is_gone_at_the_start_is_named():
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        cluster = local_cluster(1, processes=False)
+        client = distributed.Client(cluster)
+        executor = pb.distributed.Dask(client, patience=1.0)
+        cluster.close()
+        try:
+            with pytest.raises(pb.BundleError, match=r"scheduler|client"):
+                executor.place(blobs())
+        finally:
+            client.close()
+
+
 def test_a_closed_client_is_named():
     with local_cluster(1, processes=False) as cluster:
         client = distributed.Client(cluster)

@@ -248,6 +248,34 @@ def test_what_cannot_live_elsewhere_is_refused():
     function = pb.risks.Function(lambda w: (float(w @ w), 2.0 * w), dim=2)
     with pytest.raises(pb.ParameterError, match="excerpt"):
         pb.minimize(function, lam=1.0, executor=InTurn(1))
+    with pytest.raises(pb.InputTypeError, match="got the class Processes itself"):
+        pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Processes)
+    with pytest.raises(pb.InputTypeError, match="delayed must give risks, got int"):
+        Parts(3, 1)
+
+
+def test_a_placed_risk_is_in_one_run_at_a_time():
+    remote, refused = InTurn(2).place(blobs()), []
+
+    def again(progress):
+        with pytest.raises(pb.ParameterError, match="risk must be in one run at a time") as caught:
+            pb.minimize(remote, lam=2.0, method="oca")
+        refused.append(caught.value)
+    alone = pb.minimize(blobs(), lam=1.0, method="oca", line_search=False)
+    result = pb.minimize(remote, lam=1.0, method="oca", callback=again)
+    assert len(refused) == result.nit and result.fun == alone.fun
+    assert pb.minimize(remote, lam=2.0, method="oca").success
+    with pytest.raises(pb.ParameterError, match="checkpoint needs deterministic=True"):
+        pb.minimize(remote, lam=2.0, deterministic=False, checkpoint="run.npz")
+
+
+def test_fine_tolerances_need_exact_planes():
+    risk, single = blobs(), InTurn(2, single=True)
+    fine = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", executor=single)
+    exact = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", line_search=False)
+    assert fine.success and (fine.x == exact.x).all()
+    with pytest.warns(pb.ConvergenceWarning, match="use compress='exact'"):
+        pb.minimize(blobs(scale=1e3), lam=0.1, tol=1e-4, method="oca", executor=single, max_iter=300)
 
 
 def test_an_oracle_that_raises_is_named_with_its_traceback():
@@ -308,7 +336,7 @@ def test_warm_starts_remember_the_rounding_of_planes():
 @pytest.mark.parametrize("coarse", ["before", "after"])
 def test_a_run_under_another_executor_remembers_the_coarser_rounding(method, coarse, tmp_path):
     risk = blobs(K=2, kind=pb.risks.Logistic) if method == "lbfgs" else blobs()
-    options = {"lam": 1.0, "tol": 1e-6, "method": method, "n_parts": risk.n_parts, "checkpoint": tmp_path / "run.npz"}
+    options = {"lam": 1.0, "tol": 1e-4, "method": method, "n_parts": risk.n_parts, "checkpoint": tmp_path / "run.npz"}
     single, exact = InTurn(2, single=True), InTurn(2)
     first, second = (single, exact) if coarse == "before" else (exact, single)
     begun = pb.minimize(risk, **options, max_iter=4, executor=first)
@@ -380,6 +408,25 @@ def test_failing_parts_and_oracles_in_a_process(processes):
     risk.excerpt = lambda numbers: Broken()
     with pytest.raises(pb.BundleError, match="could not be made in their process: RuntimeError: no data"):
         pb.minimize(risk, lam=1.0, executor=processes)
+    assert pb.minimize(signs(), lam=1.0, executor=processes).success
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_ctrl_c_while_a_process_is_asked_ends_the_run_with_its_certificate(what, processes, monkeypatch):
+    from pybundle.distributed.shared import Block
+
+    calls, original = [], getattr(Block, what)
+
+    def interrupted(self, arrays):
+        found = original(self, arrays)
+        calls.append(len(calls))
+        if len(calls) == 9:
+            signal.raise_signal(signal.SIGINT)
+        return found
+    monkeypatch.setattr(Block, what, interrupted)
+    result = pb.minimize(blobs(), lam=0.1, tol=1e-9, method="bmrm", executor=processes)
+    assert result.status is pb.Status.INTERRUPTED and result.certified and len(calls) > 9
+    monkeypatch.undo()
     assert pb.minimize(signs(), lam=1.0, executor=processes).success
 
 

@@ -1,6 +1,8 @@
 """Memory limits, estimates, and data in a mapped file."""
 
+import itertools
 import mmap
+import re
 import tracemalloc
 
 import numpy as np
@@ -62,6 +64,24 @@ def test_blocks_within_a_limit_prove_the_same(method):
     with pytest.raises(pb.ParameterError, match="memory_limit must hold a plane of each of 200 examples") as caught:
         pb.minimize(chains(), lam=1.0, method=method, memory_limit=10_000)
     assert caught.value.result is None or caught.value.result.lower_bound <= free.fun
+
+
+@pytest.mark.parametrize("method", ["prox-bcfw", "mp-bcfw"])
+def test_the_limit_that_a_refusal_names_is_soon_enough(method):
+    limits = [10_000]
+    while len(limits) < 6:
+        try:
+            assert pb.minimize(chains(), lam=10.0, tol=3e-2, method=method, memory_limit=limits[-1]).success
+            break
+        except pb.ParameterError as problem:
+            limits.append(int(re.search(r"some (\d+) bytes in all", str(problem))[1]))
+    assert 1 < len(limits) < 6 and all(later >= 1.4 * limit for limit, later in itertools.pairwise(limits))
+
+
+@pytest.mark.parametrize("limit", [600_000, 2_000_000])
+def test_the_estimate_of_blocks_keeps_the_limit(limit):
+    free = pb.estimate_memory(chains(), method="mp-bcfw")
+    assert free > limit >= pb.estimate_memory(chains(), method="mp-bcfw", memory_limit=limit)
 
 
 def test_a_run_of_blocks_within_a_limit_goes_on_from_a_checkpoint(tmp_path):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from reference.primal import multiclass_minimum, multiclass_objective
 
 import pybundle as pb
+from pybundle.core.archive import read_archive
 
 METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
 
@@ -503,10 +504,85 @@ def test_a_plain_user_risk():
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize(("size", "lam"), [(1e200, 1.0), (1e140, 1e-200)])
-def test_overflow_is_named(size, lam):
+@pytest.mark.parametrize(("size", "lam", "method"), [(1e200, 1.0, "bmrm"), (1e140, 1e-100, "prox-bmrm")])
+def test_overflow_is_named(size, lam, method):
     with pytest.raises(pb.NumericalError, match="overflow"):
-        pb.minimize(lambda w: (size * abs(w[0] - 1.0), size * np.sign(w - 1.0)), [2.0], lam=lam, method="bmrm")
+        pb.minimize(lambda w: (size * abs(w[0] - 1.0), size * np.sign(w - 1.0)), [2.0], lam=lam, method=method)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_overflow_of_blocks_is_named():
+    class Large(pb.models.StructuredModel):
+        dim = 1
+
+        def joint_feature(self, x, y):
+            return np.array([1e160 * y])
+
+        def loss(self, y, y_hat):
+            return float(y != y_hat)
+
+        def decode(self, w, x):
+            return int(w[0] > 0.0)
+
+        def loss_augmented_decode(self, w, x, y):
+            return max((0, 1), key=lambda y_hat: self.loss(y, y_hat) + w[0] * 1e160 * (y_hat - y))
+
+    with pytest.raises(pb.NumericalError, match="overflow"):
+        pb.minimize(pb.risks.Structured(Large(), [0, 0], [0, 1]), lam=1.0, method="prox-bcfw")
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"lam": 1e-101}, "lam must lie between 1e-100 and 1e.100, got 1e-101"), ({"lam": 1e101}, "lam must lie between"),
+    ({"w0": [1e101]}, "w0 must have entries of at most 1e.100, got 1e.101"),
+])
+def test_sizes_whose_squares_overflow_are_refused(changes, words):
+    with pytest.raises(pb.ParameterError, match=words):
+        pb.minimize(pb.risks.Function(lambda w: (abs(w[0]), np.sign(w)), 1), **{"lam": 1.0, **changes})
+
+
+def test_every_call_of_a_plain_callable_has_one_blas_thread():
+    info = pytest.importorskip("threadpoolctl").threadpool_info
+    seen = []
+
+    def fun(w):
+        seen.append([pool["num_threads"] for pool in info() if pool["user_api"] == "blas"])
+        return float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)
+    pb.minimize(fun, np.zeros(3), lam=1.0)
+    assert len(seen) > 1 and seen[0] and all(threads == [1] * len(threads) for threads in seen)
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm"])
+def test_nothing_goes_on_from_what_a_contradiction_left(method, tmp_path):
+    X, y = blobs(n=60)
+    exact, is_wrong = pb.risks.MulticlassHinge(X, y, n_parts=1), [True]
+
+    def fun(w):
+        values, slopes = exact.evaluate(w)
+        return values[0], -slopes[0] if is_wrong[0] else slopes[0]
+    file = tmp_path / "run.npz"
+    risk = pb.risks.Function(fun, exact.dim)
+    options = {"lam": 1.0, "tol": 1e-3, "method": method}
+    with pytest.raises(pb.OracleError, match="subgradient inequality") as caught:
+        pb.minimize(risk, **options)
+    result = caught.value.result
+    assert result.state is None and not result.certified
+    is_wrong[0] = False
+    with pytest.raises(pb.InputTypeError, match=r"contradicted itself; pass w0=result\.x"):
+        pb.minimize(risk, **options, warm_start=result)
+    assert pb.minimize(risk, **options, w0=result.x).success
+    is_wrong[0] = True
+    with pytest.raises(pb.OracleError, match="subgradient inequality"):
+        pb.minimize(risk, **options, checkpoint=file, checkpoint_every=0.0)
+    assert not file.exists() or read_archive(file, "pybundle checkpoint", 1)[0]["n_iter"] == 0
+
+
+def test_seconds_between_checkpoints_are_checked_without_one():
+    with pytest.raises(pb.InputTypeError, match="checkpoint_every"):
+        pb.minimize(UserRisk(), lam=1.0, checkpoint_every="x")
+
+
+def test_more_memory_than_there_is_is_no_error():
+    assert pb.minimize(UserRisk(), lam=0.1, method="oca", memory_limit=1e17).success
 
 
 def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):

@@ -20,7 +20,7 @@ from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 from .ahead import Ahead
-from .sizes import SPARSE_BELOW
+from .sizes import SPARSE_BELOW, estimate_bytes
 
 FORMAT, VERSION = "pybundle bundles", 1
 
@@ -79,8 +79,12 @@ class Bundle:
     def reserve(self, n_planes):
         """Takes memory for so many dense planes and their Gram matrix at once, so that none is left unused.
 
-        Where there are planes already, they move there.
+        Where there are planes already, they move there. A limit beyond what the machine has reserves nothing.
         """
+        try:
+            np.empty(estimate_bytes(self.dim, n_planes), dtype=np.uint8)
+        except (MemoryError, ValueError):       # more than an array may have
+            return
         self._room = n_planes
         if self.n_planes:
             self.__setstate__(self.__getstate__() | {"room": n_planes})
@@ -359,7 +363,7 @@ class Bundle:
             self.products[:] = state["products"]
 
     def _header(self):
-        return {"dim": self.dim, "n_parts": self.n_parts, "sparse": self.is_sparse}
+        return {"dim": self.dim, "n_parts": self.n_parts, "storage": self.storage, "sparse": self.is_sparse}
 
     def _arrays(self):
         slopes = {} if self._store is None else self._store.arrays()
@@ -368,11 +372,10 @@ class Bundle:
 
     @classmethod
     def _from_arrays(cls, arrays, header, room=None):
-        bundle = cls(header["dim"], header["n_parts"])
+        bundle = cls(header["dim"], header["n_parts"], header["storage"])
         bundle._room, n = room, len(arrays["offsets"])
         if n == 0:
             return bundle
-        bundle.storage = "sparse" if header["sparse"] else "dense"
         saved = [name for name in bundle._columns if name != "products"]
         fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
         bundle._store = bundle._new_store(header["sparse"])

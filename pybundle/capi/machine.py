@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from copy import copy
 
-import numpy as np
-
 from ..core.exceptions import NumericalError, OracleError, ParameterError
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.result import Status, sentence
 from ..runtime.stopping import first_reason
-from ..solvers.arguments import make_objective, make_rules, make_settings, regrouped
+from ..solvers.arguments import make_objective, make_rules, make_settings, make_start, regrouped
 from ..solvers.methods import METHODS, Problem
 
 
@@ -50,11 +48,11 @@ class Machine:
 
     def __init__(self, risk, settings, w0=None):
         self._lock = threading.Lock()
-        self._risk, self._w0 = risk, np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
+        self._risk, self._w0 = risk, make_start(w0, risk.dim)
         self._pool = self._run = None
         self._begin(settings, None)
 
-    def _begin(self, settings, state):
+    def _begin(self, settings, state, w0=None):
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
         objective = make_objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
@@ -71,6 +69,7 @@ class Machine:
             raise
         self.close()
         self._pool, self._run, self._rules, self._state = pool, run, rules, state
+        self._w0 = self._w0 if w0 is None else w0
         self._is_started, self.status, self._error = False, None, None
 
     def step(self):
@@ -119,10 +118,17 @@ class Machine:
         """Lets further steps go on; with settings in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
-                self._begin(settings, self._run.state() if self._run.w is not None else None)
+                self._begin(settings, *self._known())
             elif self._error is not None:
                 raise ParameterError(f"settings must be given after an error ({self._error}), got none")
             self.status = None
+
+    def _known(self):
+        """What another run starts from: a state, or None and the point where planes prove nothing."""
+        run = self._run
+        if run.w is None:               # not started: what it would have started from itself
+            return self._state, None
+        return (None, run.w) if run.is_refuted else (run.state(), None)
 
     def message(self):
         """The sentence of the status."""
@@ -138,7 +144,7 @@ class Machine:
 
     def _met_something(self):
         if self._run.w is None:
-            raise ParameterError("step must be called before there is anything to tell")
+            raise ParameterError("step must succeed once before there is anything to tell")
 
     def _alone(self):
         return Alone(self._lock)

@@ -128,15 +128,18 @@ typedef struct {
     int (*init)(const pb_problem *problem, const pb_settings *settings, const double *w0, pb_solver **solver);
     /* One iteration; the first one asks for the first planes, too. After PB_STOPPED none, until `resume`. */
     int (*step)(pb_solver *solver);
-    /* Numbers so far, not certified. */
+    /* Numbers so far, not certified; PB_PARAMETER before the first step, and after `resume` with settings before the
+     * next. */
     int (*progress)(pb_solver *solver, pb_result *result);
-    /* Certificate and best w (dim,), after any step, also a failed one; NULLs are left out. Takes a pass over the
-     * data. The solver stays as it is. */
+    /* Certificate and best w (dim,), after any step, also a failed one unless it was the first; PB_PARAMETER where
+     * `progress` gives that. NULLs are left out. Takes a pass over the data. The solver stays as it is. */
     int (*finish)(pb_solver *solver, pb_result *result, double *w);
     /* NULL: further steps go on where the last one ended, with the same bits as without `finish`. New settings: they
-     * start from the best w with all planes found so far, of whatever lam. */
+     * start from the best w with all planes found so far, of whatever lam; from the w alone where the risk has
+     * contradicted itself. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);
-    /* What the last negative code meant, or the sentence of the status; never NULL. */
+    /* What the last negative code meant, or the sentence of the status; never NULL. The text is the solver's, until
+     * the next call on it: for the thread that the solver is for. PB_BUSY, which others get, leaves none. */
     const char *(*error)(pb_solver *solver);
     void (*free)(pb_solver *solver);    /* NULL is fine */
 } pb_api;

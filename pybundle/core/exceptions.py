@@ -25,6 +25,10 @@ class OracleError(BundleError, RuntimeError):
     """A risk, oracle or model broke its contract."""
 
 
+class ContradictionError(OracleError):
+    """What a risk said at several points cannot all be true, so that none of it proves anything."""
+
+
 class NumericalError(BundleError, ArithmeticError):
     """Rounding or overflow made a result meaningless."""
 

@@ -64,6 +64,9 @@ class Dask:
         if not is_client(client):
             raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
                                  "distributed.Client(address)")
+        if client.asynchronous:
+            raise ParameterError("client must be one that waits, got an asynchronous one; make it with "
+                                 "distributed.Client(address, asynchronous=False)")
         self.client = check_open(client)
         self.n_groups = None if n_groups is None else check_integer("n_groups", n_groups, low=1)
         self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
@@ -149,6 +152,9 @@ class Dask:
         except TimeoutError as problem:
             raise BundleError(f"client must have a worker, but none came within {self.patience:g} s; start some, or "
                               "raise patience") from problem
+        except OSError as problem:
+            raise BundleError(f"client must reach its scheduler, but {problem}; start it again, and make another "
+                              "client") from problem
         return [address for address, n in sorted(self.client.nthreads().items()) for _ in range(n)]
 
 

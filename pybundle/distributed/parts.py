@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import time
 import traceback
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import planes_of
 from ..core.ragged import Ragged
 from ..runtime.executors import single_threaded_blas
@@ -61,6 +62,8 @@ class Parts:
 
     def __init__(self, source, n_parts):
         self._source = source
+        if not (source is None or hasattr(source, "evaluate") or callable(source)):
+            raise InputTypeError(f"delayed must give risks, got {type(source).__name__}")
         self._risks = {None: source if source is None or hasattr(source, "evaluate") else source()}
         self._rows = getattr(source, "rows", None)
         risk, self.n_parts = self._risks[None], n_parts
@@ -112,16 +115,17 @@ class Parts:
 
     def _explain(self, error, w):
         """The failure in words, with the number of the example where decoding it alone raises, too."""
-        trace, where = traceback.format_exc(), ""
+        trace, where, words = traceback.format_exc(), "", str(error)
         for p, rows in enumerate(self._rows or []):
             first = sum(len(other) for other in self._rows[:p])
             for k, i in enumerate(rows):
                 if not self._can_solve(first + k, w):
+                    words = re.sub(rf"\bexample {first + k}\b", f"example {int(i)}", words)     # as the driver counts
                     where = f" for example {int(i)}"
                     break
             if where:
                 break
-        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {error}", trace)
+        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {words}", trace)
 
     def _can_solve(self, i, w):
         try:

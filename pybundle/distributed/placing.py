@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from ..core.exceptions import InputTypeError
 from .dask import Dask, is_client
+from .risk import RemoteRisk
 
 
 def placing(executor):
@@ -13,23 +14,31 @@ def placing(executor):
     """
     if is_client(executor):
         return Dask(executor)
-    if callable(getattr(executor, "place", None)):
+    if not isinstance(executor, type) and callable(getattr(executor, "place", None)):
         return executor
-    if not callable(getattr(executor, "map", None)):
+    if isinstance(executor, type) or not callable(getattr(executor, "map", None)):
         raise InputTypeError("executor must have a method map(function, items), or be a dask.distributed Client or "
-                             f"another executor of pb.distributed, got {type(executor).__name__}")
+                             f"another executor of pb.distributed, got {_named(executor)}")
     return None
 
 
 @contextmanager
-def placed(risk, executor):
+def placed(risk, executor, precision=None):
     """The risk with its parts at the workers of `executor` (None: the risk itself), for the length of the block.
 
-    A risk that was placed before stays where it is.
+    A risk that was placed before stays where it is, and is for this block alone. `precision` as in its `derive`.
     """
     where = risk if executor is None else executor.place(risk)
     try:
-        yield where
+        if not isinstance(where, RemoteRisk):
+            yield where
+            return
+        with where.in_use():
+            yield where.derive(precision=precision)
     finally:
         if where is not risk:
             where.close()
+
+
+def _named(executor):
+    return f"the class {executor.__name__} itself" if isinstance(executor, type) else type(executor).__name__

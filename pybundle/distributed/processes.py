@@ -14,6 +14,7 @@ from weakref import WeakSet
 from ..core.exceptions import BundleError
 from ..core.validation import check_choice, check_integer
 from ..runtime.executors import cpu_count
+from ..runtime.interrupts import interrupts_wait
 from .parts import Description, Parts
 from .risk import RemoteRisk
 from .shared import Block, Window, read, size_of, write
@@ -139,6 +140,10 @@ class ProcessWorkplace(Workplace):
             pass                    # the first question finds the process gone
 
     def ask(self, group, question, w):
+        with interrupts_wait():     # a question that was noted but not sent would be waited for
+            self._ask(group, question, w)
+
+    def _ask(self, group, question, w):
         point = self._points.get(question.round)
         if point is None:
             block = self._spare.pop() if self._spare else Block()
@@ -161,7 +166,8 @@ class ProcessWorkplace(Workplace):
         while not found and (end is None or time.monotonic() < end):
             busy = {self._processes[g].pipe: g for g, waiting in enumerate(self._queues) if waiting}
             for pipe in wait(list(busy), None if end is None else max(end - time.monotonic(), 0.0)):
-                answer = self._receive(busy[pipe])
+                with interrupts_wait():     # so would an answer that was taken but not noted
+                    answer = self._receive(busy[pipe])
                 if answer is not None:
                     found.append((busy[pipe], *answer))
         return found

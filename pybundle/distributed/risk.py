@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +37,7 @@ class RemoteRisk:
     Planes of a part are computed by one worker over the same shards in the same order as without workers, and stand in
     the order of the parts: a run that waits for all of them has the same bits, whatever the workers. There is no access
     to single examples and no line search: block methods and `method="oca"` with `line_search=True` need the data.
-    One run at a time may use it.
+    One run at a time may use it; another one gets ParameterError.
     """
 
     n_parts_given = True
@@ -51,6 +52,7 @@ class RemoteRisk:
         self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
         self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
         self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
+        self._exact_errors = known.slope_errors
         if self._single:
             if known.slope_sizes is None:
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
@@ -115,7 +117,24 @@ class RemoteRisk:
         other = copy.copy(self)
         if precision is not None:
             other._precision = check_choice("precision", precision, ("float32", "float64"))
+            other._single, other.slope_errors = False, self._exact_errors
         return other
+
+    @property
+    def is_single(self):
+        """Whether slopes come in float32 where they might be exact."""
+        return self._single
+
+    @contextmanager
+    def in_use(self):
+        """Keeps other runs away for the length of the block: they would take each other's answers."""
+        if not self._workplace.in_use.acquire(blocking=False):
+            raise ParameterError("risk must be in one run at a time where its parts are with workers, and another run "
+                                 "uses it; place it twice, or wait")
+        try:
+            yield
+        finally:
+            self._workplace.in_use.release()
 
     def close(self):
         """Lets the workers forget the parts."""
@@ -150,7 +169,7 @@ class RemoteRisk:
         self._check_open()
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
-        question = Question(number, kind, self._precision, self._single and self._precision is None)
+        question = Question(number, kind, self._precision, self._single)
         for g in groups:
             self._workplace.ask(g, question, w)
             self._accounts.sent(number, w.nbytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -20,11 +21,14 @@ class Workplace(ABC):
         Groups that can be worked on at once.
     is_closed : bool
         The parts were given back.
+    in_use : Lock
+        Held by the run that asks.
     """
 
     def __init__(self, groups, n_workers):
         self.groups, self.n_workers = groups, n_workers
         self.is_closed = False
+        self.in_use = threading.Lock()          # by a run
         self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been told
 
     @abstractmethod

@@ -32,7 +32,9 @@ def placed(estimator, X, y, sample_weight):
     executor = Dask(_client())
     client, bare = executor.client, _bare(estimator)
     parts = _grouped(_pieces(X=X, y=y, sample_weight=sample_weight), executor.n_slots)
-    taken = client.compute([_delayed(_take)(bare, *part) for part in parts])
+    firsts = np.cumsum([0, *map(len, parts)])
+    taken = client.compute([_delayed(_take)(bare, int(first), *part)
+                            for first, part in zip(firsts, parts, strict=False)])
     surveys = [survey for survey in client.gather(client.map(_survey, [bare] * len(taken), taken, pure=False))
                if survey is not None]
     if not surveys:
@@ -95,8 +97,16 @@ def summed_by_blocks(function, X, y):
 
 # ---------------------------------------------------------------------- tasks of a worker
 
-def _take(estimator, *pieces):
+def _take(estimator, first, *pieces):
     """Checked data of neighbouring blocks, or None without examples: X, y and perhaps weights of each."""
+    try:
+        return _checked(estimator, *pieces)
+    except Exception as problem:
+        problem.add_note(f"pybundle: examples are counted from the first one of block {first} on")
+        raise
+
+
+def _checked(estimator, *pieces):
     X, y, weights = (_joined([piece[k] for piece in pieces]) if len(pieces[0]) > k else None for k in range(3))
     if (X.shape[0] if sp.issparse(X) else len(X)) or len(y):
         X, y, weights = estimator._take(X, y, None if weights is None else np.asarray(weights, dtype=float))

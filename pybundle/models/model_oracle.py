@@ -57,6 +57,9 @@ class ModelOracle(BatchOracle):
             return self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
         except StopIteration as problem:        # `map` would take it for the end of the examples
             raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
+        except Exception as problem:
+            problem.add_note(f"pybundle: while example {i} was decoded")
+            raise
 
     def add_planes(self, rows, labellings, scales, slope):
         total = 0.0

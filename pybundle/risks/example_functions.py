@@ -15,6 +15,7 @@ from ._function_finder import FunctionFinder
 from .structured import Structured
 
 PROBED = 64
+MOST_ENTRIES = 2**48     # whose bytes a machine word counts
 """Examples whose planes at w = 0 name the risk."""
 
 
@@ -102,6 +103,8 @@ class CompiledOracle(BatchOracle):
         self.dim = check_integer("dim", dim, low=1)
         self.label_size = check_integer("label_size", label_size, low=1)
         max_entries = self.dim if max_entries is None else check_integer("max_entries", max_entries, low=1)
+        if max_entries > MOST_ENTRIES:
+            raise ParameterError(f"max_entries must be at most {MOST_ENTRIES}, got {max_entries}; leave it out for dim")
         self.sizes = np.full(self.n_examples, 64) if sizes is None else self._per_example("sizes", sizes).astype(int)
         self.norms = None if norms is None else self._per_example("norms", norms)
         self._fingerprint = None if fingerprint is None else check_integer("fingerprint", fingerprint)
@@ -130,6 +133,8 @@ class CompiledOracle(BatchOracle):
         if not loss:
             raise NotImplementedError("compiled functions of examples know the loss-augmented maximum only; predict "
                                       "with code of your own")
+        if len(weights) != self.dim:
+            raise ParameterError(f"weights must be of shape ({self.dim},), got {np.shape(weights)}")
         return Decodings(*self._calls.solve_batch(check_rows("rows", rows, self.n_examples), weights))
 
     def planes(self, rows, labellings):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import LowLevelCallable
 
-from ..core.exceptions import InputTypeError, OracleError, ParameterError
+from ..core.exceptions import ContradictionError, InputTypeError, OracleError, ParameterError
 from ..core.validation import check_integer, check_vector, real_array
 from ._compiled import RiskCalls
 
@@ -100,8 +100,8 @@ class Function:
             raise OracleError(f"fun must return finite values, got {values[p]} for part {p}")
         low = np.flatnonzero(values < self.lower_bounds - 1e-9 * (1.0 + np.abs(self.lower_bounds)))
         if len(low):
-            raise OracleError(f"fun returned {values[low[0]]:g} for part {low[0]}, below its lower bound "
-                              f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or leave them out")
+            raise ContradictionError(f"fun returned {values[low[0]]:g} for part {low[0]}, below its lower bound "
+                                     f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or leave them out")
         return values
 
     def _subgradients(self, slopes):

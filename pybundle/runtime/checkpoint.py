@@ -14,8 +14,6 @@ import glob
 import hashlib
 import json
 import os
-import signal
-import threading
 import time
 import warnings
 from typing import NamedTuple
@@ -73,7 +71,10 @@ class Checkpoint:
         if not os.path.exists(self.path):
             return None
         with refusing(f"checkpoint {self.path}: not readable; delete it, or choose another path", StateError):
-            header, arrays = read_archive(self.path, FORMAT, VERSION)
+            try:
+                header, arrays = read_archive(self.path, FORMAT, VERSION)
+            except StateError as problem:
+                raise StateError(f"checkpoint {problem}; delete it, or choose another path") from problem
             if header["pybundle"] != __version__:
                 raise StateError(f"checkpoint {self.path} was written by pybundle {header['pybundle']!r:.40}, and only "
                                  f"the same version goes on from it; this is {__version__}: delete it, or install that")
@@ -139,29 +140,3 @@ def digest(header, arrays):
 def _short(value):
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-@contextlib.contextmanager
-def interrupts_wait():
-    """Ctrl-C inside the block is raised at its end; a second one at once.
-
-    Only in the main thread, and only where nobody else handles the signal.
-    """
-    asked = []
-    if threading.current_thread() is not threading.main_thread() \
-            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def note(number, frame):
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if asked:
-        raise KeyboardInterrupt

@@ -30,6 +30,10 @@ def advice(run, status, certificate):
     if is_wide or certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun):
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
+    if getattr(run.risk, "is_single", False) and run.bound is not None:
+        exact = objective.lower_bound(run.bound.offset, run.bound.phi)
+        if exact - run.bound.value > 0.5 * tol * abs(certificate.fun):
+            found.append("use compress='exact': the rounding of planes to float32 is counted against the bound")
     if not run.choice and (is_wide or status is Status.STALLED):
         found.append("use method 'auto'")
     return "; ".join(found)

@@ -8,11 +8,15 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..risks import Function
+from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle_method import parts_within
 from .methods import METHODS
 from .objective import L2, Ball
 from .run import Settings
+
+LARGEST = 1e100
+"""Of lam, of 1 / lam and of the entries of w0: squares and their products stay finite."""
 
 
 def as_risk(risk, w0):
@@ -34,7 +38,8 @@ def as_risk(risk, w0):
         raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
-    answers = [risk(w0.copy())]          # says how many parts there are; most runs start with this very call
+    with single_threaded_blas():         # as all later calls
+        answers = [risk(w0.copy())]      # says how many parts there are; most runs start with this very call
 
     def replayed(w):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
@@ -68,7 +73,21 @@ def make_objective(lam, radius, method, nonneg, n):
         return Ball(check_number("radius", radius, low=0.0, strict=True), nonneg)
     if method == "cutting-plane":
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    return L2(n * check_number("lam", lam, low=0.0, strict=True), nonneg)
+    lam = check_number("lam", lam, low=0.0, strict=True)
+    if not 1.0 / LARGEST <= lam <= LARGEST:
+        raise ParameterError(f"lam must lie between {1.0 / LARGEST:g} and {LARGEST:g}, got {lam:g}; scale the risk")
+    return L2(n * lam, nonneg)
+
+
+def make_start(w0, dim):
+    """The first point, a copy: zeros where nothing is given."""
+    if w0 is None:
+        return np.zeros(dim)
+    w0 = np.array(check_vector("w0", w0, dim))
+    if np.abs(w0).max(initial=0.0) > LARGEST:
+        raise ParameterError(f"w0 must have entries of at most {LARGEST:g}, got {np.abs(w0).max():g}; start closer to "
+                             "0")
+    return w0
 
 
 def make_settings(tol, atol, memory_limit, options, n):
@@ -105,8 +124,12 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
         return risk
     if n_parts is None and not getattr(risk, "n_parts_given", True):
         n_parts = min(default, max(1, risk.n_examples))
-    precision = "float64" if settings.gap.tol < 1e-4 else None       # float32 scores carry errors of about 1e-6
-    return risk.derive(n_parts=n_parts, precision=precision, executor=None if is_placed else pool)
+    return risk.derive(n_parts=n_parts, precision=precision_of(settings), executor=None if is_placed else pool)
+
+
+def precision_of(settings):
+    """What the tolerance asks for: float32 scores carry errors of about 1e-6, float32 slopes of 1e-7."""
+    return "float64" if settings.gap.tol < 1e-4 else None
 
 
 def as_callbacks(callback):

@@ -219,7 +219,9 @@ class BundleMethod(Run):
             self.bundle.append(planes, self.slack)
         else:
             self.bundle.append(planes.planes, self.slack[parts], parts)
-        if not np.isfinite(self.bundle.H.diagonal()).all():
+        overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
+        if len(overflown):
+            self.bundle.drop(overflown)         # what stays is of use
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 

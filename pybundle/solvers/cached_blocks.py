@@ -13,7 +13,7 @@ import numpy as np
 from ..bundle._blocks import Blocks
 from ..bundle._lanes import Lanes
 from ..bundle._oracle_pass import OraclePass
-from ..core.exceptions import ParameterError
+from ..core.exceptions import NumericalError, ParameterError
 from ..core.object_graph import check_array
 from ..risks.oracle import finder_of, with_batches
 from ..runtime.certificate import UNIT
@@ -25,6 +25,9 @@ CAP = 100           # most planes of an example
 CHUNK = 256         # examples that a thread decodes at a time
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
+MERGED = 1.5        # entries of merged planes, over those of others, to begin with
+BLOCK = 400         # bytes of a block beside its slopes
+SAMPLE = 64         # examples whose planes are looked at
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
 VECTORS, NUMBERS = 11, 4    # of length dim, and numbers of every example, beside the blocks
 OF_LANES = 4        # vectors more with two lanes
@@ -154,6 +157,8 @@ class CachedBlocks:
         if kappa:
             x += kappa * centre
         x /= lam + kappa
+        if not np.isfinite(x).all():
+            raise NumericalError("squares of the planes or the point overflow; scale the data or the risk down")
         self.lam, self.kappa, self.centre = lam, kappa, centre
         self.blocks.place(x, lam + kappa)
 
@@ -182,10 +187,19 @@ class CachedBlocks:
         if self.blocks.bytes <= self._for_blocks:
             return
         if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
-            least = HOLES * self.blocks.bytes + min(HOLES * self.blocks.bytes, self.working_bytes())
-            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, more than "
-                                 f"{math.floor(least)} bytes in all, got {self._limit}; raise it or use method 'oca', "
-                                 "which keeps planes of parts")
+            blocks = HOLES * max(self.blocks.bytes, self.n_examples * (BLOCK + self.plane_bytes()))
+            least = math.ceil(MERGED * (blocks + min(blocks, self.working_bytes())))
+            raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, some {least} "
+                                 f"bytes in all, more where many are merged, got {self._limit}; raise it or use method "
+                                 "'oca', which keeps planes of parts")
+
+    def plane_bytes(self):
+        """Of the slope of an example, the mean of some at w = 0."""
+        rows = np.unique(np.linspace(0, self.n_examples - 1, SAMPLE).astype(np.intp))
+        found = self.oracle.solve_batch(rows, self.oracle.prepare(np.zeros(self.dim)))
+        slopes = self.oracle.planes(rows, found.labellings)[1]
+        is_dense = slopes.nnz * 3 >= 2 * len(rows) * self.dim
+        return 8.0 * self.dim if is_dense else 12.0 * slopes.nnz / len(rows)
 
     def cached_pass(self, rng, target):
         """A step on many blocks over stored planes; an estimate of the sum of all gaps.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..core.exceptions import OracleError, ParameterError
+from ..core.exceptions import ContradictionError, OracleError, ParameterError
 from ..core.plane import Planes
 
 
@@ -48,5 +48,5 @@ def refuse_above(excess, scale, rounding, what, where):
     bad = np.flatnonzero(excess > rounding * scale + 1e-300)
     if len(bad):
         p = int(bad[0])
-        raise OracleError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above the risk "
-                          f"at {where}; the risk must be convex and its slopes subgradients")
+        raise ContradictionError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above "
+                                 f"the risk at {where}; the risk must be convex and its slopes subgradients")

@@ -24,9 +24,10 @@ from ..qp._simplex_qp import SimplexQP
 from ..risks.known_planes import KnownPlanes, PlaneMultipliers
 from ..risks.multipliers import Multipliers, Step
 from ..runtime.certificate import Certificate, LowerBound
-from ..runtime.checkpoint import Checkpoint, interrupts_wait
+from ..runtime.checkpoint import Checkpoint
 from ..runtime.clock import Clock
 from ..runtime.history import History
+from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from .alm import AugmentedLagrangian

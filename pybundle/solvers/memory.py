@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..bundle import estimate_bytes
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number
@@ -12,15 +10,13 @@ from .alm import AugmentedLagrangian
 from .arguments import make_objective, make_settings, regrouped
 from .block_method import BlockMethod
 from .bundle_method import BundleMethod, working_bytes
-from .cached_blocks import CachedBlocks
+from .cached_blocks import BLOCK, CachedBlocks
 from .exact_blocks import ExactBlocks
 from .lbfgs import QuasiNewton
 from .methods import METHODS, Problem, check_options
 from .newton import LARGEST_RANK
 
-SAMPLE = 64         # examples whose planes are looked at
 PLANES = 8          # of an example, as long as they are not forgotten: measured, 3 to 12
-BLOCK = 400         # bytes of a block beside its slopes
 GROWTH = 1.5        # of stores; of blocks, holes in the heap between them
 USED = 3            # planes of a bundle, as a multiple of those that wait to be forgotten: measured, 1 to 4
 
@@ -62,7 +58,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
     Notes
     -----
     What depends on the way (planes in use, pairs, faces) is taken for large: nothing is forgotten before its time. A
-    run with `memory_limit` is at most that.
+    run with `memory_limit` is at most that, unless points and scores take more than half of it.
 
     Examples
     --------
@@ -124,16 +120,12 @@ def _of_labels(name, run, data):
 def _of_cache(name, run, data):
     risk, settings = run.risk, run.make_core.keywords
     core = run.make_core(risk)
-    rows = np.unique(np.linspace(0, risk.n_examples - 1, SAMPLE).astype(np.intp))
-    found = core.oracle.solve_batch(rows, core.oracle.prepare(np.zeros(risk.dim)))
-    slopes = core.oracle.planes(rows, found.labellings)[1]
-    dense = slopes.nnz * 3 >= 2 * len(rows) * risk.dim
-    size = 8.0 * risk.dim if dense else 12.0 * slopes.nnz / len(rows)
     planes = min(PLANES * settings.get("n_best", 1), settings.get("cap", 100))
-    total = risk.n_examples * (BLOCK + GROWTH * planes * size + 8.0 * planes * planes)
-    limit = run.settings.memory_limit
-    return Memory(name, data=data, planes=total if limit is None else min(total, limit),
-                  points=core.working_bytes())
+    total = risk.n_examples * (BLOCK + GROWTH * planes * core.plane_bytes() + 8.0 * planes * planes)
+    limit, points = run.settings.memory_limit, core.working_bytes()
+    if limit is not None:
+        total = min(total, max(limit - points, limit // 2))
+    return Memory(name, data=data, planes=total, points=points)
 
 
 def _data(risk):

@@ -7,9 +7,10 @@ from contextlib import suppress
 import numpy as np
 
 from ..core.exceptions import BundleError, InputTypeError, OracleError, ParameterError
-from ..core.validation import check_choice, check_integer, check_path, check_vector
+from ..core.validation import check_choice, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
+from ..distributed.risk import RemoteRisk
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
@@ -23,6 +24,8 @@ from .arguments import (
     make_rules,
     make_settings,
     make_signs,
+    make_start,
+    precision_of,
     regrouped,
 )
 from .keeper import Keeper, Unkept, terms_of
@@ -144,7 +147,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
         and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
         far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
-        the risk contradicted itself. Where workers are lost, the certificate is computed from the data here.
+        the risk contradicted itself: then the result has no state either, that nothing may go on from what is wrong.
+        Where workers are lost, the certificate is computed from the data here.
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
         at the start. Later on that is a RuntimeWarning.
@@ -164,6 +168,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
     check_options(method, options)
+    every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
     objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
@@ -175,24 +180,27 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     watching = [Callback(function, factor) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
     report = Report(factor) if verbose else None
-    w0 = np.zeros(risk.dim) if w0 is None else np.array(check_vector("w0", w0, risk.dim))
+    w0 = make_start(w0, risk.dim)
     warm = options.get("warm_start")
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
-        raise InputTypeError(f"warm_start must be a Result that has a state, or that state, got {type(warm).__name__}")
+        raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
+                             + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, of a "
+                                "risk that contradicted itself; pass w0=result.x to start from its point"))
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     try:
-        with placed(risk, places) as working, single_threaded_blas():
+        with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
-            if checkpoint is not None and not deterministic and places is not None:
+            if checkpoint is not None and not deterministic and isinstance(working, RemoteRisk):
                 raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
                                      "that does not wait for all of them cannot be repeated")
             keeper = Unkept() if checkpoint is None else Keeper(
-                check_path("checkpoint", checkpoint), check_seconds(checkpoint_every), working,
+                check_path("checkpoint", checkpoint), every, working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
-            result = drive(run, w0, state, rules, report, factor, keeper, None if working is risk else risk)
+            at_home = None if isinstance(risk, RemoteRisk) or working is risk else risk
+            result = drive(run, w0, state, rules, report, factor, keeper, at_home)
     finally:
         if executor is None:
             pool.close()
@@ -255,7 +263,9 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
         if explained is not error:
             raise explained from error
         if run.w is not None:
-            keeper.rescue(run)
+            run.distrust(error)
+            if not run.is_refuted:
+                keeper.rescue(run)
             result = _scaled(_certified_after(error, run, asking_user, at_home), factor)
             if isinstance(error, BundleError):
                 error.result = result
@@ -274,7 +284,6 @@ def _certified_after(error, run, asking_user, at_home):
     if at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
         with suppress(Exception):               # workers have failed, the risk has not
             return run.finish(Status.FAILED, risk=at_home)
-    run.distrust(error)
     return run.finish(Status.FAILED, ask_risk=asking_user)
 
 

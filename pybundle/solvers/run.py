@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.exceptions import NumericalError, OracleError, ParameterError
+from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
 from ..runtime.certificate import Certificate, LowerBound, certify
@@ -120,6 +120,7 @@ class Run:
     """
 
     best_values = None
+    is_refuted = False      # the risk has contradicted itself
     choice = ""             # why this method, where the user left the choice
 
     def __init__(self, risk, objective, settings):
@@ -154,9 +155,11 @@ class Run:
         return self.best_values, risk.value_errors(self.w, self.best_values)
 
     def distrust(self, error):
-        """Values that a risk gave before it contradicted itself prove nothing; where the user's code raised they do."""
+        """What a risk said before it contradicted itself proves nothing; where the user's code raised it does."""
         if isinstance(error, OracleError) and error.__cause__ is None:
             self.best_values = None
+        if isinstance(error, ContradictionError):
+            self.is_refuted = True
 
     def is_short_of_memory(self):
         """Whether `memory_limit` has cost it planes."""
@@ -316,7 +319,7 @@ class Run:
             message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-            history=trace.history.arrays(), state=self.state(), **self._rounds())
+            history=trace.history.arrays(), state=None if self.is_refuted else self.state(), **self._rounds())
 
     def _rounds(self):
         """What the rounds of a distributed risk cost, where it says."""

@@ -59,7 +59,7 @@ class Data(ctypes.Structure):
 
     def examples(self, **options):
         return pb.risks.ExampleFunctions(self.callable("solve"), self.callable("plane"), self.n, self.K * self.d,
-                                         max_entries=2 * self.d, **options)
+                                         **{"max_entries": 2 * self.d, **options})
 
 
 def sample(n=60, d=4, K=3, P=4, seed=0, **mistake):

@@ -611,3 +611,19 @@ def test_a_callable_of_other_signs_is_another_problem(tmp_path):
     pb.minimize(hinge(1.0), w0, **options)
     with pytest.raises(pb.StateError, match="another problem: data is"):
         pb.minimize(hinge(-1.0), w0, **options)
+
+
+@pytest.mark.parametrize("content", ["junk", "another file of ours", "device"])
+def test_what_is_no_checkpoint_is_named_with_the_remedy(content, tmp_path):
+    file = tmp_path / "run.npz"
+    if content == "junk":
+        file.write_bytes(b"junk" * 100)
+    elif content == "device":
+        if not os.path.exists("/dev/zero"):
+            pytest.skip("there is no device without an end here")
+        file.symlink_to("/dev/zero")
+    else:
+        files.write_archive(file, "pybundle estimators", 1, {}, {"x": np.zeros(3)})
+    risk = pb.risks.Function(lambda w: (float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)), 3)
+    with pytest.raises(pb.StateError, match=r"checkpoint .*run\.npz.*delete it, or choose another path"):
+        pb.minimize(risk, lam=1.0, checkpoint=file)

@@ -25,15 +25,15 @@ class Dask:
         With more than two a thread, runs with `deterministic=False` keep the workers busy while the master is solved.
     compress : {"exact", "float32"}
         Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
-        slopes against the lower bound.
+        slopes against the lower bound; tolerances below 1e-4 take "exact".
     route : {"scheduler", "direct"}
         Way of questions and answers. "direct" leaves the scheduler out, which is some 20 ms a round less; this process
         must reach the workers then, and the scheduler takes them for idle: it is not for clusters that shrink or close
         on that ground. A question that fails on this way goes through the scheduler; after two failures of the same
         parts at the same worker, all do.
     patience : float
-        Seconds without any worker, or without the scheduler, after which a run ends with BundleError; counted while
-        answers are waited for.
+        Seconds without any worker, or without a word from the scheduler, after which a run ends with BundleError;
+        counted while answers are waited for. Where the scheduler is known to be gone it ends at once.
     max_tries : int
         Times that a part is made, or asked at one w, after its worker was lost.
 

@@ -269,6 +269,33 @@ def test_a_placed_risk_is_in_one_run_at_a_time():
         pb.minimize(remote, lam=2.0, deterministic=False, checkpoint="run.npz")
 
 
+def test_a_run_that_does_not_wait_is_not_robbed_of_its_answers():
+    remote = InTurn(2).place(blobs())
+    w = np.ones(remote.dim)
+    with remote.in_use() as mine:
+        mine.submit(w, [1])
+        with pytest.raises(pb.ParameterError, match="must not be asked while a run uses it"):
+            remote.values(w)
+        assert [list(arrival.parts) for arrival in mine.derive(precision="float64").collect()] == [[3, 4, 5]]
+        assert (remote.values(w)[0] == mine.values(w)[0]).all()
+    waiting = []
+    result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: waiting.append(remote.values(p.w)[0].sum()))
+    assert len(waiting) == result.nit and min(waiting) > 0.0
+
+
+def test_a_contradiction_at_a_worker_is_one():
+    calls = []
+
+    def fun(w):
+        calls.append(w)
+        return float((w - 2.0) @ (w - 2.0)) if len(calls) < 3 else -1.0, 2.0 * (w - 2.0)
+    risk = pb.risks.Function(fun, 3, lower_bounds=0.0)
+    risk.excerpt = lambda numbers: pb.risks.Function(fun, 3, lower_bounds=0.0)
+    with pytest.raises(pb.OracleError, match="below its lower bound") as caught:
+        pb.minimize(risk, lam=0.1, tol=1e-9, executor=InTurn(1), method="bmrm")
+    assert caught.value.result.state is None and not caught.value.result.certified
+
+
 def test_fine_tolerances_need_exact_planes():
     risk, single = blobs(), InTurn(2, single=True)
     fine = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", executor=single)
@@ -282,6 +309,7 @@ def test_an_oracle_that_raises_is_named_with_its_traceback():
     with pytest.raises(pb.OracleError, match="ZeroDivisionError for example 17: no way") as caught:
         pb.minimize(signs(bad=17), lam=1.0, executor=InTurn(2))
     assert "loss_augmented_decode" in "".join(caught.value.__notes__)
+    assert caught.value.__cause__.__notes__ == ["pybundle: while example 17 was decoded"]
     assert caught.value.result.fun == 30.0 and isinstance(caught.value.__cause__, ZeroDivisionError)
 
 

@@ -533,6 +533,7 @@ def test_overflow_of_blocks_is_named():
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"lam": 1e-101}, "lam must lie between 1e-100 and 1e.100, got 1e-101"), ({"lam": 1e101}, "lam must lie between"),
+    ({"lam": None, "radius": 1e200, "method": "cutting-plane"}, "radius must lie between"),
     ({"w0": [1e101]}, "w0 must have entries of at most 1e.100, got 1e.101"),
 ])
 def test_sizes_whose_squares_overflow_are_refused(changes, words):
@@ -567,13 +568,20 @@ def test_nothing_goes_on_from_what_a_contradiction_left(method, tmp_path):
     result = caught.value.result
     assert result.state is None and not result.certified
     is_wrong[0] = False
-    with pytest.raises(pb.InputTypeError, match=r"contradicted itself; pass w0=result\.x"):
+    with pytest.raises(pb.InputTypeError, match=r"contradicted itself.*pass w0=result\.x"):
         pb.minimize(risk, **options, warm_start=result)
     assert pb.minimize(risk, **options, w0=result.x).success
     is_wrong[0] = True
     with pytest.raises(pb.OracleError, match="subgradient inequality"):
         pb.minimize(risk, **options, checkpoint=file, checkpoint_every=0.0)
     assert not file.exists() or read_archive(file, "pybundle checkpoint", 1)[0]["n_iter"] == 0
+
+
+def test_what_fails_in_a_callback_says_nothing_of_the_risk():
+    wrong = pb.risks.Function(lambda w: (float(w @ w), -2.0 * w), 2)
+    with pytest.raises(pb.OracleError, match="subgradient inequality") as caught:
+        pb.minimize(UserRisk(), lam=0.1, callback=lambda p: pb.minimize(wrong, lam=1.0, w0=[1.0, 2.0]))
+    assert caught.value.result.state is not None and caught.value.result.certified
 
 
 def test_seconds_between_checkpoints_are_checked_without_one():
@@ -583,6 +591,7 @@ def test_seconds_between_checkpoints_are_checked_without_one():
 
 def test_more_memory_than_there_is_is_no_error():
     assert pb.minimize(UserRisk(), lam=0.1, method="oca", memory_limit=1e17).success
+    assert pb.minimize(UserRisk(), lam=0.1, method="oca", memory_limit=1e308).success
 
 
 def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):

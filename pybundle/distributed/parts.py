@@ -115,17 +115,20 @@ class Parts:
 
     def _explain(self, error, w):
         """The failure in words, with the number of the example where decoding it alone raises, too."""
-        trace, where, words = traceback.format_exc(), "", str(error)
+        where, words = "", str(error)
         for p, rows in enumerate(self._rows or []):
             first = sum(len(other) for other in self._rows[:p])
             for k, i in enumerate(rows):
                 if not self._can_solve(first + k, w):
-                    words = re.sub(rf"\bexample {first + k}\b", f"example {int(i)}", words)     # as the driver counts
-                    where = f" for example {int(i)}"
+                    def counted(text, mine=first + k, theirs=int(i)):
+                        return re.sub(rf"\bexample {mine}\b", f"example {theirs}", text)
+                    words, where = counted(words), f" for example {int(i)}"         # as the driver counts
+                    error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]
                     break
             if where:
                 break
-        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {words}", trace)
+        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {words}",
+                       traceback.format_exc())
 
     def _can_solve(self, i, w):
         try:

@@ -33,8 +33,8 @@ def placed(risk, executor, precision=None):
         if not isinstance(where, RemoteRisk):
             yield where
             return
-        with where.in_use():
-            yield where.derive(precision=precision)
+        with where.in_use(precision) as working:
+            yield working
     finally:
         if where is not risk:
             where.close()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import BundleError, OracleError, ParameterError
+from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
 from ..core.plane import PartialPlanes, Planes
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
@@ -41,6 +41,7 @@ class RemoteRisk:
     """
 
     n_parts_given = True
+    _run = None             # for which this is, where it is for one
 
     def __init__(self, workplace, description, single=False):
         self._workplace, self._single, self._precision = workplace, single, None
@@ -126,14 +127,17 @@ class RemoteRisk:
         return self._single
 
     @contextmanager
-    def in_use(self):
-        """Keeps other runs away for the length of the block: they would take each other's answers."""
+    def in_use(self, precision=None):
+        """The same for a run alone, for the length of the block: two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time where its parts are with workers, and another run "
                                  "uses it; place it twice, or wait")
+        mine = self.derive(precision=precision)
+        mine._run = self._workplace.run = object()
         try:
-            yield
+            yield mine
         finally:
+            self._workplace.run = None
             self._workplace.in_use.release()
 
     def close(self):
@@ -167,11 +171,15 @@ class RemoteRisk:
     # ------------------------------------------------------------------ inside
     def _send(self, w, kind, groups):
         self._check_open()
+        if self._run is not self._workplace.run is not None and self._workplace.n_open > 0:
+            raise ParameterError("risk must not be asked while a run uses it that does not wait for all answers "
+                                 "(deterministic=False); place it twice")
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
         question = Question(number, kind, self._precision, self._single)
         for g in groups:
             self._workplace.ask(g, question, w)
+            self._workplace.n_open += 1
             self._accounts.sent(number, w.nbytes)
         return number
 
@@ -185,6 +193,7 @@ class RemoteRisk:
         began = time.perf_counter()
         found = self._workplace.answers(timeout)
         self._accounts.waited(time.perf_counter() - began)
+        self._workplace.n_open -= len(found)
         failed = None
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
@@ -201,7 +210,7 @@ def checked(answer):
     failure = answer.failure
     if failure is None:
         return answer
-    error = OracleError(failure.sentence)
+    error = (ContradictionError if isinstance(failure.error, ContradictionError) else OracleError)(failure.sentence)
     error.add_note("traceback of the worker:\n" + failure.trace)
     raise error from failure.error
 

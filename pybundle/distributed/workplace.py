@@ -22,13 +22,15 @@ class Workplace(ABC):
     is_closed : bool
         The parts were given back.
     in_use : Lock
-        Held by the run that asks.
+        Held by the run that asks, `run`.
+    n_open : int
+        Questions without an answer so far.
     """
 
     def __init__(self, groups, n_workers):
         self.groups, self.n_workers = groups, n_workers
         self.is_closed = False
-        self.in_use = threading.Lock()          # by a run
+        self.in_use, self.run, self.n_open = threading.Lock(), None, 0
         self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been told
 
     @abstractmethod

@@ -15,8 +15,9 @@ from ._function_finder import FunctionFinder
 from .structured import Structured
 
 PROBED = 64
-MOST_ENTRIES = 2**48     # whose bytes a machine word counts
 """Examples whose planes at w = 0 name the risk."""
+MOST_ENTRIES = 2**48
+"""Of a plane: a machine word counts their bytes."""
 
 
 class ExampleFunctions(Structured):

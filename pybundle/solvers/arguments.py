@@ -16,7 +16,9 @@ from .objective import L2, Ball
 from .run import Settings
 
 LARGEST = 1e100
-"""Of lam, of 1 / lam and of the entries of w0: squares and their products stay finite."""
+"""Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""
+MOST_BYTES = 2.0**62
+"""That a memory limit can mean."""
 
 
 def as_risk(risk, w0):
@@ -70,13 +72,18 @@ def make_objective(lam, radius, method, nonneg, n):
     if radius is not None:
         if method not in ("cutting-plane", "auto"):
             raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
-        return Ball(check_number("radius", radius, low=0.0, strict=True), nonneg)
+        return Ball(_check_scale("radius", radius), nonneg)
     if method == "cutting-plane":
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    lam = check_number("lam", lam, low=0.0, strict=True)
-    if not 1.0 / LARGEST <= lam <= LARGEST:
-        raise ParameterError(f"lam must lie between {1.0 / LARGEST:g} and {LARGEST:g}, got {lam:g}; scale the risk")
-    return L2(n * lam, nonneg)
+    return L2(n * _check_scale("lam", lam), nonneg)
+
+
+def _check_scale(name, value):
+    value = check_number(name, value, low=0.0, strict=True)
+    if not 1.0 / LARGEST <= value <= LARGEST:
+        raise ParameterError(f"{name} must lie between {1.0 / LARGEST:g} and {LARGEST:g}, got {value:g}; scale the "
+                             "risk")
+    return value
 
 
 def make_start(w0, dim):
@@ -94,7 +101,7 @@ def make_settings(tol, atol, memory_limit, options, n):
     """`Settings`; atol is multiplied by n."""
     gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
     if memory_limit is not None:
-        memory_limit = int(check_number("memory_limit", memory_limit, low=0.0, strict=True))
+        memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), MOST_BYTES))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
     theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
                          high=0.9)

@@ -221,7 +221,8 @@ class BundleMethod(Run):
             self.bundle.append(planes.planes, self.slack[parts], parts)
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
         if len(overflown):
-            self.bundle.drop(overflown)         # what stays is of use
+            self.bundle.drop(overflown)
+            self._changing = False              # what stays fits together
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 

@@ -185,8 +185,9 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
-                             + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, of a "
-                                "risk that contradicted itself; pass w0=result.x to start from its point"))
+                             + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
+                                "of a risk that contradicted itself, or not the last of a path; pass w0=result.x to "
+                                "start from its point"))
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     try:
@@ -263,7 +264,8 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
         if explained is not error:
             raise explained from error
         if run.w is not None:
-            run.distrust(error)
+            if not asking_user:
+                run.distrust(error)
             if not run.is_refuted:
                 keeper.rescue(run)
             result = _scaled(_certified_after(error, run, asking_user, at_home), factor)

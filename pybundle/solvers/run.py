@@ -159,7 +159,7 @@ class Run:
         if isinstance(error, OracleError) and error.__cause__ is None:
             self.best_values = None
         if isinstance(error, ContradictionError):
-            self.is_refuted = True
+            self.best_values, self.is_refuted = None, True
 
     def is_short_of_memory(self):
         """Whether `memory_limit` has cost it planes."""

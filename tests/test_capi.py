@@ -178,7 +178,7 @@ def test_planes_that_contradict_each_other_are_left_behind():
 def test_limits_stop_a_machine_and_resume_lets_it_go_on():
     machine = Machine(risk(), {"lam": 0.1, "tol": 1e-9, "method": "bmrm", "max_iter": 3})
     assert machine.message() == "running"
-    with pytest.raises(ParameterError, match="step must succeed once before there is anything to tell"):
+    with pytest.raises(ParameterError, match="step must be called, and succeed once, before there is anything to tell"):
         machine.finish()
     assert [machine.step() for _ in range(5)] == [False, False, True, True, True]
     assert machine.status is pb.Status.ITERATION_LIMIT and machine.progress().n_iter == 3

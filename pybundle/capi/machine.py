@@ -144,7 +144,7 @@ class Machine:
 
     def _met_something(self):
         if self._run.w is None:
-            raise ParameterError("step must succeed once before there is anything to tell")
+            raise ParameterError("step must be called, and succeed once, before there is anything to tell")
 
     def _alone(self):
         return Alone(self._lock)

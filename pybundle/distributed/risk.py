@@ -132,9 +132,9 @@ class RemoteRisk:
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time where its parts are with workers, and another run "
                                  "uses it; place it twice, or wait")
-        mine = self.derive(precision=precision)
-        mine._run = self._workplace.run = object()
         try:
+            mine = self.derive(precision=precision)
+            mine._run = self._workplace.run = object()
             yield mine
         finally:
             self._workplace.run = None

@@ -23,6 +23,7 @@ from .core.exceptions import (
     StateError,
 )
 from .core.version import __version__ as __version__
+from .proof import Certificate, load_certificate, verify
 from .risks.check import check_oracle
 from .runtime import callbacks
 from .runtime.result import Result, Status
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BundleError",
+    "Certificate",
     "ConvergenceWarning",
     "InputTypeError",
     "NumericalError",
@@ -62,6 +64,7 @@ __all__ = [
     "distributed",
     "estimate_memory",
     "get_include",
+    "load_certificate",
     "minimize",
     "mkl",
     "models",
@@ -70,6 +73,7 @@ __all__ = [
     "prox",
     "qp",
     "risks",
+    "verify",
 ]
 
 ESTIMATORS = frozenset({

@@ -69,7 +69,8 @@ class Bundle:
         self.n_planes = 0
         self._gram = np.empty((0, 0))
         self._columns = {"offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
-                         "idle": np.empty(0, dtype=np.int64), "products": np.empty(0)}
+                         "idle": np.empty(0, dtype=np.int64), "products": np.empty(0),
+                         "origins": np.empty(0, dtype=np.int64)}
         self.centre = None
         self._ahead = self._spare = None
 
@@ -108,6 +109,11 @@ class Bundle:
     @property
     def idle(self):
         return self._columns["idle"][:self.n_planes]
+
+    @property
+    def origins(self):
+        """Number of the point where each plane was taken, see `Planes`; -1 for other planes and for aggregates."""
+        return self._columns["origins"][:self.n_planes]
 
     @property
     def products(self):
@@ -174,6 +180,7 @@ class Bundle:
         self._columns["parts"][first:last] = np.arange(len(offsets)) if parts is None else parts
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
+        self._columns["origins"][first:last] = planes.origin
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.slopes is slopes and ahead.is_complete():
             inner, self._spare = ahead.products, slopes
@@ -225,7 +232,7 @@ class Bundle:
         self._gram[j, :j] = self._gram[:j, j] = row
         self._gram[j, j] = norm2
         self.n_planes += 1
-        self.offsets[j], self.parts[j], self.beta[j], self.idle[j] = offset, part, 0.0, 0
+        self.offsets[j], self.parts[j], self.beta[j], self.idle[j], self.origins[j] = offset, part, 0.0, 0, -1
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
     def _copies(self, new):

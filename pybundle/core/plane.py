@@ -21,11 +21,14 @@ class Planes(NamedTuple):
         Computed as sums of losses where the risk can (no cancellation), never stale.
     slopes : ndarray or csr_array, shape (P, dim)
         float64; C-contiguous when dense. Owned by the receiver.
+    origin : int
+        Number of w among the points that a run keeps as evidence; -1 where it keeps none.
     """
 
     values: np.ndarray
     offsets: np.ndarray
     slopes: object
+    origin: int = -1
 
     def dot(self, w):
         """`<slopes[p], w>` for every part, shape (P,).

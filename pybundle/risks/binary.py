@@ -62,6 +62,10 @@ class BinaryHinge(_Binary):
         margin = y * scores[:, 0]
         return (margin < 1.0).astype(np.int64), np.maximum(1.0 - margin, 0.0)
 
+    def _labellings(self, label, coef):
+        """Labellings from decisions of the engine."""
+        return (coef != 0.0).astype(np.int64)
+
     def _linearise(self, y, labellings):
         active = self._keys(np.asarray(labellings)).astype(np.float64)
         return active, np.zeros((len(y), 1), np.int32), (-active * y)[:, None]

@@ -267,7 +267,7 @@ class LinearRisk(Partitioned):
         return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
                            check_number("upper", upper, low=0.0), self._map)
 
-    def sgd_epoch(self, w, order, lam, t=0, t0=1.0):
+    def sgd_epoch(self, w, order, lam, t=0, t0=1.0, met=None):
         """Stochastic subgradient steps over the examples `order`; w changes in place.
 
         Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to
@@ -282,6 +282,8 @@ class LinearRisk(Partitioned):
             Row numbers, usually a permutation.
         t, t0 : float
             `t0 + t >= 1`.
+        met : list, optional
+            Of a hinge loss: entry i becomes the labelling of example i in the planes, where it is visited.
 
         Returns
         -------
@@ -305,6 +307,10 @@ class LinearRisk(Partitioned):
         if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= self.n_examples)):
             raise ParameterError(f"order must be a vector of row numbers 0..{self.n_examples - 1}")
         label, coef, offset = sgd_epoch(self._engine, w, order, lam, start)
+        if met is not None:
+            found = self._labellings(label, coef)
+            for i in order.tolist():
+                met[i] = found[i]
         planes = self._reduce(
             lambda rows, slope: (0.0, self._engine.planes_of(label, coef, offset, rows, slope)))
         return t + len(order), planes._replace(values=planes.offsets + planes.dot(w))

@@ -103,5 +103,9 @@ class MulticlassHinge(LinearRisk):
             raise ParameterError(f"labelling must be a class 0..{self.n_classes - 1}, got {k[bad][0]}")
         return k.astype(np.int64, copy=False)
 
+    def _labellings(self, label, coef):
+        """Labellings from decisions of the engine."""
+        return np.where(coef != 0.0, label, self.labels)
+
     def _losses(self, y):
         return np.arange(self.n_classes) != y[:, None] if self.loss is None else self.loss[y]

@@ -99,6 +99,11 @@ class Structured(Partitioned):
 
     precision = "float64"
 
+    @property
+    def examples(self):
+        """X and Y, as they were given."""
+        return self._examples
+
     def _shards_of(self, parts):
         return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
 
@@ -217,7 +222,7 @@ class Structured(Partitioned):
             losses[rows] = found
         return losses
 
-    def sgd_epoch(self, w, order, lam, t=0, t0=1.0):
+    def sgd_epoch(self, w, order, lam, t=0, t0=1.0, met=None):
         """Stochastic subgradient steps over the examples `order`; w changes in place.
 
         As `LinearRisk.sgd_epoch`; from 2^17 weights on a step takes several examples, since it costs O(dim).
@@ -229,7 +234,7 @@ class Structured(Partitioned):
         if start < 1.0:
             raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
         order = np.asarray(order, dtype=np.intp)
-        batch, met = max(1, self.dim // MOST_ENTRIES), [None] * self.n_examples
+        batch, met = max(1, self.dim // MOST_ENTRIES), [None] * self.n_examples if met is None else met
         for first in range(0, len(order), batch):
             rows = order[first:first + batch]
             found = self._oracle.solve_batch(rows, self._oracle.prepare(w))

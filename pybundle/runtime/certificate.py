@@ -123,6 +123,31 @@ class Certificate:
         return difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
 
+def ball(objective, w, certificate, bound):
+    """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.
+
+        lam/2 (|w* - w|^2 + |w* - v|^2) <= G = F(w) - D,   v = -phi/lam,   hence
+        |w* - (w + v)/2| <= sqrt(G/lam - |w - v|^2/4)
+
+    D is the bound of the aggregate plane, v the minimiser of its model, where constraints hold, too. F and the model
+    are lam-strongly convex, and the model lies below F.
+
+    The plane is known up to `bound.error` in its slope, which moves v by `error/lam`; that, the rounding of G, of the
+    norm and of the centre all make the radius larger.
+    """
+    lam = getattr(objective, "lam", None)
+    if lam is None:
+        return None
+    v = objective.point(bound.phi, lam)
+    sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
+    shift = 1.01 * (bound.error / lam + sizes)
+    excess = max(certificate.fun + certificate.error - bound.value, 0.0)
+    excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
+    distance = max(float(np.linalg.norm(w - v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
+    square = excess / lam * (1.0 + 8.0 * UNIT) - 0.25 * distance**2 * (1.0 - 8.0 * UNIT)
+    return 0.5 * (w + v), float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
+
+
 def certify(risk, objective, w, bound, known=None):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 

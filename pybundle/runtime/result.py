@@ -46,6 +46,11 @@ class Result(OptimizeResult):
         `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN where nothing is certified.
     certified : bool
         Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
+    ball : (ndarray, float) or None
+        Centre and radius of a ball that contains the exact minimiser, rounding counted; None where F is not strongly
+        convex (`radius`), or nothing is certified.
+    certificate : pb.Certificate or None
+        What `pb.verify` and `pybundle verify` check, with its `save`; None where nothing is certified.
     success : bool
         `fun - lower_bound <= max(tol |fun|, atol)` holds and is certified.
     status : Status

@@ -17,6 +17,7 @@ from ..core.exceptions import NumericalError
 from ..core.object_graph import check_array
 from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
+from .evidence import of_labels
 from .newton import LARGEST_RANK, NewtonDirection
 from .run import Run, State
 
@@ -120,6 +121,14 @@ class AugmentedLagrangian(Run):
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha, bound=self.bound)
+
+    def evidence(self, risk):
+        if not hasattr(risk, "labels"):
+            return None
+        alpha = self.best[1] if self.best[1] is not None else self.alpha
+        support = np.count_nonzero(alpha > 0.0, axis=1).astype(np.int32)
+        return of_labels(risk, alpha), LowerBound.from_aggregate(
+            self.objective, *self.multipliers.aggregate(alpha, support))
 
     def refine(self):
         """Scores in float64 from now on."""

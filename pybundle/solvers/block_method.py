@@ -135,6 +135,9 @@ class BlockMethod(Run):
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
 
+    def evidence(self, risk):
+        return self.core.evidence(self.objective, risk)
+
     def refine(self):
         self.core = self.make_core(self.risk, known=self.core.known())
         self.core.place(self.objective.lam, self.kappa, self._centre)

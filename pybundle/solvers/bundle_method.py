@@ -21,6 +21,7 @@ from ..risks.reduction import WAVE
 from ..runtime.certificate import LowerBound, aggregation_errors
 from ..runtime.result import Status
 from .contract import refuse_above
+from .evidence import of_points
 from .handover import part_planes
 from .master import Master
 from .run import Run, State
@@ -68,6 +69,8 @@ class BundleMethod(Run):
             if state.errors is not None:
                 self.expect(*state.errors)
             self.bundle.drop_signs()            # those of another run may be none of this one's
+            if state.record is not self.settings.record:
+                self.bundle.origins[:] = -1     # nor are its points
             self._limit_memory()
             self.master = Master(self.bundle, self.slack)
             if self.objective.contains(state.w):
@@ -103,6 +106,8 @@ class BundleMethod(Run):
         for planes in new:
             self.append(planes, len(signs))
         self.bundle.append_signs(signs)
+        if self.settings.record is not None:
+            self.settings.record.keep(self.bundle.origins.tolist())
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
         self.record(value)
@@ -129,6 +134,14 @@ class BundleMethod(Run):
             return None
         return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores,
                      bound=self.bound, errors=self._errors)
+
+    def evidence(self, risk):
+        record = self.settings.record
+        if record is None or self.bound is None:
+            return None
+        used = np.unique(self.bundle.origins[(self.bundle.beta > 0.0) & (self.bundle.origins >= 0)])
+        points = [record.points[k] for k in used.tolist()]
+        return of_points(risk, self.objective, [*points, self.w], self.fun - self.bound.value)
 
     def expect(self, slope_errors, offset_errors):
         """Planes with rounding errors up to these are, or will be, among the others."""

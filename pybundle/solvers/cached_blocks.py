@@ -18,10 +18,12 @@ from ..core.object_graph import check_array
 from ..risks.oracle import finder_of, with_batches
 from ..runtime.certificate import UNIT
 from .batch_pass import BatchPass, ask
+from .evidence import RecordingOracle, of_blocks
 from .hands import Hands
 from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
+MOST_PLANES = 1 << 20   # the same where evidence is kept, for which none are merged
 CHUNK = 256         # examples that a thread decodes at a time
 SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
@@ -59,6 +61,8 @@ class CachedBlocks:
         Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
     sigma, growth
         Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
+    record : Record or None
+        Where the labellings of planes are kept as evidence.
 
     Attributes
     ----------
@@ -69,11 +73,14 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, lanes=1, memory_limit=None, sigma=None, growth=1.5):
+                 average=False, n_best=1, lanes=1, memory_limit=None, sigma=None, growth=1.5,
+                 record=None):
         self.risk = risk
-        self.oracle = with_batches(risk.oracle())
+        self.oracle, self.record = with_batches(risk.oracle()), record
+        if record is not None:
+            self.oracle = RecordingOracle(self.oracle, record)
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        settings = objective.nonneg, step, max_steps, cap
+        settings = objective.nonneg, step, max_steps, cap if record is None else MOST_PLANES
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
@@ -247,7 +254,7 @@ class CachedBlocks:
 
     def forget(self):
         """After an iteration: planes idle for some time go, unless they are being worked on."""
-        if self._master is None:
+        if self._master is None and self.record is None:        # merged planes have no labelling
             self.blocks.forget(IDLE if self.n_best == 1 else IDLE_OF_MANY)
 
     def known(self):
@@ -323,6 +330,11 @@ class CachedBlocks:
         terms = self.n_examples + self.blocks.n_planes + self.blocks.n_merged + 4.0
         slope_error, offset_error = self._errors
         return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
+
+    def evidence(self, objective, risk):
+        """Multipliers of labellings as evidence, where they were kept, and the bound that they prove; or None."""
+        return None if self.record is None else of_blocks(
+            self.blocks, self.record, objective, risk.sample_weight, *self._errors)
 
     def default_kappa(self, lam):
         """Weight of the centre, `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2 of the planes known now.

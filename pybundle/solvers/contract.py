@@ -26,7 +26,7 @@ def as_arrays(planes: Planes):
         values, offsets = (np.asarray(part, dtype=np.float64) for part in planes[:2])
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
-    return Planes(values, offsets, slopes)
+    return planes._replace(values=values, offsets=offsets, slopes=slopes)
 
 
 def check_planes(planes: Planes, risk, n_parts=None):

@@ -13,8 +13,10 @@ import numpy as np
 from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
+from .evidence import of_points
 from .run import Run
 
+MOST_POINTS = 100       # kept as evidence, the last ones
 STALLED_AFTER = 300     # passes that moved neither value nor bound
 
 
@@ -64,6 +66,12 @@ class FrankWolfe(Run):
         """As in `BundleMethod`."""
         self._error = tuple(map(max, self._error, (float(np.sum(slope_errors)), float(np.max(offset_errors)))))
 
+    def evidence(self, risk):
+        record = self.settings.record
+        if record is None or self.bound is None:
+            return None
+        return of_points(risk, self.objective, list(record.points.values()), self.fun - self.bound.value)
+
     def check_state(self):
         super().check_state()
         if "phi" in vars(self):
@@ -79,6 +87,8 @@ class FrankWolfe(Run):
     def _look(self, w):
         planes = self.evaluate(w)
         self._value = self.observe(w, float(planes.values.sum()), planes.values)
+        if self.settings.record is not None:
+            self.settings.record.keep(range(planes.origin - MOST_POINTS, planes.origin + 1))
         slope, offset = np.asarray(planes.slopes.sum(axis=0)).ravel(), float(planes.offsets.sum())
         self._size = max(self._size, float(np.linalg.norm(slope)))
         self._largest = max(self._largest, abs(offset))

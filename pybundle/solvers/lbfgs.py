@@ -20,6 +20,7 @@ from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
+from .evidence import of_points
 from .recent_planes import RecentPlanes
 from .run import Run, State
 from .wolfe import WolfeSearch
@@ -58,6 +59,7 @@ class QuasiNewton(Run):
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
         self._slope_error, self._offset_error = 0.0, 0.0
         self._search, self._idle = None, 0
+        self._origins = []      # of the points of the planes, where evidence is kept
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -111,6 +113,12 @@ class QuasiNewton(Run):
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs, bound=self.bound)
 
+    def evidence(self, risk):
+        if self.settings.record is None or self.bound is None:
+            return None
+        return of_points(risk, self.objective, [self.settings.record.points[k] for k in self._origins if k >= 0],
+                         self.fun - self.bound.value)
+
     def refine(self):
         self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones
         self._begin_at(self.w)
@@ -145,7 +153,10 @@ class QuasiNewton(Run):
         fun = self.observe(w, float(planes.values.sum()), planes.values)
         offset, slope = self._sum(planes)
         with self.trace.clock.phase("qp"):
-            self.planes.add(offset, slope)
+            j = self.planes.add(offset, slope)
+            if self.settings.record is not None:
+                self._origins[j:j + 1] = [planes.origin]
+                self.settings.record.keep(self._origins)
             self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error, self._offset_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         return fun, self.objective.lam * w + slope

@@ -131,7 +131,8 @@ def cached(problem, method, schedule, kappa=None, **settings):
         raise ParameterError(f"method {method!r} starts from losses of examples >= 0, which {type(risk).__name__} does "
                              "not declare (lower_bounds); use method 'oca'")
 
-    core = partial(CachedBlocks, objective=problem.objective, memory_limit=problem.settings.memory_limit, **settings)
+    core = partial(CachedBlocks, objective=problem.objective, memory_limit=problem.settings.memory_limit,
+                   record=problem.settings.record, **settings)
     return blocks(problem, core, schedule, kappa)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from .arguments import (
     precision_of,
     regrouped,
 )
+from .evidence import Record, certificate_of
 from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .run import State
@@ -36,7 +38,7 @@ from .run import State
 def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
              time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
              checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0, scale="sum",
-             **options):
+             evidence=False, **options):
     """Minimises `F(w) = lam/2 |w|^2 + R(w)` and proves how close it came.
 
     Parameters
@@ -92,6 +94,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         1 prints a line a few times a second.
     scale : {"sum", "mean"}
         "mean": lam, atol, fun and bounds are those of `lam/2 |w|^2 + R(w)/n_examples`.
+    evidence : bool
+        True keeps what `pb.verify` needs and a run would forget: points at which planes were taken, labellings of
+        planes of examples. That costs memory, a pass for each point at the end, and compiled passes of block methods.
+        Methods on multipliers of labels, "auto" on flat risks among them, give evidence without it.
     **options
         stop : {"certificate", "published"}
             The rule of the method's paper looks at the current iterate; default is best point against best bound.
@@ -188,6 +194,12 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
                              + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
                                 "of a risk that contradicted itself, or not the last of a path; pass w0=result.x to "
                                 "start from its point"))
+    if not isinstance(evidence, (bool, np.bool_)):
+        raise InputTypeError(f"evidence must be True or False, got {evidence!r}")
+    if evidence and checkpoint is not None:
+        raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
+    if evidence:
+        settings = replace(settings, record=getattr(state, "record", None) or Record())
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     try:
@@ -201,7 +213,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings)
             at_home = None if isinstance(risk, RemoteRisk) or working is risk else risk
-            result = drive(run, w0, state, rules, report, factor, keeper, at_home)
+            home = None if isinstance(risk, RemoteRisk) else risk
+            result = drive(run, w0, state, rules, report, factor, keeper, at_home, home)
     finally:
         if executor is None:
             pool.close()
@@ -222,12 +235,13 @@ def _close(rule):
                   RuntimeWarning)
 
 
-def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=None):
+def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=None, home=None):
     """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
 
     Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`. The keeper
     writes the run into a checkpoint, or takes it up from there instead of starting it. `at_home` is the risk over the
-    data here where the parts of the run live with workers: the certificate asks it where these are lost.
+    data here where the parts of the run live with workers: the certificate asks it where these are lost. `home` is the
+    risk over the data here in any case, for evidence.
     """
     keeper, asking_user = keeper or Unkept(), False
     try:
@@ -254,6 +268,9 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             asking_user = False
             status = reason if status is None else status
         result = keeper.finish(run, status)
+        result.certificate = None
+        with suppress(KeyboardInterrupt):
+            result.certificate = _certificate(run, result, home, round(1.0 / factor))
     except KeyboardInterrupt:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
             raise
@@ -279,6 +296,22 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
     if report is not None:
         report(run.progress(), final=True)
     return _scaled(result, factor)
+
+
+def _certificate(run, result, home, divisor):
+    """The certificate of a result, with evidence where there is some; that may take passes over the data."""
+    if not result.certified:
+        return None
+    found = None
+    if result.state is not None:
+        result.state.record = run.settings.record
+    if home is not None:
+        passes = run.trace.n_passes
+        found = run.evidence(home)
+        result.n_passes += run.trace.n_passes - passes
+    evidence, bound = found or (None, run.bound)
+    return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w, bound, evidence,
+                          divisor)
 
 
 def _certified_after(error, run, asking_user, at_home):

@@ -87,7 +87,7 @@ class LineSearch:
         loop.trace.n_passes += 1
         check_planes(planes, loop.risk)
         loop.observe(w0, float(planes.values.sum()))
-        return planes
+        return loop.noted(planes, w0)
 
     def resume(self, loop, state):
         self.scores = state.scores
@@ -112,6 +112,7 @@ class LineSearch:
             planes = loop.risk.planes_at(loop.risk.combine(moved, scores, self.mu))
         loop.trace.n_passes += 1
         check_planes(planes, loop.risk)
+        planes = loop.noted(planes, best + (t + self.mu * (1.0 - t)) * step)
         fun = loop.fun
         if t > 0.0:
             fun = loop.observe(loop.objective.project(best + t * step), risk_value)     # but for rounding no change

@@ -38,7 +38,7 @@ class RecentPlanes:
     >>> from pybundle.solvers.objective import L2
     >>> planes = RecentPlanes(dim=1, room=2, slack=False)
     >>> planes.add(0.0, np.array([1.0])), planes.add(0.0, np.array([-1.0]))
-    (None, None)
+    (0, 1)
     >>> planes.bound(L2(1.0), tol=1e-9).value > -1e-9       # max(w, -w) has its minimum at 0
     True
     """
@@ -83,7 +83,7 @@ class RecentPlanes:
         return self._beta[:self.n_planes]
 
     def add(self, offset, slope):
-        """Stores a plane, in the place of the one with the smallest multiplier where there is no room."""
+        """Stores a plane, in the place of the one with the smallest multiplier where there is no room; its place."""
         j = self.n_planes
         if j == self.room:
             j = int(np.argmin(self._beta))
@@ -91,6 +91,7 @@ class RecentPlanes:
             self.n_planes += 1
         self._slopes[j], self._offsets[j], self._beta[j] = slope, offset, 0.0
         self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
+        return j
 
     def bound(self, objective, tol, slope_error=0.0, offset_error=0.0):
         """The best lower bound to within `tol`, with rounding counted.

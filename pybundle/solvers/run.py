@@ -14,7 +14,7 @@ import numpy as np
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
-from ..runtime.certificate import Certificate, LowerBound, certify
+from ..runtime.certificate import Certificate, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
@@ -42,6 +42,8 @@ class Settings:
         planes come back most often, and 8 for more.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
+    record : Record or None
+        Where points and labellings are kept as evidence; None keeps none.
     """
 
     gap: GapBelow
@@ -49,6 +51,7 @@ class Settings:
     theta: float = 0.05
     max_idle: int | None = None
     memory_limit: int | None = None
+    record: Any = None
 
 
 @dataclass
@@ -75,6 +78,8 @@ class State:
         The best aggregate plane: evidence for any lam.
     errors : (ndarray, ndarray) or None
         Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
+    record : Record or None
+        Where points and labellings of the planes are kept, with `evidence=True`.
     """
 
     w: np.ndarray
@@ -86,6 +91,7 @@ class State:
     pairs: Any = None
     bound: Any = None
     errors: Any = None
+    record: Any = None
 
     def check_state(self):
         """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
@@ -138,6 +144,10 @@ class Run:
     def state(self):
         """What another run could start from, or None."""
         return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
+
+    def evidence(self, risk):
+        """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
+        return None
 
     def refine(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
@@ -197,7 +207,12 @@ class Run:
             planes = as_arrays(self.ask(w))
         self.trace.n_passes += 1
         self.check(planes)
-        return planes
+        return self.noted(planes, w)
+
+    def noted(self, planes, w):
+        """The planes with the number of their point, where evidence is kept."""
+        record = self.settings.record
+        return planes if record is None else planes._replace(origin=record.point(w))
 
     def ask(self, w):
         """The planes of the risk at w."""
@@ -316,6 +331,7 @@ class Run:
         return Result(
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status,
+            ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
             message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),

@@ -42,7 +42,12 @@ class StochasticSubgradient(Policy):
         risk, lam = loop.risk, loop.objective.lam
         with loop.trace.clock.phase("oracle"):
             order = self._rng.permutation(risk.n_examples)
-            self._t, harvest = risk.sgd_epoch(self._w, order, lam, self._t, self.t0)
+            record, met = loop.settings.record, {}
+            if record is not None and not risk.smooth:
+                met = {"met": [None] * risk.n_examples}
+            self._t, harvest = risk.sgd_epoch(self._w, order, lam, self._t, self.t0, **met)
+            if met:
+                harvest = harvest._replace(origin=record.labels(met["met"]))
             self._w = loop.objective.project(self._w)
         loop.trace.n_passes += 1
         planes = loop.evaluate(self._w)

@@ -1,0 +1,182 @@
+"""The verifier: computes the claims of a certificate again, from the data and the evidence alone.
+
+It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
+comes with a bound on its rounding error, or as a fraction (`exact=True`); a claim passes where it holds up to that.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
+from . import exact as ex
+from .certificate import Certificate, load_certificate
+from .problems import problem_of
+
+
+@dataclass
+class Report:
+    """What a verification found.
+
+    Attributes
+    ----------
+    ok : bool
+        Every claim of the certificate was computed again and holds.
+    fun, lower_bound : float
+        Proven by this check alone, its rounding counted: `lower_bound <= min F <= F(w) <= fun`. The second is minus
+        infinity where there is no evidence.
+    evidence : str or None
+        Its kind.
+    checks : list of (str, bool, str)
+        What was looked at, whether it holds, and the numbers.
+    believed : list of str
+        What was not checked.
+    """
+
+    ok: bool = True
+    fun: float = float("inf")
+    lower_bound: float = -float("inf")
+    evidence: str | None = None
+    checks: list = field(default_factory=list)
+    believed: list = field(default_factory=list)
+
+    @property
+    def gap(self):
+        """`(fun - lower_bound) / |fun|` of the proven numbers, 0 where both are equal."""
+        difference = self.fun - self.lower_bound
+        return 0.0 if difference <= 0.0 else difference / abs(self.fun) if self.fun != 0.0 else float("inf")
+
+    def add(self, name, holds, text):
+        """Notes a check; gives whether it holds."""
+        self.checks.append((name, bool(holds), text))
+        self.ok = self.ok and bool(holds)
+        return bool(holds)
+
+    def __str__(self):
+        width = max(len(name) for name, _, _ in self.checks)
+        lines = [f"{'ok' if holds else 'FAILED':>6}  {name:<{width}}  {text}" for name, holds, text in self.checks]
+        lines += [f"        believed: {text}" for text in self.believed]
+        proven = f"{self.lower_bound:.10g} <= min F <= F(w) <= {self.fun:.10g}, gap {self.gap:.3g}"
+        return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", *lines])
+
+
+def verify(certificate, risk, exact=False):
+    """Computes the claims of a certificate again; shares no code with what made it.
+
+    Parameters
+    ----------
+    certificate : Certificate, str or path
+        `result.certificate`, or the file that its `save` wrote.
+    risk : risk or callable
+        What was minimised, made anew from the data.
+    exact : bool
+        Rational arithmetic: for hinge risks and callables of moderate size. Otherwise float64 with counted errors.
+
+    Returns
+    -------
+    Report
+        `report.ok` is True where every claim was proven; `print(report)` says what was checked and what was believed.
+
+    Raises
+    ------
+    StateError
+        Where the file is none of ours.
+    InputTypeError, ParameterError
+        For arguments, and for a risk of another size.
+
+    Notes
+    -----
+    Checked: the signs and sums of the multipliers, `phi` and `offset` that follow from them, the lower bound, and F at
+    the point. Cost: a pass, and one for each point of the evidence, or one over the examples that have multipliers.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> report = pb.verify(pb.minimize(risk, lam=1.0, tol=1e-6).certificate, risk, exact=True)
+    >>> report.ok, report.lower_bound <= report.fun
+    (True, True)
+    """
+    if isinstance(certificate, (str, os.PathLike)):
+        certificate = load_certificate(certificate)
+    if not isinstance(certificate, Certificate):
+        raise InputTypeError("certificate must be a Certificate or the path of one, got "
+                             f"{type(certificate).__name__}; pass result.certificate")
+    report, problem = Report(), problem_of(risk, len(certificate.w), bool(exact))
+    known = getattr(risk, "fingerprint", None)
+    if known is None or certificate.fingerprint is None:
+        report.believed.append("that this is the risk of the certificate: it has no fingerprint")
+    else:
+        report.add("same problem", known == certificate.fingerprint,
+                   f"fingerprint {known} of data, labels, weights and model; {certificate.fingerprint} claimed")
+    _check_point(report, certificate, problem)
+    if certificate.evidence is None:
+        report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
+        return report
+    report.evidence = certificate.evidence.kind
+    _check_evidence(report, certificate, problem)
+    report.believed += problem.believed
+    return report
+
+
+def _check_point(report, certificate, problem):
+    """F(w), from the data."""
+    w, lam, n = certificate.w, certificate.lam, certificate.divisor
+    if certificate.nonneg is not None:
+        report.add("signs of w", (w[certificate.nonneg] >= 0.0).all(), "w >= 0 where the certificate says so")
+    if n != 1:
+        report.add("scale", n == problem.n_examples, f"R is divided by {n}, of {problem.n_examples} examples")
+    square = ex.total_of_squares(w)
+    if certificate.radius is not None:
+        inside = square <= (Fraction(certificate.radius) * Fraction(1.0 + 1e-12)) ** 2
+        report.add("in the ball", inside, f"|w| = {float(square) ** 0.5:.17g}, radius {certificate.radius:.17g}")
+    value, error = problem.value(w)
+    rest = Fraction(0) if lam is None else Fraction(lam) * square / 2
+    fun, error = Fraction(value) / n + rest, Fraction(error) / n
+    claimed = Fraction(certificate.fun) + Fraction(certificate.error)
+    report.fun = _up(fun + error)
+    report.add("F(w)", fun - error <= claimed, f"{float(fun):.17g} +- {float(error):.2g}; "
+                                               f"{certificate.fun:.17g} + {certificate.error:.2g} claimed")
+
+
+def _check_evidence(report, certificate, problem):
+    """phi, offset and the lower bound, from the evidence."""
+    evidence, n = certificate.evidence, certificate.divisor
+    is_feasible, text = problem.feasible(evidence)
+    if not report.add("multipliers", is_feasible, text):
+        return
+    plane = problem.plane(evidence)
+    off, allowed = plane.distance(certificate.phi), certificate.slope_error
+    report.add("phi", off <= allowed + plane.slope_error,
+               f"claimed up to {allowed:.2g}, found at a distance of {off:.2g} +- {plane.slope_error:.2g}")
+    claimed = Fraction(certificate.offset) - Fraction(certificate.offset_error)
+    report.add("offset", claimed <= Fraction(plane.offset) + Fraction(plane.offset_error),
+               f"{float(plane.offset):.17g} +- {plane.offset_error:.2g}; {certificate.offset:.17g} claimed up to "
+               f"{certificate.offset_error:.2g}")
+    low, high = plane.bounds(certificate.lam, certificate.radius, certificate.nonneg, n)
+    report.lower_bound = _down(low)
+    report.add("lower bound", Fraction(certificate.lower_bound) <= high,
+               f"{float(low):.17g} to {float(high):.17g}; {certificate.lower_bound:.17g} claimed")
+    width, gap = float(high - low), abs(certificate.gap * certificate.fun)
+    report.add("sharpness", width <= max(gap, COARSE * abs(certificate.fun)) + TINY,
+               f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}"
+               + ("" if problem.exact else "; exact=True has no such limit"))
+
+
+COARSE, TINY = 1e-9, 1e-280
+"""A check may be uncertain by the gap that it is about, or by this share of F."""
+
+
+def _up(x):
+    """The float not below a fraction."""
+    found = float(x)
+    return found if Fraction(found) >= x else float(np.nextafter(found, np.inf))
+
+
+def _down(x):
+    found = float(x)
+    return found if Fraction(found) <= x else float(np.nextafter(found, -np.inf))

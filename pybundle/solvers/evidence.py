@@ -1,0 +1,237 @@
+"""What a run keeps for others to check, and the evidence of a certificate made from it.
+
+Multipliers of labels are evidence as they are. Other methods forget where their planes come from; with `evidence=True`
+a `Record` notes the points at which planes were taken, and the labellings behind planes of single examples.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..bundle import Bundle
+from ..core.plane import Planes
+from ..core.protocols import planes_of
+from ..proof import Certificate, Labellings, Points
+from ..risks.oracle import with_batches
+from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
+from .master import Master
+
+ROUNDS = 30         # of the master, in which constraints w_k >= 0 are added
+SHARE = 1e-3        # of the gap, to which it is solved
+
+
+class Record:
+    """Points at which planes were taken, by number, and labellings by example and plane.
+
+    In the place of a point there may be `Met`, labellings of examples that one plane is the sum of.
+    """
+
+    def __init__(self):
+        self.points, self.labellings, self._next = {}, {}, 0
+
+    def point(self, w):
+        """The number of a point, which is kept."""
+        self.points[self._next] = np.array(w)
+        self._next += 1
+        return self._next - 1
+
+    def labels(self, labellings):
+        """The number of labellings, one or None for each example, whose planes were added up."""
+        self.points[self._next] = Met(labellings)
+        self._next += 1
+        return self._next - 1
+
+    def keep(self, numbers):
+        """Forgets all other points."""
+        self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
+
+
+class Met(NamedTuple):
+    """Labellings of all examples, None where there is none."""
+
+    labellings: list
+
+
+class RecordingOracle:
+    """An oracle that notes which labelling each plane of an example comes from."""
+
+    def __init__(self, oracle, record):
+        self._oracle, self._record = oracle, record
+
+    def __getattr__(self, name):
+        if name == "finder":        # compiled passes tell no labellings
+            raise AttributeError(name)
+        return getattr(self._oracle, name)
+
+    def planes(self, rows, labellings):
+        losses, slopes = self._oracle.planes(rows, labellings)
+        for name, labelling in zip(names_of(rows, losses, slopes), labellings, strict=True):
+            self._record.labellings.setdefault(name, labelling)
+        return losses, slopes
+
+
+def names_of(rows, offsets, slopes):
+    """Names of planes of examples: equal ones have equal numbers."""
+    slopes = slopes.tocsr()
+    for j, (i, offset) in enumerate(zip(np.asarray(rows).tolist(), np.asarray(offsets).tolist(), strict=True)):
+        inside = slice(slopes.indptr[j], slopes.indptr[j + 1])
+        data, used = slopes.data[inside], slopes.data[inside] != 0.0
+        digest = blake2b(data[used].tobytes(), digest_size=16)
+        digest.update(slopes.indices[inside][used].astype(np.int64).tobytes())
+        yield i, offset, digest.digest()
+
+
+def of_labels(risk, multipliers):
+    """Evidence from multipliers of all labels, shape (n, K); what the truth has is left out."""
+    alpha = np.asarray(multipliers)
+    is_counted = alpha > 0.0
+    if risk.n_scores > 1:
+        is_counted[np.arange(len(alpha)), risk.labels] = False
+    examples, labels = np.nonzero(is_counted)
+    labels = labels if risk.n_scores > 1 else np.ones(len(examples), dtype=np.int64)
+    return Labellings.of(examples, labels, alpha[is_counted], risk.sample_weight)
+
+
+def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
+    """Evidence from planes of examples and their multipliers, and the bound that it proves.
+
+    Planes whose labelling is not known, as they were merged or come from another run, are left out: the truths take
+    their multipliers.
+    """
+    rows, offsets, alpha, slopes = blocks.arrays()
+    used = np.flatnonzero(alpha > 0.0)
+    rows, offsets, alpha, slopes = rows[used], offsets[used], alpha[used], slopes[used]
+    labellings = [record.labellings.get(name) for name in names_of(rows, offsets, slopes)]
+    known = np.array([labelling is not None for labelling in labellings], dtype=bool)
+    labellings = [labelling for labelling in labellings if labelling is not None]
+    rows, offsets, alpha, slopes = rows[known], offsets[known], alpha[known], slopes[known]
+    evidence = Labellings.of(rows, labellings, alpha * weights[rows], weights)
+    if evidence is None:
+        return None
+    terms = 2.0 * len(rows) + 8.0
+    size = float(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1))) if len(rows) else 0.0
+    offset = float(alpha @ offsets)
+    return evidence, LowerBound.from_aggregate(
+        objective, offset, np.asarray(slopes.T @ alpha), slope_error + terms * UNIT * size,
+        (terms * UNIT + offset_error) * offset)
+
+
+def of_points(risk, objective, points, gap):
+    """Evidence from the planes at some points, and the bound of their best multipliers: a pass for each point.
+
+    Where labellings of the examples can be told, they are the evidence; ties and rounding then decide nothing.
+    """
+    exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
+    oracle = None if getattr(exact, "smooth", False) or not hasattr(exact, "oracle") else with_batches(exact.oracle())
+    bundle = Bundle(exact.dim, exact.n_parts)
+    slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
+    if oracle is None:
+        points = [w for w in points if not isinstance(w, Met)]
+    for k, w in enumerate(points):
+        planes, labellings = (planes_of(exact, w), None) if oracle is None else labelled_planes(exact, oracle, w)
+        known.append(labellings)
+        bundle.append(planes._replace(origin=k), slack)
+    flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
+    bundle.append_flat(np.where(flat, exact.lower_bounds, -np.inf))
+    master = Master(bundle, slack)
+    for _ in range(ROUNDS):
+        solution = master.solve_objective(objective, max(SHARE * gap, 1e-300))
+        beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
+        phi, offset = bundle.combine(beta)
+        new = bundle.new_signs(objective.pushed_outside(phi))
+        if len(new) == 0:
+            break
+        bundle.append_signs(new)
+    none = np.zeros(exact.n_parts)
+    errors = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
+                                *(getattr(exact, name, none) for name in ("slope_errors", "offset_errors")))
+    bound = LowerBound.from_aggregate(objective, offset + rest, phi, *errors)
+    weights = np.zeros((len(points), exact.n_parts))
+    for k, p, share in zip(bundle.origins, bundle.parts, beta, strict=True):
+        if k >= 0 and p >= 0:
+            weights[k, p] += share
+    if oracle is not None:
+        evidence = _of_labelled(exact, known, weights)
+        if evidence is not None:
+            return evidence, bound
+    used = np.flatnonzero(weights.any(axis=1))
+    return Points(np.array([points[k] for k in used]).reshape(len(used), exact.dim), weights[used]), bound
+
+
+def labelled_planes(risk, oracle, w):
+    """Planes of the parts at w (or of what was `Met`) from labellings of examples, and these; None for truths."""
+    rows = np.arange(risk.n_examples)
+    if isinstance(w, Met):
+        labellings = w.labellings
+        rows = np.array([i for i in rows.tolist() if labellings[i] is not None], dtype=np.intp)
+    else:
+        labellings = oracle.solve_batch(rows, oracle.prepare(w)).labellings
+    losses, slopes = oracle.planes(rows, [labellings[i] for i in rows.tolist()])
+    part, known = np.empty(risk.n_examples, dtype=np.intp), [None] * risk.n_examples
+    for p, some in enumerate(risk.parts):
+        part[some] = p
+    for j in np.flatnonzero((losses != 0.0) | (np.diff(slopes.indptr) > 0)).tolist():
+        known[rows[j]] = labellings[rows[j]]
+    sums = sp.csr_array((np.ones(len(rows)), (part[rows], np.arange(len(rows)))), shape=(risk.n_parts, len(rows)))
+    planes = Planes(np.full(risk.n_parts, np.nan), sums @ losses, (sums @ slopes).tocsr())
+    if planes.density() > 0.1:
+        planes = planes._replace(slopes=np.ascontiguousarray(planes.slopes.toarray()))
+    return planes, known
+
+
+def _of_labelled(risk, known, weights):
+    """Weights of planes of parts as multipliers of the labellings that they are sums of."""
+    examples, labellings, masses = [], [], []
+    for labels, shares in zip(known, weights, strict=True):
+        for p in np.flatnonzero(shares):
+            rows = np.array([i for i in risk.parts[p].tolist() if labels[i] is not None], dtype=np.intp)
+            examples.append(rows)
+            labellings += [labels[int(i)] for i in rows]
+            masses.append(shares[p] * risk.sample_weight[rows])
+    if not examples:
+        return Labellings.of(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), np.empty(0), risk.sample_weight)
+    examples, masses = np.concatenate(examples), np.concatenate(masses)
+    places, sums = {}, []           # one entry for each labelling of an example
+    for j, (i, labelling) in enumerate(zip(examples.tolist(), labellings, strict=True)):
+        name = i, np.asarray(labelling).tobytes()
+        k = places.setdefault(name, len(sums))
+        if k == len(sums):
+            sums.append([j, 0.0])
+        sums[k][1] += masses[j]
+    first = np.array([j for j, _ in sums])
+    return Labellings.of(examples[first], [labellings[j] for j in first], np.array([mass for _, mass in sums]),
+                         risk.sample_weight)
+
+
+def _feasible(beta, bundle, lower_bounds, n_points):
+    """Multipliers of planes at points, made feasible whatever the order of their sum, and what lower bounds add.
+
+    Parts with a lower bound sum to a little less than 1, and the bound has the rest; others sum to 1.
+    """
+    is_plane = (bundle.parts >= 0) & (bundle.origins >= 0)
+    parts, beta = bundle.parts[is_plane], np.where(is_plane, beta, 0.0)
+    sums = np.bincount(parts, beta[is_plane], minlength=bundle.n_parts)
+    is_bounded, most = np.isfinite(lower_bounds), 1.0 - (n_points + 16.0) * 2.0**-51
+    cuts = np.where(is_bounded & (sums <= most), 1.0, np.where(is_bounded, most, 1.0) / np.maximum(sums, 0.5))
+    beta[is_plane] *= cuts[parts]
+    sums = np.bincount(parts, beta[is_plane], minlength=bundle.n_parts)
+    return beta, float(np.where(is_bounded, lower_bounds, 0.0) @ (1.0 - sums))
+
+
+def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
+    """The certificate of a result in the scale of the user, from numbers in that of sums."""
+    lam, radius = getattr(objective, "lam", None), getattr(objective, "radius", None)
+    try:
+        fingerprint = getattr(risk, "fingerprint", None)
+    except Exception:       # of an oracle that is asked for it, and fails by now
+        fingerprint = None
+    return Certificate(
+        w=w.copy(), fun=bracket.fun / divisor, error=bracket.error / divisor, lower_bound=bound.value / divisor,
+        lam=None if lam is None else lam / divisor, radius=radius, nonneg=objective.nonneg, divisor=divisor,
+        offset=float(bound.offset), phi=bound.phi.copy(), offset_error=float(bound.offset_error),
+        slope_error=float(bound.error), risk=type(risk).__name__, fingerprint=fingerprint,
+        n_examples=int(risk.n_examples), evidence=evidence)

@@ -1,0 +1,375 @@
+"""Certificates: every method's is confirmed by the verifier, and none that claims more than its evidence proves."""
+
+import dataclasses
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_layering import ROOT, SOURCES, imports
+
+import pybundle as pb
+from pybundle.proof import Labellings, Points
+
+METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", "sgd")
+
+
+def data(n=40, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((n, d)), rng.integers(0, 3, n)
+    X[np.arange(n), y] += 1.0
+    return X, y
+
+
+def chains(seed=0):
+    rng = np.random.default_rng(seed)
+    X = [rng.standard_normal((t, 3)) for t in rng.integers(1, 6, 15)]
+    return X, [(x @ np.eye(3) + 0.5 * rng.standard_normal(x.shape)).argmax(1) for x in X]
+
+
+class Signs(pb.models.StructuredModel):
+    """A model in plain Python, whose labellings are plain numbers."""
+
+    dim = 4
+
+    def joint_feature(self, x, y):
+        return y * x
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def decode(self, w, x):
+        return 1 if w @ x >= 0.0 else -1
+
+    def loss_augmented_decode(self, w, x, y):
+        return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
+
+
+def trees():
+    rng = np.random.default_rng(3)
+    X = [sp.csr_array(rng.standard_normal((n * n, 5))) for n in (2, 3, 3, 2)]
+    Y = [np.array([-1, 0, 1]), np.array([-1, 0, 1, 2]), np.array([-1, 2, 0, 2]), np.array([-1, 2, 0])]
+    return X, Y
+
+
+def make_risks():
+    (X, y), (C, L) = data(), chains()
+    rng = np.random.default_rng(1)
+    weights = np.where(rng.random(len(y)) < 0.2, 0.0, rng.random(len(y)) * 3.0)
+    cost = np.array([[0.0, 1.5, 0.3], [2.0, 0.0, 1.0], [0.1, 0.7, 0.0]])
+    risks = pb.risks
+    return {
+        "classes": risks.MulticlassHinge(X, y),
+        "costs": risks.MulticlassHinge(sp.csr_array(np.where(X > 0.0, X, 0.0)), y, loss=cost, sample_weight=weights,
+                                       bias=2.0),
+        "bytes": risks.MulticlassHinge((np.abs(X) * 50).astype(np.uint8), y, scale=1 / 255, bias=1.0),
+        "two": risks.BinaryHinge(X.astype(np.float32), (y > 0).astype(int), sample_weight=weights),
+        "logistic": risks.Logistic(X, (y > 0).astype(int), sample_weight=weights, bias=0.5),
+        "chains": risks.Structured(pb.models.Chain(3, 3), C, L),
+        "crf": risks.Structured(pb.models.Chain(3, 3), C, L, loss="logistic"),
+        "trees": risks.Structured(pb.models.Dependency(5), *trees()),
+        "slack": risks.Structured(pb.models.Multiclass(3, 4, rescaling="slack"), X, y, sample_weight=weights),
+        "python": risks.Structured(Signs(), X, np.where(y > 0, 1, -1)),
+        "function": risks.Function(lambda w: (np.abs(w - 1.0), np.diag(np.sign(w - 1.0))), 4, n_parts=4,
+                                   lower_bounds=0.0),
+        "unbounded": risks.Function(lambda w: (np.abs(w - 1.0).sum() - 7.0, np.sign(w - 1.0)), 4),
+    }
+
+
+RISKS = make_risks()
+EXACT = {"classes", "costs", "two", "chains", "trees", "slack", "python", "function", "unbounded"}
+
+
+def solve(name, method, **options):
+    """A certified result with evidence, or a skip where the method does not take the risk."""
+    options = {"lam": 0.5, "tol": 1e-3, "max_iter": 10 if method == "sgd" else 2000, **options}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.ConvergenceWarning)
+            return pb.minimize(RISKS[name], method=method, evidence=True, **options)
+    except pb.ParameterError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", RISKS)
+def test_every_method_gives_evidence_that_proves_its_claims(name, method):
+    result = solve(name, method, random_state=0)
+    assert result.certified
+    report = pb.verify(result.certificate, RISKS[name])
+    assert report.ok, report
+    assert report.lower_bound <= report.fun
+    # the evidence is as good as what the run itself knew; of SGD on a log-loss no labellings are met
+    assert (name, method) == ("logistic", "sgd") or result.certificate.gap <= max(2.0 * result.gap, 1e-9)
+    if name in EXACT:
+        exact = pb.verify(result.certificate, RISKS[name], exact=True)
+        assert exact.ok, exact
+        assert exact.lower_bound >= report.lower_bound - 1e-15 * abs(report.fun)
+
+
+@pytest.mark.parametrize("name, method, options", [
+    ("classes", "auto", {"scale": "mean", "lam": 0.01}),
+    ("chains", "oca", {"scale": "mean", "lam": 0.02}),
+    ("crf", "lbfgs", {"scale": "mean", "lam": 0.02}),
+    ("classes", "oca", {"nonneg": np.arange(12) < 9}),
+    ("crf", "lbfgs", {"nonneg": np.arange(18) < 4}),
+    ("chains", "prox-bcfw", {"nonneg": np.arange(18) % 2 == 0}),
+    ("classes", "cutting-plane", {"lam": None, "radius": 0.7}),
+    ("function", "cutting-plane", {"lam": None, "radius": 0.7}),
+    ("classes", "bmrm", {"n_parts": 7, "tol": 1e-9}),
+    ("classes", "oca", {"memory_limit": 60_000}),
+    ("chains", "mp-bcfw", {"average": True}),
+    ("chains", "prox-bcfw", {"n_best": 2}),
+    ("classes", "auto", {"tol": 1e-10}),
+    ("chains", "auto", {"tol": 1e-8}),
+])  # fmt: skip
+def test_options_that_change_the_problem_or_the_planes(name, method, options):
+    result = solve(name, method, **options)
+    report = pb.verify(result.certificate, RISKS[name])
+    assert report.ok, report
+    assert abs(result.certificate.fun - result.fun) <= 1e-12 * abs(result.fun)
+
+
+def test_a_path_keeps_the_evidence_of_its_planes():
+    for name, method in (("classes", "oca"), ("chains", "prox-bcfw"), ("chains", "bmrm")):
+        results = pb.path(RISKS[name], [5.0, 1.0, 0.2], method=method, evidence=True)
+        for result in results:
+            assert result.certificate.gap <= 2.0 * result.gap
+            assert pb.verify(result.certificate, RISKS[name]).ok
+
+
+def test_files_hold_the_same_certificate(tmp_path):
+    for name, method in (("classes", "auto"), ("chains", "prox-bcfw"), ("crf", "lbfgs"), ("trees", "oca"),
+                         ("python", "prox-bcfw"), ("logistic", "oca")):
+        certificate = solve(name, method).certificate
+        certificate.save(tmp_path / "proof.npz")
+        again = pb.load_certificate(tmp_path / "proof.npz")
+        for item in dataclasses.fields(certificate):
+            mine, theirs = getattr(certificate, item.name), getattr(again, item.name)
+            if item.name != "evidence":
+                assert np.array_equal(mine, theirs), item.name
+        report = pb.verify(tmp_path / "proof.npz", RISKS[name])
+        assert report.ok and str(report) == str(pb.verify(certificate, RISKS[name]))
+
+
+def test_nothing_is_proven_without_evidence():
+    result = pb.minimize(RISKS["classes"], lam=0.5, method="bmrm")
+    report = pb.verify(result.certificate, RISKS["classes"])
+    assert not report.ok and report.lower_bound == -math.inf
+    assert "evidence=True" in str(report)
+    # F at the point is confirmed all the same
+    assert dict((name, holds) for name, holds, _ in report.checks)["F(w)"]
+
+
+def test_a_certificate_of_other_data_is_refused():
+    X, y = data(seed=5)
+    certificate = solve("classes", "auto").certificate
+    report = pb.verify(certificate, pb.risks.MulticlassHinge(X, y))
+    assert not report.ok and ("same problem", False) in [check[:2] for check in report.checks]
+    with pytest.raises(pb.ParameterError, match="12 weights"):
+        pb.verify(certificate, pb.risks.MulticlassHinge(X[:, :2], y))
+
+
+# ---------------------------------------------------------------------- claims beyond the evidence
+
+def raised(x, share):
+    """The number x larger by a share of itself, or of 1 where it is small."""
+    return x + share * max(abs(x), 1e-3)
+
+
+def mutations(rng, certificate, name):
+    """One mutated certificate and the risk to check it with: each claims more than its evidence proves."""
+    change, share = dataclasses.replace, 10.0 ** rng.uniform(-6, 1)
+    evidence, risk = certificate.evidence, RISKS[name]
+    kinds = ["fun", "bound", "phi", "offset", "lam", "w", "both"]
+    kinds += ["label", "mass", "row", "example"] if isinstance(evidence, Labellings) else ["weight", "point"]
+    kind = kinds[rng.integers(len(kinds))]
+    if kind == "fun":               # below the value at the point
+        return kind, change(certificate, fun=certificate.fun - share * abs(certificate.fun)), risk
+    if kind == "bound":
+        return kind, change(certificate, lower_bound=raised(certificate.lower_bound, share)), risk
+    if kind == "both":              # a perfect gap, all numbers made to fit
+        return kind, change(certificate, lower_bound=certificate.fun, offset=certificate.offset
+                            + (certificate.fun - certificate.lower_bound)), risk
+    if kind == "phi":
+        phi = certificate.phi + share * np.linalg.norm(certificate.phi) * rng.standard_normal(certificate.phi.shape)
+        return kind, change(certificate, phi=phi), risk
+    if kind == "offset":
+        return kind, change(certificate, offset=raised(certificate.offset, share)), risk
+    if kind == "lam":               # a larger lam bounds more, a smaller one makes F smaller
+        factor = (1.0 + share) if rng.random() < 0.5 else 1.0 / (1.0 + share)
+        return kind, change(certificate, lam=certificate.lam * factor), risk
+    if kind == "w":                 # a worse point: one of two opposite ones is
+        step = share * (0.1 + np.linalg.norm(certificate.w)) * rng.standard_normal(certificate.w.shape)
+        w = max((certificate.w + step, certificate.w - step), key=lambda w: value(risk, certificate.lam, w))
+        if value(risk, certificate.lam, w) <= (1.0 + 1e-12) * (certificate.fun + certificate.error):
+            return mutations(rng, certificate, name)
+        return kind, change(certificate, w=w), risk
+    if kind == "weight":
+        weights = evidence.weights.copy()
+        used = np.argwhere(weights > 0.0)
+        weights[tuple(used[rng.integers(len(used))])] *= 1.0 + share
+        return kind, change(certificate, evidence=Points(evidence.points, weights)), risk
+    if kind == "point":
+        points = evidence.points + share * rng.standard_normal(evidence.points.shape)
+        before, after = (np.array([risk.evaluate(w)[1] for w in which]) for which in (evidence.points, points))
+        if np.abs((before - after)[evidence.weights > 1e-3]).max(initial=0.0) < 1e-7:      # planes of the same piece
+            return mutations(rng, certificate, name)
+        return kind, change(certificate, evidence=Points(points, evidence.weights)), risk
+    j = int(np.argmax(evidence.masses * rng.random(len(evidence.masses))))
+    if kind == "mass":
+        masses = evidence.masses.copy()
+        masses[j] *= 1.0 + share
+        return kind, change(certificate, evidence=Labellings(evidence.examples, evidence.labellings, masses)), risk
+    if kind == "example":
+        examples = evidence.examples.copy()
+        examples[j:] = np.minimum(examples[j:] + 1, risk.n_examples - 1)
+        return kind, change(certificate, evidence=Labellings(examples, evidence.labellings, evidence.masses)), risk
+    if kind == "label":
+        values = evidence.labellings.values if hasattr(evidence.labellings, "values") else evidence.labellings
+        at = evidence.labellings.offsets[j] if hasattr(evidence.labellings, "offsets") else j
+        values[at] = (values[at] + 1) % (2 if name == "two" else 3)
+        return kind, certificate, risk
+    X, y = data()                   # a row of the data, with a fingerprint made to fit
+    X[evidence.examples[j]] *= 1.0 + share
+    other = pb.risks.MulticlassHinge(X, y) if name == "classes" else pb.risks.BinaryHinge(
+        X.astype(np.float32), (y > 0).astype(int), sample_weight=RISKS["two"].sample_weight)
+    return kind, change(certificate, fingerprint=other.fingerprint), other
+
+
+def value(risk, lam, w):
+    """F(w) in plain floats."""
+    return 0.5 * lam * w @ w + risk.evaluate(w)[0].sum()
+
+
+def fresh(certificate, tmp_path):
+    """A copy that shares nothing, through a file."""
+    certificate.save(tmp_path / "copy.npz")
+    return pb.load_certificate(tmp_path / "copy.npz")
+
+
+@pytest.mark.parametrize("name, method", [("classes", "auto"), ("two", "alm"), ("classes", "oca"), ("logistic", "lbfgs"),
+                                          ("function", "bmrm")])
+def test_no_claim_beyond_the_evidence_passes(name, method, tmp_path):
+    """A thousand certificates in all, each with one number that is not what the evidence gives."""
+    certificate, rng = solve(name, method, tol=1e-4).certificate, np.random.default_rng(7)
+    assert pb.verify(certificate, RISKS[name]).ok
+    kinds = {}
+    for _ in range(200):
+        kind, mutated, risk = mutations(rng, fresh(certificate, tmp_path), name)
+        report = pb.verify(mutated, risk)
+        assert not report.ok, (kind, mutated, report)
+        assert ("same problem", False) not in [check[:2] for check in report.checks]       # recomputed, not recognised
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert len(kinds) >= 8
+
+
+def test_exact_arithmetic_sees_the_last_bit():
+    """A bound that is one part in 1e15 above what the multipliers prove fails in fractions."""
+    certificate = solve("classes", "auto").certificate
+    proven = pb.verify(certificate, RISKS["classes"], exact=True).lower_bound
+    for bound, holds in ((proven, True), (np.nextafter(proven, np.inf) + 1e-15 * abs(proven), False)):
+        again = dataclasses.replace(certificate, lower_bound=float(bound))
+        assert pb.verify(again, RISKS["classes"], exact=True).ok is holds
+
+
+def test_exact_value_is_that_of_fractions():
+    X, y = data(6, 3)
+    risk = pb.risks.MulticlassHinge(X, y, n_classes=3)
+    certificate = pb.minimize(risk, lam=0.7, tol=1e-4).certificate
+    W = [[Fraction(float(x)) for x in row] for row in certificate.w.reshape(3, 3)]
+    total = Fraction(0.7) * sum(x * x for row in W for x in row) / 2
+    for x, k in zip(X, y, strict=True):
+        scores = [sum(a * Fraction(float(b)) for a, b in zip(row, x, strict=True)) for row in W]
+        total += max(scores[j] - scores[k] + (j != k) for j in range(3))
+    fun = pb.verify(certificate, risk, exact=True).fun
+    assert Fraction(fun) >= total > Fraction(float(np.nextafter(fun, -np.inf)))
+
+
+def test_infeasible_multipliers_are_refused():
+    certificate = solve("classes", "auto").certificate
+    evidence = certificate.evidence
+    j = int(np.argmax(evidence.masses))
+    masses = evidence.masses.copy()
+    masses[j] = np.nextafter(1.0, 2.0)
+    report = pb.verify(dataclasses.replace(certificate, evidence=Labellings(
+        evidence.examples, evidence.labellings, masses)), RISKS["classes"])
+    assert ("multipliers", False) in [check[:2] for check in report.checks]
+
+
+def test_files_of_anything_else_are_refused(tmp_path):
+    path = tmp_path / "proof.npz"
+    certificate = solve("classes", "auto").certificate
+    certificate.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        torn = bytearray(whole)
+        torn[rng.integers(len(torn))] ^= 1 << rng.integers(8)
+        path.write_bytes(bytes(torn))
+        try:
+            found = pb.load_certificate(path)
+        except pb.StateError:
+            continue
+        assert str(found) == str(certificate)       # a bit that says nothing, in the directory of the file
+    np.savez(path, w=np.zeros(3))
+    with pytest.raises(pb.StateError, match="not a"):
+        pb.load_certificate(path)
+    bad = dataclasses.replace(certificate, evidence=Labellings(certificate.evidence.examples[::-1],
+                                                               certificate.evidence.labellings,
+                                                               certificate.evidence.masses))
+    bad.save(path)
+    with pytest.raises(pb.StateError, match="ascending"):
+        pb.load_certificate(path)
+    with pytest.raises(pb.InputTypeError, match="certificate must be"):
+        pb.verify(3.0, RISKS["classes"])
+
+
+def test_the_verifier_shares_no_code_with_the_solvers():
+    """Neither it nor anything that it imports, directly or not, is of solvers, bundle or qp."""
+    seen, waiting = set(), [path for path in SOURCES if path.startswith("proof/")]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for target in imports(path, (ROOT / path).read_text(encoding="utf-8")):
+            parts = "/".join(target[1:])
+            waiting += [other for other in SOURCES if other.rsplit(".", 1)[0] in (parts, f"{parts}/__init__")
+                        or parts.startswith(other.rsplit(".", 1)[0] + "/")]
+    assert "risks/linear.py" in seen
+    assert {path.split("/")[0] for path in seen}.isdisjoint({"solvers", "bundle", "qp"})
+
+
+# ---------------------------------------------------------------------- the ball
+
+@pytest.mark.parametrize("name, method", [("classes", "auto"), ("costs", "oca"), ("two", "bcfw"), ("logistic", "lbfgs"),
+                                          ("chains", "prox-bcfw"), ("crf", "bmrm"), ("slack", "frank-wolfe"),
+                                          ("function", "oca"), ("unbounded", "prox-bmrm"), ("python", "mp-bcfw")])
+def test_the_ball_contains_the_minimiser(name, method):
+    """The minimiser is known to the radius of the ball of a run to a gap of 1e-11."""
+    best = solve(name, "auto", tol=1e-11)
+    for tol in (0.3, 1e-2, 1e-4):
+        result = solve(name, method, tol=tol)
+        centre, radius = result.ball
+        assert np.linalg.norm(best.ball[0] - centre) <= radius + best.ball[1]
+        # never larger than the usual ball around the point, over the root of 2
+        usual = math.sqrt(2.0 * max(result.gap * abs(result.fun), 0.0) / 0.5)
+        assert radius <= usual / math.sqrt(2.0) * (1.0 + 1e-6) + 1e-7
+
+
+def test_the_ball_of_constrained_problems_and_of_none():
+    for nonneg in (np.arange(12) < 9, np.ones(12, dtype=bool)):
+        best = solve("classes", "oca", nonneg=nonneg, tol=1e-10)
+        result = solve("classes", "bmrm", nonneg=nonneg, tol=1e-2)
+        assert np.linalg.norm(best.ball[0] - result.ball[0]) <= result.ball[1] + best.ball[1]
+    assert solve("classes", "cutting-plane", lam=None, radius=1.0).ball is None
+
+
+def test_a_ball_of_known_minimiser():
+    """F(w) = lam/2 w^2 + |w - 1| has its minimiser at 1 where lam <= 1, and 1/lam elsewhere."""
+    for lam in (0.5, 1.0, 4.0, 1e6):
+        result = pb.minimize(lambda w: (abs(w[0] - 1.0), np.sign(w - 1.0)), [0.3], lam=lam, tol=1e-6)
+        assert abs(result.ball[0][0] - min(1.0, 1.0 / lam)) <= result.ball[1]

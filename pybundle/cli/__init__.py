@@ -1,7 +1,7 @@
-"""The command line: `pybundle train | predict | evaluate | path | bench | demo | info`.
+"""The command line: `pybundle train | predict | evaluate | verify | path | bench | demo | info`.
 
-Exit codes: 0 done; 1 done, but a run ended before its gap reached the tolerance; 2 an error, said in one line on
-stderr; 130 Ctrl-C; 141 nobody reads the output any more.
+Exit codes: 0 done; 1 done, but a run ended before its gap reached the tolerance, or a certificate does not hold; 2 an
+error, said in one line on stderr; 130 Ctrl-C; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from .models import KINDS
 from .path import path
 from .predict import predict
 from .train import train
+from .verify import verify
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,6 +44,8 @@ def make_parser():
 
     made = command(train, "train a model to a certified gap", _data, _model, _solver, _run)
     made.add_argument("--save", type=Path, metavar="FILE", help="where to write the model (pybundle.load reads it)")
+    made.add_argument("--certificate", type=Path, metavar="FILE",
+                      help="where to write what pybundle verify checks; that takes further passes (not with mkl, --cv)")
     made.add_argument("--checkpoint", type=Path, metavar="FILE",
                       help="where to write the run now and then; the same command goes on from there")
     made.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
@@ -80,6 +83,10 @@ def make_parser():
     made.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
     made.add_argument("--lam", type=_number, default=1.0, help="regularisation constant, sum scale (default: 1)")
     made.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
+
+    made = command(verify, "check the certificate of a run against the data", _data, _model)
+    made.add_argument("--certificate", required=True, metavar="FILE", help="what train --certificate wrote")
+    made.add_argument("--exact", action="store_true", help="rational arithmetic (svm of moderate size)")
 
     command(info, "versions, BLAS and kernels of this installation, for bug reports")
     return parser

@@ -65,12 +65,9 @@ def _belongs(option, kind, kinds):
 def make_risk(arguments, data):
     """The risk of the data for runs without an estimator; rows need no scikit-learn."""
     kind = kind_of(arguments, data)
-    if kind == "mkl":
-        raise ParameterError("--model mkl is for train; path and bench take svm, chain, crf, parser")
-    check_memory(data)
     if kind != "svm":
-        estimator = make_estimator(KINDS[kind][0], kind, arguments)
-        return estimator._prepare(data.X, data.y, None)[0]
+        return risk_of_estimator(kind, arguments, data)
+    check_memory(data)
     if arguments.hash_bits is not None:
         _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
     classes, codes = np.unique(data.y, return_inverse=True)
@@ -80,6 +77,14 @@ def make_risk(arguments, data):
     if len(classes) == 2:
         return BinaryHinge(data.X, 2 * codes - 1, bias=bias)
     return MulticlassHinge(data.X, codes, bias=bias)
+
+
+def risk_of_estimator(kind, arguments, data):
+    """The risk that the estimator of `train` minimises on the data."""
+    if kind == "mkl":
+        raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, parser")
+    check_memory(data)
+    return make_estimator(KINDS[kind][0], kind, arguments)._prepare(data.X, data.y, None)[0]
 
 
 def check_memory(data, n_kernels=0):

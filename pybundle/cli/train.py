@@ -14,8 +14,9 @@ from .output import certificate, certificate_rows, print_json, print_rows
 
 def train(arguments):
     """Fits, saves, and prints the certificate; after Ctrl-C the best state so far is saved."""
-    if arguments.save is not None:
-        _check_place(arguments.save)
+    for option, path in (("--save", arguments.save), ("--certificate", arguments.certificate)):
+        if path is not None:
+            _check_place(option, path)
     data = read(arguments)
     kind = kind_of(arguments, data)
     check_memory(data, 5 if kind == "mkl" else 0)
@@ -41,6 +42,8 @@ def train(arguments):
     if arguments.save is not None:
         estimator.save(arguments.save)
         record["saved"] = str(arguments.save)
+    if arguments.certificate is not None:
+        estimator.certificate_.save(arguments.certificate)
     if arguments.json:
         print_json(record)
     else:
@@ -51,15 +54,15 @@ def train(arguments):
     return 0 if estimator.converged_ else 1
 
 
-def _check_place(path):
+def _check_place(option, path):
     """Refuses before the training what could not be written after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise ParameterError(f"--save {path}: there is no such folder")
+        raise ParameterError(f"{option} {path}: there is no such folder")
     if os.path.isdir(path):
-        raise ParameterError(f"--save {path}: this is a folder; name a file in it")
+        raise ParameterError(f"{option} {path}: this is a folder; name a file in it")
     if not os.access(folder, os.W_OK):
-        raise ParameterError(f"--save {path}: nothing can be written into {folder}")
+        raise ParameterError(f"{option} {path}: nothing can be written into {folder}")
 
 
 def _estimator(kind, arguments):
@@ -76,12 +79,14 @@ def _estimator(kind, arguments):
     else:
         if kind not in ("svm", "chain"):
             raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
-        if any(value is not None for value in (arguments.C, arguments.lam, arguments.checkpoint)):
-            raise ParameterError("--cv chooses C in many runs, so -C, --lam and --checkpoint cannot be given with it")
+        if any(value is not None for value in (
+                arguments.C, arguments.lam, arguments.checkpoint, arguments.certificate)):
+            raise ParameterError("--cv chooses C in many runs, so -C, --lam, --checkpoint and --certificate cannot be "
+                                 "given with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, **parameters)
-    estimator._n_parts = arguments.parts
+    estimator._n_parts, estimator._evidence = arguments.parts, arguments.certificate is not None
     estimator._checkpoint, estimator._checkpoint_every = arguments.checkpoint, arguments.checkpoint_every
     return estimator
 
@@ -91,6 +96,7 @@ def _kernel_learner(name, kind, arguments):
     for option, is_given in (("--method", arguments.method != "auto"), ("--parts", arguments.parts is not None),
                              ("--time-limit", arguments.time_limit is not None), ("--cv", arguments.cv is not None),
                              ("--grid", arguments.grid is not None),
+                             ("--certificate", arguments.certificate is not None),
                              ("--checkpoint", arguments.checkpoint is not None)):
         if is_given:
             raise ParameterError(f"{option} is for other models than mkl; --max-iter bounds its passes")

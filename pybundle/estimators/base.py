@@ -47,6 +47,8 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
     n_iter_ : int
     n_passes_ : float
         Iterations, and passes over the data.
+    certificate_ : pb.Certificate or None
+        What `pb.verify` checks; not in saved files, it has a `save` of its own.
     history_ : dict of ndarray
         `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`, one entry an iteration."""
 
@@ -74,6 +76,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     # of `minimize`, for the command line alone: parts of the risk, else the choice of the method; a file to go on from
     _n_parts = _checkpoint = _checkpoint_every = None
+    _evidence = False
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -165,13 +168,14 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
                 "time_limit": self.time_limit, "random_state": seed, "verbose": self.verbose,
-                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every}
+                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
+                "evidence": self._evidence}
 
     def _store(self, result, fitted):
         vars(self).update(fitted | self._unpack(result.x) | {
             "objective_": float(result.fun), "lower_bound_": float(result.lower_bound), "gap_": float(result.gap),
             "certified_": bool(result.certified), "converged_": bool(result.success), "n_iter_": int(result.nit),
-            "n_passes_": float(result.n_passes), "history_": result.history,
+            "n_passes_": float(result.n_passes), "history_": result.history, "certificate_": result.certificate,
         })
 
     def _watch(self, fitted, X, y):

@@ -62,7 +62,7 @@ class StoredEstimator(BaseEstimator):
         """
         arrays, values = {}, {}
         for name, value in vars(self).items():
-            if not name.endswith("_") or name.startswith("_"):
+            if not name.endswith("_") or name.startswith("_") or name == "certificate_":
                 continue
             for key, item in ({f"{name}/{k}": v for k, v in value.items()} if isinstance(value, dict)
                               else {name: value}).items():

@@ -250,7 +250,8 @@ def fresh(certificate, tmp_path):
     return pb.load_certificate(tmp_path / "copy.npz")
 
 
-@pytest.mark.parametrize("name, method", [("classes", "auto"), ("two", "alm"), ("classes", "oca"), ("logistic", "lbfgs"),
+@pytest.mark.parametrize("name, method", [("classes", "auto"), ("two", "alm"), ("classes", "oca"),
+                                          ("logistic", "lbfgs"),
                                           ("function", "bmrm")])
 def test_no_claim_beyond_the_evidence_passes(name, method, tmp_path):
     """A thousand certificates in all, each with one number that is not what the evidence gives."""

@@ -165,7 +165,7 @@ class PlainProblem:
             values, errors = risk.values(x)
         else:
             errors = np.zeros(len(values))
-        self.believe("planes of the risk at the points of the evidence: that it is convex, that slopes are subgradients")
+        self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
         return np.asarray(values, dtype=float), slopes, errors
 
     def _exact_plane(self, risk, points, weights, lower):

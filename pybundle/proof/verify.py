@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError
 from . import exact as ex
 from .certificate import Certificate, load_certificate
 from .problems import problem_of

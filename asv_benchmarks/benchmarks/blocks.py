@@ -6,123 +6,107 @@ import numpy as np
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.bundle._blocks import Blocks
-from pybundle.bundle._oracle_pass import OraclePass
 from pybundle.datasets import load_digits
-from pybundle.runtime.executors import make_executor
-from pybundle.solvers.exact_blocks import ExactBlocks
 
 from . import LARGE
 
-N, DIM, PLANES = 2000, 4000, 6      # examples, dimension, planes of each
+
+def iterate(risk, lam, method, n_iterations, **options):
+    """So many iterations from the start, whatever the gap, and the certificate of the last point."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        return pb.minimize(risk, lam=lam, method=method, tol=1e-12, max_iter=n_iterations, **options)
+
+
+def strings():
+    """Strings of digits: a chain each."""
+    X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 500)
+    return pb.risks.Structured(pb.models.Chain(10, 64), X, y)
 
 
 class StoredPlanes:
-    """Six planes an example with 60 entries of 4000 each: adding them, and passes of pairwise steps over them."""
+    """Ten iterations on strings of digits: an exact pass each, then passes over the planes met so far."""
 
     params = [["exact", "pairwise", "frank-wolfe"]]
     param_names = ["step"]
-    number, repeat, warmup_time = 1, 5, 0.0     # steps change the blocks: fresh ones for every measurement
 
     def setup(self, step):
-        rng = np.random.default_rng(0)
-        self.rows = np.arange(N)
-        self.planes = []
-        for _ in range(PLANES):
-            slopes = sp.csr_array(sp.random(N, DIM, density=0.015, random_state=rng, format="csr"))
-            slopes.sort_indices()
-            slopes.indices, slopes.indptr = slopes.indices.astype(np.int32), slopes.indptr.astype(np.int64)
-            self.planes.append((rng.random(N), slopes))
-        self.blocks = Blocks(N, DIM, None, step)
-        self.blocks.place(np.zeros(DIM), 10.0)
-        for offsets, slopes in self.planes[1:]:
-            self.blocks.learn(self.rows, offsets, slopes)
+        self.risk = strings()
 
-    def time_visit(self, step):
-        self.blocks.visit(self.rows, *self.planes[0])
+    def solve(self, step):
+        return iterate(self.risk, 1.0, "mp-bcfw", 10, step=step)
 
-    def time_sweep(self, step):
-        self.blocks.sweep(self.rows)
+    def time_iterations(self, step):
+        self.solve(step)
 
-    def time_aggregate(self, step):
-        self.blocks.aggregate()
+    def peakmem_iterations(self, step):
+        self.solve(step)
 
-    def track_bytes_a_plane(self, step):
-        return self.blocks.bytes / self.blocks.n_planes
+    def track_gap(self, step):
+        return self.solve(step).gap
 
-    track_bytes_a_plane.unit = "bytes"
+    def track_passes(self, step):
+        return self.solve(step).n_passes
+
+    def track_cached_passes(self, step):
+        return self.solve(step).n_cached_passes
+
+    track_passes.unit = track_cached_passes.unit = "passes"
 
 
 class OraclePasses:
-    """Exact passes over strings of digits (chains) and single digits: planes found and stored, a step on each block."""
+    """Three exact passes over strings of digits (chains) and single digits: planes found, a step on each block."""
 
     params = [["chain", "rows"], [1, 32], [1, 2]]
     param_names = ["risk", "batch", "n_jobs"]
-    number, repeat, warmup_time = 1, 5, 0.0     # passes fill the blocks: fresh ones for every measurement
 
     def setup(self, risk, batch, n_jobs):
         if risk == "chain":
-            X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 500)
-            self.risk = pb.risks.Structured(pb.models.Chain(10, 64), X, y)
+            self.risk = strings()
         else:
             data = load_digits()
             self.risk = pb.risks.MulticlassHinge(data.X, data.y)
-        oracle, self.pool = self.risk.oracle(), make_executor(n_jobs)
-        blocks = Blocks(self.risk.n_examples, self.risk.dim)
-        blocks.place(np.zeros(self.risk.dim), 1.0)
-        self.visitor = OraclePass(blocks, oracle.finder(batch), batch, oracle.sizes.astype(np.int64))
-        self.orders = [np.random.default_rng(k).permutation(self.risk.n_examples) for k in range(3)]
+
+    def solve(self, risk, batch, n_jobs):
+        return iterate(self.risk, 1.0, "bcfw", 3, batch=batch, n_jobs=n_jobs)
 
     def time_passes(self, risk, batch, n_jobs):
-        for order in self.orders:
-            self.visitor.visit(order, False, self.pool.map)
+        self.solve(risk, batch, n_jobs)
 
-    def teardown(self, risk, batch, n_jobs):
-        self.pool.close()
+    def track_gap(self, risk, batch, n_jobs):
+        return self.solve(risk, batch, n_jobs).gap
+
+    def track_passes(self, risk, batch, n_jobs):
+        return self.solve(risk, batch, n_jobs).n_passes
+
+    track_passes.unit = "passes"
 
 
 class EnumerableLabels:
-    """An epoch of exact steps on digits, dense and CSR, float32: `2 n K d` multiply-adds at most."""
+    """Ten iterations of exact steps on digits, dense and CSR, float32: `2 n K d` multiply-adds an epoch at most."""
 
-    params = [["dense", "csr"]]
-    param_names = ["storage"]
-    number, repeat, warmup_time = 1, 10, 0.0
+    params = [["dense", "csr"], [1, 2]]
+    param_names = ["storage", "n_jobs"]
 
-    def setup(self, storage):
+    def setup(self, storage, n_jobs):
         data = load_digits()
         X = np.tile(data.X.astype(np.float32), (20 if LARGE else 4, 1))
         y = np.tile(data.y, 20 if LARGE else 4)
-        risk = pb.risks.MulticlassHinge(sp.csr_array(X) if storage == "csr" else X, y)
-        self.blocks = risk.blocks(None)
-        self.blocks.place(np.zeros(risk.dim), 100.0)
-        self.order = np.random.default_rng(0).permutation(risk.n_examples)
+        self.risk = pb.risks.MulticlassHinge(sp.csr_array(X) if storage == "csr" else X, y)
 
-    def time_epoch(self, storage):
-        self.blocks.visit(self.order)
+    def solve(self, storage, n_jobs):
+        return iterate(self.risk, 100.0, "prox-bcfw", 10, n_jobs=n_jobs)
 
+    def time_iterations(self, storage, n_jobs):
+        self.solve(storage, n_jobs)
 
-class ExactLanePasses:
-    """Exact passes over digits, dense, in float32: in one lane, and in two that threads may share."""
+    def track_gap(self, storage, n_jobs):
+        return self.solve(storage, n_jobs).gap
 
-    params = [[1, 2], [1, 2]]
-    param_names = ["lanes", "n_jobs"]
-    number, repeat, warmup_time = 1, 10, 0.0
+    def track_passes(self, storage, n_jobs):
+        return self.solve(storage, n_jobs).n_passes
 
-    def setup(self, lanes, n_jobs):
-        data = load_digits()
-        X = np.tile(data.X.astype(np.float32), (20 if LARGE else 4, 8))
-        self.risk = pb.risks.MulticlassHinge(X, np.tile(data.y, 20 if LARGE else 4))
-        self.pool = make_executor(n_jobs)
-        self.core = ExactBlocks(self.risk.derive(executor=self.pool), lanes=lanes)
-        self.core.place(100.0, 0.0, np.zeros(self.risk.dim))
-        self.orders = [np.random.default_rng(k).permutation(self.risk.n_examples) for k in range(4)]
-
-    def time_passes(self, lanes, n_jobs):
-        for order in self.orders:
-            self.core.exact_pass(order)
-
-    def teardown(self, lanes, n_jobs):
-        self.pool.close()
+    track_passes.unit = "passes"
 
 
 class Solves:

@@ -141,7 +141,10 @@ def test_exact_blocks_say_what_they_need():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exact_blocks_of_many_features_take_no_more_than_they_say(dtype, n_jobs):
-    """Two vectors were missing in what they said; two halves of a sum are a vector more than one."""
+    """Two vectors were missing in what they said; two halves of a sum are a vector more than one.
+
+    The margin is a vector of 800 kB; Python's own objects take some 20 kB.
+    """
     rng = np.random.default_rng(0)
     data, labels = rng.normal(size=(200, 5000)).astype(dtype), np.arange(200) % 20
     risk = pb.risks.MulticlassHinge(data, labels)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -198,6 +199,19 @@ def test_threads_work_where_the_caller_waits_and_raise_the_first_failure():
     for caller in callers:
         caller.join(timeout=60)
     assert answers == [[(j, k) for k in range(100)] for j in range(4)]
+    pool.close()
+
+
+def test_threads_hold_no_results_once_they_are_handed_back(monkeypatch):
+    """On a busy core a thread of the pool let go of its work late, and the last results lived into the next sum."""
+    pool, held = Threads(2), []
+    submit = pool._pool.submit
+    monkeypatch.setattr(pool._pool, "submit", lambda work: held.append(work) or submit(work))
+    results = pool.map(np.zeros, range(4))
+    marks = [weakref.ref(result) for result in results]
+    assert held and all(mark() is not None for mark in marks)
+    del results
+    assert all(mark() is None for mark in marks)
     pool.close()
 
 

@@ -82,7 +82,9 @@ class Threads:
         if failures:
             # Ctrl-C and the like before all others
             raise failures[min(failures, key=lambda k: (isinstance(failures[k], Exception), k))]
-        return results
+        answers = results.copy()
+        results.clear()         # a thread of the pool may hold `work` for a while, which must not hold them as well
+        return answers
 
     def close(self):
         """Ends the threads."""

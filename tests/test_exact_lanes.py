@@ -1,6 +1,5 @@
 """Exact steps in two lanes: those of a plain twin, an ascent whatever the examples, bits of any threads."""
 
-import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -215,36 +214,6 @@ def test_an_interrupt_leaves_multipliers_and_point_in_accord(late):
     assert evidence(risk, blocks)[0] == value
     lanes.visit(np.arange(6000))
     assert evidence(risk, blocks)[0] >= value - 1e-9
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("steps", [64, -8])
-def test_ctrl_c_in_a_long_pass(n_jobs, steps):
-    """Also where the lanes of the pass have become one on the way."""
-    rng = np.random.default_rng(0)
-    X = np.tile(rng.normal(size=6000), (6000, 1)).astype(np.float32)
-    X[:, 0] += rng.normal(size=6000).astype(np.float32)
-    risk = pb.risks.MulticlassHinge(X, np.arange(6000) % 50, precision="float64")
-    blocks = placed(risk, 1e-3)
-    lanes, pool = ExactLanes(blocks, steps), make_executor(n_jobs)
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            for _ in range(100):
-                lanes.visit(np.random.default_rng(1).permutation(6000), pool.map)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        pool.close()
-    assert blocks.visits > 0
-    w = evidence(risk, blocks)[1]
-    np.testing.assert_allclose(blocks.point(), w, atol=1e-6 * abs(w).max())
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")

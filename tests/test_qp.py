@@ -2,12 +2,12 @@
 
 import doctest
 import signal
-import threading
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.interrupts import interrupted_once
 from reference.simplex_qp import by_enumeration, by_slsqp
 
 import pybundle
@@ -463,23 +463,16 @@ class TestStalls:
             assert result.success or result.message.startswith("stalled after")
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to the process only")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
     # One solve takes some tenths of a second with tolerance zero; several, so that the signal meets one anywhere.
     H, f, parts = widely_scaled(0, 120, 60, 30, 6)
     parts, slack, solver, x = parts.astype(np.int32), np.ones(60, bool), SimplexQP(), np.zeros(120)
-    timer = threading.Timer(0.04, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
-    old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            for _ in range(1000):
-                x[:] = 0.0
-                solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
-    finally:
-        timer.cancel()
-        signal.signal(signal.SIGINT, old)
+    with interrupted_once(lambda: True, every=0.04):
+        for _ in range(1000):
+            x[:] = 0.0
+            solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
     assert x.min() >= 0.0 and (np.bincount(parts, x, 60) <= 1.0 + 1e-12).all()
     H, f, parts, slack = make_problem(31, 120, 60, 100)
     x, other = np.zeros(120), np.zeros(120)

@@ -1,11 +1,11 @@
 """Estimators on Dask arrays and bags: the model of the same data in memory, which never are here."""
 
 import logging
-import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.dask_tasks import tasks_in_the_end
 
 import pybundle as pb
 
@@ -202,10 +202,7 @@ def test_workers_keep_sentences_only_encoded(client):
 def test_workers_forget_the_data(client):
     X, y = blobs()
     pb.MulticlassSVM().fit(da.from_array(X, chunks=(60, 6)), da.from_array(y, chunks=60))
-    deadline, n_left = time.monotonic() + 10.0, 1
-    while n_left and time.monotonic() < deadline:       # what is released is forgotten a little later
-        n_left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-    assert n_left == 0
+    assert tasks_in_the_end(client) == 0
 
 
 @pytest.mark.parametrize("fit, words", [

@@ -14,6 +14,10 @@ from pybundle.bundle._block_storage cimport (Plane, hash_plane, padded, pb_retur
                                              pb_slope_dot, pb_slope_value, slope_bytes)
 
 
+# Rounding of a weighted mean of two slopes, as a share of the mean of their norms.
+cdef double MERGING = 3.03 * 2.0 ** -53
+
+
 cdef class BlockPlanes(BlockStorage):
     """What planes a block has: new ones, merged ones, their sums; `BlockSteps` moves multipliers."""
 
@@ -177,6 +181,8 @@ cdef class BlockPlanes(BlockStorage):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(Plane))
         offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
+        # three roundings of each entry, against the combination with weights that sum to 1 exactly
+        self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
         try:
             self._store(b, &merged, hash_plane(offset, count, index, value), offset, count, index, value)
         finally:

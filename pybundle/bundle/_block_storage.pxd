@@ -37,6 +37,7 @@ cdef class BlockStorage:
     cdef readonly double work, bytes
     cdef readonly int tick
     cdef readonly Py_ssize_t n_merged
+    cdef readonly double merging_error
     cdef public int cap
     cdef object _scratch
     cdef Block* blocks

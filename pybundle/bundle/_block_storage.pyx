@@ -31,6 +31,8 @@ cdef class BlockStorage:
         Iterations so far.
     n_merged : int
         Times that two planes became one.
+    merging_error : float
+        Bound on the rounding errors of all merged slopes together, in the Euclidean norm.
     """
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, *_settings, **_named):
@@ -275,7 +277,7 @@ cdef class BlockStorage:
                     at += 1
         return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
                 "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work,
-                "n_merged": self.n_merged, "room": room, "wasted": wasted}
+                "n_merged": self.n_merged, "merging_error": self.merging_error, "room": room, "wasted": wasted}
 
     def _take_storage(self, state):
         """Becomes what `_storage` described; nothing is known here yet."""
@@ -336,7 +338,9 @@ cdef class BlockStorage:
             self._extend(b, wasted[i])
             b.wasted = wasted[i]
         self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
-        self.n_merged = state["n_merged"]
+        if not 0.0 <= state["merging_error"] < np.inf:
+            raise ValueError("merging_error of blocks must be a number of at least 0")
+        self.n_merged, self.merging_error = state["n_merged"], state["merging_error"]
 
 
 cdef size_t slope_bytes(const pb_slope* a) noexcept nogil:

@@ -57,7 +57,8 @@ cdef class Blocks(BlockSteps):
         for i in range(self.n_blocks):
             other._copy_block(&other.blocks[i], &self.blocks[i])
         other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
-        other.n_merged, other._metric, other.metric = self.n_merged, self._metric, self.metric
+        other.n_merged, other.merging_error = self.n_merged, self.merging_error
+        other._metric, other.metric = self._metric, self.metric
         return other
 
     @classmethod
@@ -195,7 +196,8 @@ cdef class Blocks(BlockSteps):
         self.bytes += hand.bytes
         self.n_planes += hand.n_planes
         self.n_merged += hand.n_merged
-        hand.work = hand.bytes = hand.breath = 0.0
+        self.merging_error += hand.merging_error
+        hand.work = hand.bytes = hand.breath = hand.merging_error = 0.0
         hand.n_planes = hand.n_merged = 0
 
     def climb(self, const Py_ssize_t[::1] rows, places=None):

@@ -23,6 +23,7 @@ from .ahead import Ahead
 from .sizes import SPARSE_BELOW, estimate_bytes
 
 FORMAT, VERSION = "pybundle bundles", 1
+UNIT = 2.0**-53
 
 
 class Bundle:
@@ -298,21 +299,28 @@ class Bundle:
         First the longest idle planes go, then the support of each part is replaced by its aggregate
         `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983), then constraints
         go, which no bound needs.
+
+        Returns
+        -------
+        ndarray, shape (P,)
+            What the slopes of the parts may be off by in norm, by the rounding of aggregates; that of their offsets is
+            subtracted from them.
         """
-        excess = self.n_planes - n_planes
+        excess, errors = self.n_planes - n_planes, np.zeros(self.n_parts)
         if excess <= 0:
-            return
+            return errors
         idle = np.flatnonzero(self.beta == 0.0)
         idle = idle[np.argsort(-self.idle[idle], kind="stable")][:excess]
         if len(idle):
             self.drop(idle)
         if self.n_planes > n_planes:
-            self._aggregate(n_planes)
+            self._aggregate(n_planes, errors)
         if self.n_planes > n_planes:
             signs = np.flatnonzero(self.parts < 0)
             self.drop(signs[np.argsort(self.beta[signs], kind="stable")][:self.n_planes - n_planes])
+        return errors
 
-    def _aggregate(self, n_planes):
+    def _aggregate(self, n_planes, errors):
         sizes = np.bincount(self.parts[(self.beta > 0.0) & (self.parts >= 0)], minlength=self.n_parts)
         for p in np.argsort(-sizes, kind="stable"):
             if self.n_planes <= n_planes or sizes[p] < 2:
@@ -322,6 +330,10 @@ class Bundle:
             weights = np.zeros(self.n_planes)
             weights[support] = self.beta[support] / total
             slope, offset = self._store.combine(weights), float(weights @ self.offsets)
+            # of both sums, and of weights that sum to 1 up to the rounding of `total`
+            rounding = 1.01 * (2.0 * len(support) + 4.0) * UNIT
+            offset -= rounding * float(weights @ np.abs(self.offsets))
+            errors[p] = rounding * float(weights @ np.sqrt(self.H.diagonal()))
             # sums of products cancel where the slopes do: a square must not be negative
             norm2, row = float(slope @ slope), (self.H @ weights)[survivors(self.n_planes, support)]
             self.drop(support)              # first: there may be no room for one more

@@ -175,8 +175,13 @@ cdef class Ascent(TokenRounds):
         return gaps / n, squares
 
     def planes(self):
-        """phi as coefficients (n_tokens, n_labels) of tokens and (n_labels + 2, n_labels) of links, and B."""
+        """phi as coefficients (n_tokens, n_labels) of tokens and (n_labels + 2, n_labels) of links, and B.
+
+        Pairwise steps let the sums of weights drift: those that exceed 1 are brought down to it before.
+        """
         cdef Py_ssize_t i, q, r, c
+        weights = np.asarray(self.alpha)[:, 1:]
+        weights /= np.maximum(weights.sum(axis=1), 1.0)[:, None]
         D = np.zeros((len(self.gold), self.n_labels))
         cdef double[:, ::1] coefs = D
         self.clear()

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..qp import solve_simplex_qp
+from ..runtime.certificate import feasible
 from ..runtime.executors import Serial
 
 TURNS = 200
@@ -60,7 +61,7 @@ def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
     for _ in range(TURNS):
         found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
                                  x0=a)
-        a = found.x
+        a = feasible(found.x, parts, np.array([True]))
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
         bound = gain - float((squares + ROUNDING * (norms @ a) ** 2).max()) / (2.0 * lam) - ROUNDING * gain

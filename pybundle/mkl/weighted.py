@@ -165,7 +165,7 @@ class _WeightedRun(BlockMethod):
         # rounding of any plane so far, and of the sum of few of them
         self._errors = np.maximum(self._errors, errors)
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
-        error, offset_error = (own + 2.0 * KEPT * UNIT * float(kept.weights @ size)
+        error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)
                                for own, size in zip(self._errors, sizes, strict=True))
         mixture = sum(a * slope for a, slope in zip(kept.weights, kept.slopes, strict=True))
         self.offer(LowerBound.from_aggregate(objective, float(kept.weights @ kept.offsets), mixture, error,

@@ -159,6 +159,7 @@ cdef class SimplexQP:
         try:
             with nogil:
                 status = self._run(&goal)
+                self.point.restore_sums(self.point.x, self.point.rest)
         except BaseException:
             self.faces.forget()
             raise
@@ -189,6 +190,8 @@ cdef class SimplexQP:
             self.point.assess()
             tol = self._limit(goal)
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
+                # pairwise steps let sums drift
+                self.point.restore_sums(self.point.x, self.point.rest)
                 self.point.refresh()
                 continue
             if self.point.gap <= tol:
@@ -201,6 +204,7 @@ cdef class SimplexQP:
             else:
                 idle += 1
                 if idle >= (DONE if pairs_turn or not faces else TIRED) and self.point.stale:
+                    self.point.restore_sums(self.point.x, self.point.rest)
                     self.point.refresh()
                     continue
             turn_value = min(self.point.value, turn_value)

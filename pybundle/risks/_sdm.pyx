@@ -305,7 +305,7 @@ cdef class Blocks:
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
         # a block of dense rows stays in the cache; where they are sparse it is the slope of a class that should stay
-        cdef Py_ssize_t i = first, size, entries = 0, block = BLOCK if self.dense else SPARSE_BLOCK
+        cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
         cdef bint single = e.loss != MULTICLASS
         # entries of a block of rows, class by class: K entries a row are the most
@@ -358,7 +358,9 @@ cdef class Blocks:
                         count[k] = 0
         for k in range(K):
             entries = max(entries, met[k])
-        # a component is a sum of at most `entries` products; ratio and sums of multipliers: K + 4 roundings more, and
-        # one where two sums are added
-        return (offset, 1.01 * UNIT * (entries + K + 7) * reach,
-                1.01 * UNIT * (last - first + K + 5) * offset)
+            products += met[k]
+        # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
+        # ratio and what is left of a sum that should not exceed c: 2 K + 4 roundings more, and one where two sums are
+        # added
+        return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * reach,
+                1.01 * UNIT * (products + K + 7) * offset)

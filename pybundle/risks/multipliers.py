@@ -101,8 +101,8 @@ class Multipliers:
     def aggregate(self, alpha, support):
         """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64.
 
-        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i; it does by a few
-        roundings at most, which the errors count like those of the sums.
+        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i. Where it does, by
+        the rounding of a projection, it is brought down to c_i; `(K + 1) 2^-53` of it are left, which the errors count.
         """
         rows = np.flatnonzero(support)
         risk, K = self.risk, self.shape[1]
@@ -113,13 +113,16 @@ class Multipliers:
         else:
             here, truth = np.arange(len(rows)), risk.labels[rows]
             coef[here, truth] = 0.0
+            total, c = coef.sum(axis=1), risk.sample_weight[rows]
+            coef *= np.divide(c, total, out=np.ones_like(c), where=total > c)[:, None]
             offset = float(coef.sum() if self._cost is None else np.einsum("ik,ik->", coef, self._cost[truth]))
             coef[here, truth] = -coef.sum(axis=1)
         phi = risk.examples.unscale(self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out),
                                              len(rows)), K)
-        terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + K + 8.0
-        error = UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
-        return offset, phi, error, UNIT * (len(rows) * K + 8.0) * offset
+        # of a sum over rows, of the sum for a truth, and what is left of the sums of multipliers
+        terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + 2.0 * K + 8.0
+        error = 1.01 * UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
+        return offset, phi, error, 1.01 * UNIT * (len(rows) * K + K + 8.0) * offset
 
     def add(self, work, n):
         """Sum of `work(slice, out)` over fixed pieces of n rows, in order: the same bits for any executor."""

@@ -54,18 +54,47 @@ class LowerBound:
         return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(self.phi, self.error)
 
 
+def feasible(beta, parts, slack):
+    """Multipliers that make a bound: those of a master, divided by their sums, which drift.
+
+    Parameters
+    ----------
+    beta : ndarray, shape (m,)
+    parts : ndarray, shape (m,)
+        Part of every plane; multipliers of constraints, part -1, are no part of a bound and become 0.
+    slack : ndarray of bool, shape (P,)
+        Whether the multipliers of a part may sum to less than 1.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        Sums of parts are 1, at most 1 with slack, up to `(m' + 1) 2^-53` for m' positive multipliers;
+        `aggregation_errors` counts that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> feasible(np.array([0.5, 0.75, 0.25, 9.0]), np.array([0, 0, 1, -1]), np.array([True, True])).tolist()
+    [0.4, 0.6, 0.25, 0.0]
+    """
+    beta, parts = np.where(parts >= 0, np.maximum(beta, 0.0), 0.0), np.maximum(parts, 0)
+    sums = np.bincount(parts, beta, len(slack))
+    sums[(sums == 0.0) | (slack & (sums < 1.0))] = 1.0
+    return beta / sums[parts]
+
+
 def aggregation_error(beta, norms, plane_errors):
-    """Rounding error of `sum_j beta_j a_j`: that of the planes plus that of the sum itself.
+    """Rounding error of `sum_j beta_j a_j`: that of the planes, of the sum, and of the sums of the multipliers.
 
     Parameters
     ----------
     beta, norms : ndarray, shape (m,)
-        Multipliers and Euclidean norms of the slopes.
+        Multipliers as `feasible` gives them, and Euclidean norms of the slopes.
     plane_errors : ndarray, shape (P,)
-        Error bound of any slope of a part; multipliers of a part sum to at most 1.
+        Error bound of any slope of a part.
     """
-    support = int(np.count_nonzero(beta))
-    return float(plane_errors.sum() + support * UNIT * (beta @ norms))
+    terms = 2 * int(np.count_nonzero(beta)) + 4
+    return 1.01 * float(plane_errors.sum() + terms * UNIT * (beta @ norms))
 
 
 def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors):
@@ -83,13 +112,13 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     Returns
     -------
     error, offset_error : float
-        The second covers multipliers that sum to 1 up to the rounding of that sum only.
+        Of multipliers as `feasible` gives them: what is left of a sum that should be 1 is counted in both.
     """
     beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are no part of the sums
     weights = beta * np.abs(offsets)
     terms = 2 * int(np.count_nonzero(beta)) + 4
     offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]
-    return aggregation_error(beta, norms, plane_errors), float(offset_error)
+    return aggregation_error(beta, norms, plane_errors), 1.01 * float(offset_error)
 
 
 @dataclass(frozen=True)

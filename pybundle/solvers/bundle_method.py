@@ -18,7 +18,7 @@ from ..core.object_graph import check_array
 from ..core.plane import PartialPlanes
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
-from ..runtime.certificate import LowerBound, aggregation_errors
+from ..runtime.certificate import LowerBound, aggregation_errors, feasible
 from ..runtime.result import Status
 from .contract import refuse_above
 from .evidence import of_points
@@ -208,14 +208,14 @@ class BundleMethod(Run):
 
         Multipliers of constraints are left out: the objective finds the best ones for phi itself.
         """
-        beta = solution.beta
+        beta = feasible(solution.beta, self.bundle.parts, self.slack)
         phi, offset = self.bundle.combine(beta)
         self._outside = self.objective.pushed_outside(phi)
         norms = np.sqrt(self.bundle.H.diagonal())
         errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, *errors))
         if settle:
-            self.bundle.settle(beta)
+            self.bundle.settle(solution.beta)
         return phi
 
     def is_short_of_memory(self):
@@ -227,7 +227,8 @@ class BundleMethod(Run):
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
-            self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
+            grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
+            self._errors = self._errors[0] + grown, self._errors[1]
         if parts is None:
             self.bundle.append(planes, self.slack)
         else:

@@ -327,9 +327,11 @@ class CachedBlocks:
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi
-        terms = self.n_examples + self.blocks.n_planes + self.blocks.n_merged + 4.0
+        # of sums over planes, and what is left of the sums of multipliers, which must not exceed 1
+        terms, merged = 2.02 * (self.blocks.n_planes + 2.0), 3.03 * self.blocks.n_merged
         slope_error, offset_error = self._errors
-        return offset, phi, slope_error + terms * UNIT * size, (offset_error + terms * UNIT) * abs(offset)
+        return (offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
+                (offset_error + (terms + merged) * UNIT) * abs(offset))
 
     def evidence(self, objective, risk):
         """Multipliers of labellings as evidence, where they were kept, and the bound that they prove; or None."""

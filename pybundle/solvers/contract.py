@@ -43,6 +43,13 @@ def check_planes(planes: Planes, risk, n_parts=None):
             raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
 
 
+def norms_of(slopes):
+    """Euclidean norms of slopes, shape (P,)."""
+    if issparse(slopes):
+        return np.sqrt(slopes.multiply(slopes).sum(axis=1))
+    return np.sqrt(np.einsum("pj,pj->p", slopes, slopes))
+
+
 def refuse_above(excess, scale, rounding, what, where):
     """Raises where a plane lies above the risk by more than rounding explains."""
     bad = np.flatnonzero(excess > rounding * scale + 1e-300)

@@ -32,8 +32,7 @@ class FrankWolfe(Run):
             self.take(state)
             w0 = state.w
         self._steps, self._idle = 0, 0
-        self._error = 0.0, 0.0
-        self.expect(*(getattr(self.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
+        self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # of slopes and offsets so far: what rounding is a share of
         self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
@@ -62,10 +61,6 @@ class FrankWolfe(Run):
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
         return Status.STALLED if self._idle >= STALLED_AFTER else None
 
-    def expect(self, slope_errors, offset_errors):
-        """As in `BundleMethod`."""
-        self._error = tuple(map(max, self._error, (float(np.sum(slope_errors)), float(np.max(offset_errors)))))
-
     def evidence(self, risk):
         record = self.settings.record
         if record is None or self.bound is None:
@@ -77,7 +72,7 @@ class FrankWolfe(Run):
         if "phi" in vars(self):
             check_array("phi", self.phi, (self.risk.dim,))
             check_array("the plane", self._plane[0], (self.risk.dim,))
-            for number in (*self._error, self._size, self._largest):
+            for number in (self._error, self._size, self._largest):
                 check_float("an error", number, 0.0)
 
     def describe(self):
@@ -89,14 +84,13 @@ class FrankWolfe(Run):
         self._value = self.observe(w, float(planes.values.sum()), planes.values)
         if self.settings.record is not None:
             self.settings.record.keep(range(planes.origin - MOST_POINTS, planes.origin + 1))
-        slope, offset = np.asarray(planes.slopes.sum(axis=0)).ravel(), float(planes.offsets.sum())
+        offset, slope, error = self.summed(planes)
+        self._error = max(self._error, error)
         self._size = max(self._size, float(np.linalg.norm(slope)))
         self._largest = max(self._largest, abs(offset))
         return slope, offset
 
     def _bound(self):
-        slope_error, offset_error = self._error
         rounding = (2.0 * self._steps + 4.0) * UNIT
         self.offer(LowerBound.from_aggregate(self.objective, self.offset, self.phi.copy(),
-                                             slope_error + rounding * self._size,
-                                             (offset_error + rounding) * self._largest))
+                                             self._error + rounding * self._size, rounding * self._largest))

@@ -49,8 +49,10 @@ def _of_planes(risk, blocks):
     for p, rows in enumerate(risk.parts):
         part[rows] = p
     offsets, slopes, sizes = blocks.aggregate_parts(part, risk.n_parts)
-    terms = np.bincount(part, blocks.sizes(), risk.n_parts) + 4.0
-    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), offsets, slopes), terms * UNIT * sizes, terms * UNIT)
+    # as in `CachedBlocks.aggregate`
+    terms, merged = 2.02 * (np.bincount(part, blocks.sizes(), risk.n_parts) + 2.0), 3.03 * blocks.n_merged
+    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), offsets, slopes),
+                      terms * UNIT * sizes + blocks.merging_error, (terms + merged) * UNIT)
 
 
 def _of_labels(risk, alpha):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.object_graph import check_array, check_float
-from ..runtime.certificate import UNIT, LowerBound
+from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from .evidence import of_points
 from .recent_planes import RecentPlanes
@@ -57,7 +57,7 @@ class QuasiNewton(Run):
         pairs, planes = rooms(rows)
         self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
-        self._slope_error, self._offset_error = 0.0, 0.0
+        self._slope_error = 0.0         # of any plane so far
         self._search, self._idle = None, 0
         self._origins = []      # of the points of the planes, where evidence is kept
 
@@ -137,8 +137,7 @@ class QuasiNewton(Run):
                 check_array(name, vector, (self.risk.dim,))
         self.planes.check(self.risk.dim, bool((self.lower_bounds >= 0.0).all()))
         self.pairs.check(self.risk.dim)
-        for number in (self._slope_error, self._offset_error):
-            check_float("an error", number, 0.0)
+        check_float("an error", self._slope_error, 0.0)
 
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
@@ -151,28 +150,16 @@ class QuasiNewton(Run):
         """F and its gradient at w, and the bound that its plane improves: one pass."""
         planes = self.evaluate(w)
         fun = self.observe(w, float(planes.values.sum()), planes.values)
-        offset, slope = self._sum(planes)
+        offset, slope, error = self.summed(planes)
+        self._slope_error = max(self._slope_error, error)
         with self.trace.clock.phase("qp"):
             j = self.planes.add(offset, slope)
             if self.settings.record is not None:
                 self._origins[j:j + 1] = [planes.origin]
                 self.settings.record.keep(self._origins)
-            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error, self._offset_error))
+            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         return fun, self.objective.lam * w + slope
-
-    def _sum(self, planes):
-        """The plane of all parts together; the errors of planes grow to what any plane so far has."""
-        slopes, n_parts = planes.slopes, self.risk.n_parts
-        slopes = slopes.toarray() if hasattr(slopes, "toarray") else slopes
-        none = np.zeros(n_parts)
-        slope_errors, offset_errors = (np.asarray(getattr(self.risk, name, none))
-                                       for name in ("slope_errors", "offset_errors"))
-        additions = (n_parts - 1) * UNIT
-        slope_error = float(slope_errors.sum()) + additions * float(np.linalg.norm(slopes, axis=1).sum())
-        self._slope_error = max(self._slope_error, slope_error)
-        self._offset_error = max(self._offset_error, float(offset_errors.max()) + additions)
-        return float(planes.offsets.sum()), slopes[0] if n_parts == 1 else slopes.sum(axis=0)
 
     def _tolerance(self):
         """A hundredth of the outer gap, for the bound: at most 1e-3 of the best value and at least 1e-14."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.object_graph import check_array
 from ..qp._simplex_qp import SimplexQP
-from ..runtime.certificate import LowerBound, aggregation_errors
+from ..runtime.certificate import LowerBound, aggregation_errors, feasible
 
 MAX_STEPS = 10_000      # a QP of twenty variables takes some dozens
 
@@ -93,14 +93,14 @@ class RecentPlanes:
         self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
         return j
 
-    def bound(self, objective, tol, slope_error=0.0, offset_error=0.0):
+    def bound(self, objective, tol, slope_error=0.0):
         """The best lower bound to within `tol`, with rounding counted.
 
         Parameters
         ----------
         objective : L2
-        slope_error, offset_error : float
-            Bounds on the rounding error of any slope (Euclidean norm) and of any offset (relative).
+        slope_error : float
+            Bound on the rounding error of any slope in the Euclidean norm; offsets must be true lower ones.
 
         Notes
         -----
@@ -117,7 +117,7 @@ class RecentPlanes:
         parts = np.zeros(n, dtype=np.int32)
         self._qp.solve(H, self.offsets, parts, self._slack, self.beta, scale=1.0 / objective.lam, tol=tol,
                        max_steps=MAX_STEPS)
-        beta = self.beta
+        beta = feasible(self.beta, parts, self._slack)
         norms = np.sqrt(self._H.diagonal()[:n])
-        errors = aggregation_errors(beta, self.offsets, norms, parts, np.array([slope_error]), np.array([offset_error]))
+        errors = aggregation_errors(beta, self.offsets, norms, parts, np.array([slope_error]), np.zeros(1))
         return LowerBound.from_aggregate(objective, float(beta @ self.offsets), beta @ self.slopes, *errors)

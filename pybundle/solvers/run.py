@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
-from ..runtime.certificate import Certificate, LowerBound, ball, certify
+from ..runtime.certificate import UNIT, Certificate, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
 from .advice import advice
-from .contract import as_arrays, check_planes, lower_bounds_of, refuse_above
+from .contract import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 
 NAMELESS = "unknown"
 """In place of a fingerprint that could not be had: no other run goes on from such a state."""
@@ -218,6 +219,10 @@ class Run:
         """The planes of the risk at w."""
         return planes_of(self.risk, w)
 
+    def slope_errors(self):
+        """Rounding errors of slopes, by parts; zeros where the risk does not state them."""
+        return np.asarray(getattr(self.risk, "slope_errors", np.zeros(self.risk.n_parts)))
+
     def allowance(self, w):
         """What the rounding of slopes explains of the height of planes at w, by parts."""
         return np.zeros(self.risk.n_parts)
@@ -232,6 +237,18 @@ class Run:
         above = planes.offsets + products - best - (allowed if parts is None else allowed[parts])
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
+
+    def summed(self, planes):
+        """The plane of all parts together: offset, slope, and a bound on the rounding error of the slope in norm.
+
+        What rounding may have added to the offset is subtracted from it.
+        """
+        slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
+        additions = (n_parts - 1) * UNIT
+        errors = np.asarray(getattr(self.risk, "offset_errors", np.zeros(n_parts))) + additions
+        slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
+        error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms_of(slopes).sum())
+        return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared
 

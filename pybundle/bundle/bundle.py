@@ -342,6 +342,8 @@ class Bundle:
 
     def combine(self, beta):
         """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""
+        if self._store is None:
+            return np.zeros(self.dim), 0.0
         beta = np.where(self.parts >= 0, beta, 0.0)
         return self._store.combine(beta), float(beta @ self.offsets)
 

@@ -330,7 +330,7 @@ cdef class Engine(Rows):
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
-        slack += 4.0 * unit * (1.0 + self.largest_loss)
+        slack += 8.0 * unit * self.largest_loss         # of the sum; 0 at w = 0 where no label costs anything
         if self.loss == HINGE:
             best = 1.0 - y * S[0]
         else:

@@ -61,6 +61,13 @@ def contiguous(array, dtype=None):
     return array if array.flags.aligned else array.copy()
 
 
+def read_only(array):
+    """A view of an array that cannot be written to: what is handed to code of users."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def check_vector(name, value, size=None, *, error=ParameterError):
     """A finite float64 vector, C-contiguous, of `size` entries; copied only where needed."""
     try:

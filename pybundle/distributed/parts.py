@@ -100,7 +100,8 @@ class Parts:
             empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
             return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
         if question.kind == "planes":
-            return pack(planes_of(risk, w), question.single), None
+            packed = pack(planes_of(risk, w), question.single)
+            return packed, risk.slope_errors if getattr(risk, "errors_grow", False) else None
         if callable(getattr(risk, "values", None)):
             values, errors = risk.values(w)
         else:

@@ -41,6 +41,7 @@ class RemoteRisk:
     """
 
     n_parts_given = True
+    errors_grow = False     # as in `Structured`
     _run = None             # for which this is, where it is for one
 
     def __init__(self, workplace, description, single=False):
@@ -165,8 +166,15 @@ class RemoteRisk:
 
         Waits for one where there is none, but no longer than `timeout` seconds.
         """
-        return [PartialPlanes(self._workplace.groups[g], unpack(answer.arrays, self.dim), question.round)
-                for g, question, answer in self._receive(timeout) if question.kind == "planes"]
+        found = []
+        for g, question, answer in self._receive(timeout):
+            if question.kind == "planes":
+                parts = self._workplace.groups[g]
+                if answer.record is not None:
+                    self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
+                    self.slope_errors[parts] = np.maximum(self.slope_errors[parts], answer.record)
+                found.append(PartialPlanes(parts, unpack(answer.arrays, self.dim), question.round))
+        return found
 
     # ------------------------------------------------------------------ inside
     def _send(self, w, kind, groups):

@@ -23,7 +23,9 @@ class BatchOracle(ABC):
         Work of each example; batches are cut by it.
     norms : ndarray, shape (n_examples,), or None
         Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y; None
-        where unknown: rounding is not bounded then.
+        where unknown: `uppers` and `met_norms` say then what rounding may do, or it is not counted.
+    met_norms : ndarray, shape (n_examples,), or None
+        Without `norms`: largest norm of `psi_i` of the planes made so far.
     fingerprint : int
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
@@ -36,9 +38,14 @@ class BatchOracle(ABC):
     dim: int
     sizes: np.ndarray
     norms: np.ndarray | None = None
+    met_norms: np.ndarray | None = None
     fingerprint: int
     has_marginals = False
     has_further = False
+
+    def checksum(self):
+        """The fingerprint of the data as they are now, which somebody may have changed in place; None if not known."""
+        return self.fingerprint
 
     def prepare(self, w):
         """w as the batch methods want it, made once for a pass."""

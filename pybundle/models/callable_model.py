@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, OracleError
 from .base import StructuredModel
 from .batch_oracle import check_lengths
-from .model_oracle import ModelOracle
+from .model_oracle import ModelOracle, checked_loss
 
 
 class CallableModel(StructuredModel):
@@ -42,14 +42,10 @@ class CallableOracle(ModelOracle):
         if not isinstance(y_hat, tuple) or len(y_hat) != 2:
             raise OracleError("loss_augmented_decode must return a pair (y_hat, loss), "
                               f"got {type(y_hat).__name__} for example {i}")
-        cost = y_hat[1]
-        if not np.isscalar(cost) or not np.isfinite(cost) or cost < 0.0:
-            raise OracleError(f"loss must be a finite number >= 0, got {cost!r} for example {i}")
-        return float(cost)
+        return checked_loss(y_hat[1], i)
 
-    def _plane(self, i, y_hat):
-        cost = self._loss(i, y_hat)
-        return self._feature(i, y_hat[0]) - self._truth(i), cost
+    def _feature_of(self, i, y_hat):
+        return self._feature(i, y_hat[0])
 
 
 def as_model(model, X, Y):

@@ -9,15 +9,25 @@ import scipy.sparse as sp
 
 from ..core.exceptions import OracleError
 from ..core.protocols import Decodings
-from ..core.validation import check_choice, check_integer, check_rows, real_array
+from ..core.validation import check_choice, check_integer, check_rows, read_only, real_array
 from ..features import merge_rows
 from .batch_oracle import BatchOracle, check_lengths
+
+UNIT = 2.0**-53
+CLIPPED = 1e-9
+"""A loss may be this far below 0 by rounding, as one that is a difference may: it is taken for 0."""
 
 
 class ModelOracle(BatchOracle):
     """Any `StructuredModel` bound to examples by loops over its five methods.
 
     What the methods return is checked: `OracleError` names the example and the rule that was broken.
+
+    Notes
+    -----
+    Features and losses are taken as exact numbers, and the decoder as a maximiser. The score <w, psi> is formed here,
+    so its rounding is counted here, too: `uppers` contain it. The norms of psi become known with the planes that are
+    made (`met_norms`).
     """
 
     def __init__(self, model, X, Y):
@@ -27,7 +37,16 @@ class ModelOracle(BatchOracle):
         self.n_examples, self.dim = n, check_integer(f"dim of {name}", getattr(model, "dim", None), low=1)
         check_choice(f"rescaling of {name}", model.rescaling, ("margin", "slack"))
         self.sizes = np.full(n, 64)
+        self.met_norms = np.zeros(n)
         self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, once they were asked for
+
+    def checksum(self):
+        """None: what the model returns may have changed, so each run binds it anew."""
+        return None
+
+    def prepare(self, w):
+        """w, which the methods of the model cannot change."""
+        return read_only(w)
 
     @property
     def fingerprint(self):
@@ -38,18 +57,21 @@ class ModelOracle(BatchOracle):
         return crc32(self._marks, crc32(repr(words).encode()))
 
     def solve_batch(self, rows, weights, loss=True):
-        labellings, values = [], np.empty(len(rows))
+        labellings, values, errors = [], np.empty(len(rows)), np.empty(len(rows))
         for j, i in enumerate(rows):
-            y_hat = self._decode(i, weights, loss)
+            y_hat = own(self._decode(i, weights, loss))
             psi, cost = self._plane(i, y_hat)
-            score = _dot(psi, weights)
+            score, error = _score(psi, weights)
             labellings.append(y_hat)
-            values[j] = score if not loss else cost + score
+            values[j] = cost + score if loss else score
+            errors[j] = error + 2.0 * UNIT * abs(values[j]) if error else 0.0       # where w = 0 all is exact
+            if loss and cost == 0.0:
+                errors[j] += self._clipped(i, y_hat, weights)
             if loss and values[j] < -1e-9 * (1.0 + abs(cost) + abs(score)):
                 raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                                   f"value is 0, but example {i} got one of value {values[j]:g}; "
                                   "pb.check_oracle(model, X, Y) tells more")
-        return Decodings(labellings, values, values)
+        return Decodings(labellings, values, values + 1.01 * errors)
 
     def _decode(self, i, weights, loss):
         x, y = self._X[i], self._Y[i]
@@ -86,7 +108,7 @@ class ModelOracle(BatchOracle):
         return losses, merge_rows(made(), len(rows), self.dim)
 
     def losses(self, rows, labellings):
-        return np.array([self._loss(i, y_hat) for i, y_hat in zip(rows, labellings, strict=True)])
+        return np.array([max(self._loss(i, y_hat), 0.0) for i, y_hat in zip(rows, labellings, strict=True)])
 
     def key(self, labelling):
         if isinstance(labelling, np.ndarray) and labelling.dtype.kind != "O":
@@ -94,14 +116,29 @@ class ModelOracle(BatchOracle):
         return tuple(map(self.key, labelling)) if isinstance(labelling, (list, tuple, np.ndarray)) else labelling
 
     def _loss(self, i, y_hat):
-        cost = self.model.loss(self._Y[i], y_hat)
-        if not np.isscalar(cost) or not np.isfinite(cost) or cost < 0.0:
-            raise OracleError(f"loss must be a finite number >= 0, got {cost!r} for example {i}")
-        return float(cost)
+        return checked_loss(self.model.loss(self._Y[i], y_hat), i)
+
+    def _feature_of(self, i, y_hat):
+        return self._feature(i, y_hat)
 
     def _plane(self, i, y_hat):
-        psi, cost = self._feature(i, y_hat) - self._truth(i), self._loss(i, y_hat)
-        return (cost * psi if self.model.rescaling == "slack" else psi), cost
+        """Slope and loss of a labelling."""
+        cost = max(self._loss(i, y_hat), 0.0)
+        psi = self._difference(i, y_hat)
+        if self.model.rescaling == "slack":
+            psi = cost * psi
+        self.met_norms[i] = max(self.met_norms[i], _norm(psi))
+        return psi, cost
+
+    def _difference(self, i, y_hat):
+        return self._feature_of(i, y_hat) - self._truth(i)
+
+    def _clipped(self, i, y_hat, weights):
+        """By how much the value of a labelling may be too small because its loss, below 0, was taken for 0."""
+        below = max(-self._loss(i, y_hat), 0.0)
+        if below and self.model.rescaling == "slack":
+            below *= 1.0 + _norm(self._difference(i, y_hat)) * float(np.linalg.norm(weights))
+        return below
 
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
@@ -113,14 +150,30 @@ class ModelOracle(BatchOracle):
         return as_feature(self.model.joint_feature(self._X[i], y), self.dim, i)
 
 
+def checked_loss(cost, i):
+    """A loss as a float; OracleError names example i where it is negative by more than rounding."""
+    if not np.isscalar(cost) or not np.isfinite(cost) or cost < -CLIPPED:
+        raise OracleError(f"loss must be a finite number >= 0, got {cost!r} for example {i}")
+    return float(cost)
+
+
+def own(labelling):
+    """A labelling that the model cannot change any more: a decoder may fill the same array again and again."""
+    if isinstance(labelling, np.ndarray) or sp.issparse(labelling):
+        return labelling.copy()
+    if type(labelling) in (list, tuple):
+        return type(labelling)(map(own, labelling))
+    return labelling
+
+
 def as_feature(feature, dim, i):
-    """A joint feature as a float64 vector or a CSR row of `dim` entries; OracleError names example i."""
+    """A joint feature as a float64 vector or a CSR row of `dim` entries, a copy; OracleError names example i."""
     if sp.issparse(feature):
-        row = sp.csr_array(feature.reshape(1, -1) if feature.ndim == 1 else feature, dtype=np.float64)
+        row = sp.csr_array(feature.reshape(1, -1) if feature.ndim == 1 else feature, dtype=np.float64, copy=True)
         size, entries = row.shape[1] if row.shape[0] == 1 else -1, row.data
     else:
         try:
-            row = entries = real_array(feature)
+            row = entries = real_array(feature, copy=True)
         except TypeError as problem:
             raise OracleError(f"joint_feature must return numbers, got {type(feature).__name__} for example {i}: "
                               f"{problem}") from problem
@@ -133,5 +186,15 @@ def as_feature(feature, dim, i):
     return row
 
 
-def _dot(psi, w):
-    return float((psi @ w).item() if sp.issparse(psi) else psi @ w)
+def _norm(psi):
+    return float(np.linalg.norm(psi.data if sp.issparse(psi) else psi))
+
+
+def _score(psi, w):
+    """<psi, w>, and a bound on the rounding errors of this sum and of psi itself, barring underflow.
+
+    An entry of psi is a difference, times a loss where slack is rescaled: off by 2 units at most.
+    """
+    if sp.issparse(psi):
+        psi, w = psi.data, w[psi.indices]
+    return float(psi @ w), (len(psi) + 3.0) * UNIT * float(np.abs(psi) @ np.abs(w))

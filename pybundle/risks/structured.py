@@ -64,7 +64,8 @@ class Structured(Partitioned):
     -----
     A pass decodes every example once. The value uses the oracle's proven upper bounds, the plane its labellings; so
     both sides of a certificate hold also where a decoder is inexact. `values` bounds the rounding of scores as
-    `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow.
+    `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow. Models in
+    plain Python have their upper bounds rounded upwards instead.
 
     Examples
     --------
@@ -121,11 +122,20 @@ class Structured(Partitioned):
     @property
     def slope_errors(self):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
-        if self._oracle.norms is None:
+        oracle = self._oracle
+        if oracle.norms is not None:
+            # every piece of an example is added once for the labelling and once for the truth
+            terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
+            return UNIT * np.array(terms) * self.slope_sizes
+        if oracle.met_norms is None:
             return np.zeros(self.n_parts)
-        # every piece of an example is added once for the labelling and once for the truth
-        terms = [2 * self._oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
-        return UNIT * np.array(terms) * self.slope_sizes
+        weighted = 1.01 * oracle.met_norms * self.sample_weight     # psi is a difference, perhaps times a loss
+        return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
+
+    @property
+    def errors_grow(self):
+        """Whether `slope_errors` are those of the planes so far, of a model whose norms are known from them only."""
+        return self._oracle.norms is None
 
     @property
     def slope_sizes(self):
@@ -174,7 +184,7 @@ class Structured(Partitioned):
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
     def values(self, w):
-        """Values (P,), and a bound (P,) on the rounding error of each; 0 where the oracle knows no norms."""
+        """Values (P,), and a bound (P,) on the rounding error of each, but for what upper bounds contain already."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
         weights, errors = oracle.prepare(w), np.zeros(self.n_parts)
@@ -345,7 +355,7 @@ class WeightedOracle:
 
 
 def _rounding(oracle, rows, c, norm, losses):
-    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 where the oracle knows no norms."""
+    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 without norms."""
     if oracle.norms is None:
         return 0.0
     terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0

@@ -8,6 +8,7 @@ import numpy as np
 
 UNIT = 2.0**-53
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
+CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,8 @@ def certify(risk, objective, w, bound, known=None):
     No pass is needed where R(w) is `known`, computed in float64, with a bound on its rounding error.
 
     A risk with `values` says how far rounding can have moved them, and one that can work in several precisions is
-    asked for float64; others are taken at their word. Evidence that lies clearly above R(w) proves nothing.
+    asked for float64; others are taken at their word. A value just below the lower bound that the risk declares is
+    taken for that bound, and the difference counts as an error. Evidence that lies clearly above R(w) proves nothing.
     """
     exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
     if known is not None:
@@ -192,6 +194,10 @@ def certify(risk, objective, w, bound, known=None):
         values, errors = exact.values(w)
     else:
         values, errors = exact.evaluate(w)[0], 0.0
+    least = np.asarray(risk.lower_bounds, dtype=np.float64)
+    below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
+    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # else the bound is wrong
+    values, errors = values + below, errors + below
     regulariser, total = objective.value(w), float(np.sum(values))
     fun = regulariser + total
     error = float(1.01 * np.sum(errors) + UNIT * (

@@ -223,6 +223,8 @@ class BundleMethod(Run):
 
     def append(self, planes, room=0):
         """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
+        if getattr(self.risk, "errors_grow", False):
+            self.expect(self.risk.slope_errors, self.risk.offset_errors)
         parts = planes.parts if isinstance(planes, PartialPlanes) else None
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):

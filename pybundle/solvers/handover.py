@@ -50,7 +50,7 @@ def _of_planes(risk, blocks):
         part[rows] = p
     offsets, slopes, sizes = blocks.aggregate_parts(part, risk.n_parts)
     # as in `CachedBlocks.aggregate`
-    terms, merged = 2.02 * (np.bincount(part, blocks.sizes(), risk.n_parts) + 2.0), 3.03 * blocks.n_merged
+    terms, merged = 2.02 * (np.bincount(part, blocks.sizes(), risk.n_parts) + 6.0), 3.03 * blocks.n_merged
     return PartPlanes(Planes(np.full(risk.n_parts, np.nan), offsets, slopes),
                       terms * UNIT * sizes + blocks.merging_error, (terms + merged) * UNIT)
 

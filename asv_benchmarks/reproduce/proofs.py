@@ -1,0 +1,140 @@
+"""Certificates under attack: random small problems, every claim held against exact arithmetic.
+
+    python asv_benchmarks/reproduce/proofs.py [--problems 8000] [--processes 2] [--first 0] [--seed 0]
+    python asv_benchmarks/reproduce/proofs.py --only INDEX [--seed 0]      # one problem, told run by run
+
+All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
+starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
+80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
+`proofs.py` beside it; a short version runs in the suite (tests/test_proofs.py). Seeds are fixed. Writes
+asv_benchmarks/results/proofs.md, and ends with an error where a claim failed.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from common import RESULTS, table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from reference import proofs
+
+CHUNK = 20
+KINDS = (*proofs.FAILURES, "uncertified", "RuntimeWarning")
+SHOWN = 200
+
+
+def work(seed, indices):
+    """(index, seconds, rows) of some problems; vectors and results stay behind."""
+    found = []
+    for index in indices:
+        began = time.process_time()
+        rows = proofs.attack(seed, index)
+        found.append((index, time.process_time() - began, rows))
+    return found
+
+
+def tell(seed, index):
+    """One problem, run by run."""
+    for row in proofs.attack(seed, index):
+        print(f"{row.risk}: {row.words}\n    " + ", ".join(f"{k} {v}" for k, v in row.counts.items() if v))
+        for detail in row.details:
+            print(f"    {detail}")
+
+
+def count(rows, key):
+    """Rows of a table: sums of counts by `key(row)`, and the worst bound."""
+    sums, worst = defaultdict(Counter), Counter()
+    for _, row in rows:
+        sums[key(row)].update(row.counts)
+        worst[key(row)] = max(worst[key(row)], row.excess)
+    for name in sorted(sums):
+        counts = sums[name]
+        refused = sum(n for kind, n in counts.items() if kind.startswith("refused"))
+        yield (*(name if isinstance(name, tuple) else (name,)), counts["run"], counts["certified"], counts["success"],
+               *(counts[kind] or "" for kind in KINDS), refused or "", f"{worst[name]:.0e}" if worst[name] else "")
+
+
+def report(rows, arguments, seconds):
+    """The text of results/proofs.md."""
+    header = ("runs", "certified", "converged", *KINDS, "refused", "worst bound")
+    total = Counter()
+    for _, row in rows:
+        total.update(row.counts)
+    failures = [(index, row) for index, row in rows if any(row.counts[kind] for kind in proofs.FAILURES)]
+    refused = Counter()
+    for _, row in rows:
+        refused.update({kind[9:]: n for kind, n in row.counts.items() if kind.startswith("refused")})
+    claims = ", ".join(f"{total[kind]} {kind}" for kind in proofs.FAILURES)
+    lines = [
+        "# Certificates under attack", "",
+        f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
+        f"--seed {arguments.seed}`: {arguments.problems} problems, {total['run']} runs, **{total['certified']} "
+        f"certified results** ({total['success']} converged), {seconds / 60:.0f} minutes of processors.", "",
+        f"Failures: **{claims}**.", "",
+        "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
+        "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "
+        f"({total['ball seen']} balls checked).",
+        "* *contradiction*: a risk that is convex was refused as contradicting itself. *crash*: an exception that is "
+        "not the package's own.",
+        "* *uncertified*: the result says so, which is no failure; of these "
+        f"{total['bound above, uncertified']} had a bound above the best value. *refused*: other exceptions of the "
+        "package: " + (", ".join(f"{name} {n}" for name, n in refused.items()) or "none") + ".",
+        "* *worst bound*: relative excess of the worst bound.",
+        f"* The exact minimiser was found for {total['minimum known']} of "
+        f"{total['minimum known'] + total['minimum not known']} pairs of problem and lam; elsewhere the best point of "
+        "all runs stands for it.", "",
+        "## By risk", "", table(("risk", *header), count(rows, lambda row: row.risk)), "",
+        "## By method", "", table(("method", *header), count(rows, lambda row: row.method)), ""]
+    bad = [(index, row) for index, row in failures]
+    if bad:
+        lines += ["## By risk and method, where something failed", "",
+                  table(("risk", "method", *header), [line for line in count(rows, lambda row: (row.risk, row.method))
+                                                      if any(line[5:5 + len(proofs.FAILURES)])]), "",
+                  f"## Failures ({len(bad)} runs; `--only` repeats a problem)", ""]
+        for index, row in bad[:SHOWN]:
+            lines += [f"* {index}, {row.risk}, {row.words}: " + "; ".join(
+                d for d in row.details if d.split(":")[0] in proofs.FAILURES)]
+        if len(bad) > SHOWN:
+            lines += [f"* and {len(bad) - SHOWN} more"]
+        lines += [""]
+    return "\n".join(lines), bool(bad)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", type=int, default=8000)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int)
+    parser.add_argument("--out", type=Path, default=RESULTS / "proofs.md")
+    arguments = parser.parse_args()
+    if arguments.only is not None:
+        tell(arguments.seed, arguments.only)
+        return 0
+    last, began = arguments.first + arguments.problems, time.monotonic()
+    chunks = [range(k, min(k + CHUNK, last)) for k in range(arguments.first, last, CHUNK)]
+    rows, times = [], []
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for done, found in enumerate(pool.map(work, [arguments.seed] * len(chunks), chunks), 1):
+            for index, seconds, mine in found:
+                times.append((seconds, index))
+                rows += [(index, row) for row in mine]
+            if done % 10 == 0 or done == len(chunks):
+                bad = sum(any(row.counts[kind] for kind in proofs.FAILURES) for _, row in rows)
+                print(f"{done * CHUNK} problems, {sum(row.counts['certified'] for _, row in rows)} certified, "
+                      f"{bad} runs failed, {time.monotonic() - began:.0f} s", flush=True)
+    text, failed = report(rows, arguments, sum(seconds for seconds, _ in times))
+    arguments.out.write_text(text)
+    print("slowest (seconds, problem):", ", ".join(f"({s:.1f}, {i})" for s, i in sorted(times)[-5:]))
+    print(f"wrote {arguments.out}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from .exceptions import InputTypeError, ParameterError
-from .validation import check_integer, real_array
+from .validation import check_integer, read_only, real_array
 
 
 def integer_labels(y, n_examples, remedy):
@@ -89,9 +89,9 @@ def sign_labels(y, n_examples, n_classes=None):
 
 
 def example_weights(sample_weight, n_examples):
-    """Non-negative finite weights c_i, ones by default."""
+    """Non-negative finite weights c_i, ones by default; frozen, as planes are made with them."""
     if sample_weight is None:
-        return np.ones(n_examples)
+        return read_only(np.ones(n_examples))
     try:
         weights = real_array(sample_weight, copy=True)
     except TypeError as problem:
@@ -103,7 +103,7 @@ def example_weights(sample_weight, n_examples):
     if len(bad):
         raise ParameterError(f"sample_weight must be finite and >= 0, got {weights[bad[0]]} "
                              f"at index {bad[0]}")
-    return weights
+    return read_only(weights)
 
 
 def cost_matrix(loss, n_classes):

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import planes_of
 from ..core.ragged import Ragged
+from ..core.validation import read_only
 from ..runtime.executors import single_threaded_blas
 from .messages import PACKED_DENSE_FROM, Answer, Failure, pack
 
@@ -92,6 +93,7 @@ class Parts:
         return Answer(arrays, time.perf_counter() - began, record)
 
     def _ask(self, question, w):
+        w = read_only(w)            # which workers may share
         risk = self._risk(question.precision)
         if question.kind == "describe":
             return [], None if risk is None else Description.of(risk)

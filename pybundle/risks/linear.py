@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous
+from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
 from ..features import Examples
 from ._engine import Engine
 from ._line_search import line_search
@@ -125,7 +125,7 @@ class LinearRisk(Partitioned):
     @property
     def labels(self):
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
-        return self._engine.y_array
+        return read_only(self._engine.y_array)
 
     @property
     def sample_weight(self):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.validation import read_only
+
 UNIT = 2.0**-53
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
 CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
@@ -187,6 +189,7 @@ def certify(risk, objective, w, bound, known=None):
     asked for float64; others are taken at their word. A value just below the lower bound that the risk declares is
     taken for that bound, and the difference counts as an error. Evidence that lies clearly above R(w) proves nothing.
     """
+    w = read_only(w)
     exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
     if known is not None:
         values, errors = known

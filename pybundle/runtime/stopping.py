@@ -32,8 +32,8 @@ def relative_gap(fun, lower_bound):
 class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
-    `fun` and `lower_bound` are the best so far; `w` is the best point and must not be changed. `tol` is the relative
-    gap that the run is to reach; `make_estimator` is for those who fit an estimator.
+    `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, and no later step changes it. `tol`
+    is the relative gap that the run is to reach; `make_estimator` is for those who fit an estimator.
     """
 
     w: object

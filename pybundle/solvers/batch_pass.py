@@ -7,6 +7,8 @@ from time import perf_counter
 
 import numpy as np
 
+from ..core.validation import read_only
+
 PIECE = 2048        # work, in the sizes of the oracle, from which the examples of a batch are decoded in pieces,
 MOST_PIECES = 2     # by threads if there are any: a piece costs 0.2 ms of Python, in which the others wait,
 THREADS_PAY = 2e-3  # and if the batch before took so many seconds
@@ -37,7 +39,7 @@ class BatchPass:
         total = 0.0
         for first in range(0, len(order), self.batch):
             rows = order[first:first + self.batch]
-            for piece, places in self._learn(rows, self.oracle.prepare(self.blocks.w), run):
+            for piece, places in self._learn(rows, self.oracle.prepare(read_only(self.blocks.w)), run):
                 total += self.blocks.climb(piece, places if towards else None)
                 self.visits += len(piece)
             if self.blocks.bytes > self.most_bytes:

@@ -16,6 +16,7 @@ from ..bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_w
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.object_graph import check_array
 from ..core.plane import PartialPlanes
+from ..core.validation import read_only
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.certificate import LowerBound, aggregation_errors, feasible
@@ -173,7 +174,7 @@ class BundleMethod(Run):
     def refine(self):
         if self.policy.scores is not None:
             with self.trace.clock.phase("oracle"):
-                self.policy.scores = self.risk.scores(self.w)
+                self.policy.scores = self.risk.scores(read_only(self.w))
             self.trace.n_passes += 1
 
     # ------------------------------------------------------------------ what policies use

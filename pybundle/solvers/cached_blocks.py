@@ -15,6 +15,7 @@ from ..bundle._lanes import Lanes
 from ..bundle._oracle_pass import OraclePass
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.object_graph import check_array
+from ..core.validation import read_only
 from ..risks.oracle import finder_of, with_batches
 from ..runtime.certificate import UNIT
 from .batch_pass import BatchPass, ask
@@ -290,7 +291,7 @@ class CachedBlocks:
         better = self.average() if self._master is None else self._master.w
         w = w if better is None else better
         self._master = None
-        weights, norm = self.oracle.prepare(w), float(np.linalg.norm(w))
+        weights, norm = self.oracle.prepare(read_only(w)), float(np.linalg.norm(w))
         total = getattr(self.oracle, "total", None)
 
         def look(rows):

@@ -23,7 +23,7 @@ def as_arrays(planes: Planes):
     slopes = planes.slopes
     try:
         slopes = csr_array(slopes) if issparse(slopes) else np.ascontiguousarray(slopes, dtype=np.float64)
-        values, offsets = (np.asarray(part, dtype=np.float64) for part in planes[:2])
+        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # which a run keeps
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
     return planes._replace(values=values, offsets=offsets, slopes=slopes)

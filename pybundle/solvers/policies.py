@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.validation import read_only
 from ._alpha_search import least_alpha
 from .contract import check_planes
 from .objective import Ball
@@ -82,7 +83,7 @@ class LineSearch:
 
     def start(self, loop, w0):
         with loop.trace.clock.phase("oracle"):
-            self.scores = loop.risk.scores(w0)
+            self.scores = loop.risk.scores(read_only(w0))
             planes = loop.risk.planes_at(self.scores)
         loop.trace.n_passes += 1
         check_planes(planes, loop.risk)
@@ -93,7 +94,7 @@ class LineSearch:
         self.scores = state.scores
         if self.scores is None or len(self.scores) != loop.risk.n_examples:
             with loop.trace.clock.phase("oracle"):
-                self.scores = loop.risk.scores(state.w)
+                self.scores = loop.risk.scores(read_only(state.w))
             loop.trace.n_passes += 1
 
     def propose(self, loop):
@@ -105,7 +106,7 @@ class LineSearch:
         w = loop.objective.point(phi, solution.lam)
         step = w - best
         with loop.trace.clock.phase("oracle"):
-            scores = loop.risk.scores(w)
+            scores = loop.risk.scores(read_only(w))
             t, risk_value = loop.risk.line_search(
                 self.scores, scores, lam * float(best @ step), lam * float(step @ step))
             moved = loop.risk.combine(self.scores, scores, t)
@@ -209,7 +210,7 @@ class PublishedProximity(Centred):
             with loop.trace.clock.phase("qp"):
                 tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
-                solution = tuned
+                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # in a buffer used again?
                 w, planes, fun = self.evaluate(loop, tuned, loop.improve_bound(tuned))
                 new.append(planes)
         has_converged = self._plain is not None and self._require(loop, fun)

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
+from ..core.validation import read_only
 from ..runtime.certificate import UNIT, Certificate, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
@@ -217,7 +218,7 @@ class Run:
 
     def ask(self, w):
         """The planes of the risk at w."""
-        return planes_of(self.risk, w)
+        return planes_of(self.risk, read_only(w))
 
     def slope_errors(self):
         """Rounding errors of slopes, by parts; zeros where the risk does not state them."""
@@ -254,9 +255,13 @@ class Run:
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
-        """Takes w as best point if it is better; gives `F(w)`."""
+        """Takes w as best point if it is better, and freezes it; gives `F(w)`.
+
+        What is known of the best point is known of this array: nobody may change it.
+        """
         fun = self.objective.value(w) + risk_value
         if fun < self.fun and self.objective.contains(w):
+            w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
             self.best_values = values
         return fun
@@ -280,9 +285,9 @@ class Run:
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
 
     def progress(self):
-        """Where the run stands, for stopping rules and callbacks."""
+        """Where the run stands, for stopping rules and callbacks, which can read the best point only."""
         bound = -np.inf if self.bound is None else self.bound.value
-        return Progress(self.w, self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
+        return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
                         self.trace.clock.seconds(), self.settings.gap.tol)
 
     def fingerprint(self):

@@ -283,7 +283,7 @@ cdef class TokenRounds:
             unary[:] = 0.0
             for k in range(self.n_groups):
                 (<Group>self.members[k]).add_scores(first, T, &self.S[0, 0])
-            pairs, entropy = np.zeros((1, L, L)), None if self.expected is None else np.empty(1)
+            pairs, entropy = np.zeros((1, L, L)), None if self.expected is None else np.empty((1, 2))
             bad = tables.marginal_items(unary, np.array([0, T]), 0, 1, np.ones(1), marginals, value, entropy, pairs)
             if bad >= 0 or not isfinite(value[0]):
                 raise FloatingPointError
@@ -297,7 +297,7 @@ cdef class TokenRounds:
             total += value[0] - truth
             marginals[np.arange(T), y] -= 1.0
             if self.expected is not None:
-                self.expected.add(i, first, marginals, pairs[0], entropy[0])
+                self.expected.add(i, first, marginals, pairs[0], max(entropy[0, 0] - entropy[0, 1], 0.0))
             marginals /= len(rows)
             p = marginals
             for t in range(T):

@@ -4,13 +4,18 @@ import numpy as np
 
 from ..core.exceptions import NumericalError
 
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from ..features._plane_rows cimport PlaneRows
 from ..oracles._arborescence cimport FOUND, max_tree, tree_scratch
 from ..oracles._matrix_tree cimport tree_marginals
 from ._arcs cimport Arcs, ArcWeights
+
+cdef enum:
+    MOST_WORDS = 500        # the bound on errors of marginals neglects products of errors, of the size of words^4 2^-44
 
 
 cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_root, int k, double* gain,
@@ -191,49 +196,67 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
 
 def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold,
                        bint single_root, const double[::1] scales, double[::1] slope, double[::1] values,
-                       double[::1] entropies):
-    """slope += sum_j scales[j] E psi_j; values `log sum exp` relative to the truth."""
-    cdef Py_ssize_t j, i
-    cdef int n, m, h, longest
-    cdef const int32_t* truth
-    cdef double log_partition, spread, top
-    cdef double* S
-    cdef double* P
-    cdef double* scratch
-    cdef ArcWeights at
-    if rows.shape[0] == 0:
-        return
-    at = ArcWeights(&w[0], NULL, NULL)
-    longest = longest_of(arcs, rows.shape[0], &rows[0])
-    S = <double*>malloc(sizeof(double) * longest * (3 * longest + 4) + arcs.scratch())
-    if S == NULL:
-        no_memory(longest)
-    try:
+                       double[::1] entropies, const double[::1] errors):
+    """slope += sum_j scales[j] E psi_j; values `log sum exp` relative to the truth; `errors` of `tree_errors`.
+
+    Where the marginals have no bound on their errors, the best tree, of entropy 0, is the distribution.
+    """
+    if rows.shape[0]:
         with nogil:
-            P = S + <Py_ssize_t>longest * longest
-            scratch = P + <Py_ssize_t>longest * longest
-            for j in range(rows.shape[0]):
-                i = rows[j]
-                n = <int>(arcs.starts[i + 1] - arcs.starts[i])
-                truth = &gold[arcs.starts[i]]
-                arcs.score(i, &at, S, scratch)
-                for m in range(1, n):
-                    # scores relative to the truth: the truth has value 0
-                    top = S[<Py_ssize_t>truth[m] * n + m]
-                    for h in range(n):
-                        S[<Py_ssize_t>h * n + m] -= top
-                if not tree_marginals(n, S, single_root, P, &log_partition, scratch):
-                    refuse(i)
-                spread = 0.0
+            add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &gold[0], single_root, &scales[0], &slope[0],
+                          &values[0], &entropies[0], &errors[0])
+
+
+cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const double* w, const int32_t* gold,
+                       bint single_root, const double* scales, double* slope, double* values, double* entropies,
+                       const double* errors) except -1 nogil:
+    cdef Py_ssize_t j, i
+    cdef int n, m, h, found, longest = longest_of(arcs, n_rows, rows)
+    cdef Py_ssize_t square = <Py_ssize_t>longest * longest
+    cdef const int32_t* truth
+    cdef double top, best
+    cdef ArcWeights at = ArcWeights(w, NULL, NULL)
+    cdef double* S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch()
+                                     + tree_scratch(longest))
+    cdef double* P = S + square
+    cdef double* scratch = P + square
+    cdef int* heads = <int*>(scratch + 2 * square + 4 * longest)
+    cdef char* room = <char*>(heads + 2 * longest)
+    try:
+        if S == NULL:
+            no_memory(longest)
+        for j in range(n_rows):
+            i = rows[j]
+            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+            truth = gold + arcs.starts[i]
+            arcs.score(i, &at, S, room)
+            for m in range(1, n):
+                # scores relative to the truth: the truth has value 0
+                top = S[<Py_ssize_t>truth[m] * n + m]
                 for h in range(n):
-                    for m in range(1, n):
-                        spread += P[<Py_ssize_t>h * n + m] * S[<Py_ssize_t>h * n + m]
-                        P[<Py_ssize_t>h * n + m] *= scales[j]
-                values[j] = log_partition
-                entropies[j] = max(log_partition - spread, 0.0)
-                if scales[j] != 0.0:
-                    for m in range(1, n):
-                        P[<Py_ssize_t>truth[m] * n + m] -= scales[j]
-                    arcs.add_matrix(i, P, &slope[0], scratch)
+                    S[<Py_ssize_t>h * n + m] -= top
+                    if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
+                        refuse(i)
+            entropies[j] = 0.0
+            found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
+            if found == 0:
+                refuse(i)
+            values[j] = max(values[j], 0.0)
+            if scales[j] == 0.0:
+                continue
+            if found == 2 or n - 1 > MOST_WORDS:
+                if max_tree(n, S, single_root, heads, &best, room) != FOUND:
+                    refuse(i)
+                entropies[j] = 0.0
+                memset(P, 0, sizeof(double) * n * n)
+                for m in range(1, n):
+                    P[<Py_ssize_t>heads[m] * n + m] = 1.0
+            for h in range(n):
+                for m in range(1, n):
+                    P[<Py_ssize_t>h * n + m] *= scales[j]
+            for m in range(1, n):
+                P[<Py_ssize_t>truth[m] * n + m] -= scales[j]
+            arcs.add_matrix(i, P, slope, room)
     finally:
         free(S)
+    return 0

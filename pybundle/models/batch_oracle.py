@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decoded, ExamplePlane
 from ..core.validation import check_rows, check_vector
 from ..features import merge_rows
+
+
+class MarginalTerms(NamedTuple):
+    """Numbers of roundings in `marginals_batch`: bounds on errors, for each example, as multiples of 2^-53.
+
+    Attributes
+    ----------
+    additions : ndarray, shape (n_examples,)
+        Terms that an example adds to an entry of `slope`, at most.
+    slopes : ndarray, shape (n_examples,)
+        Error of the marginals behind `E psi`, in parts of `norms`.
+    values : ndarray, shape (n_examples,)
+        Error of the log-loss beyond `dim + 2 size + 8`, in parts of `norms |w|` and of the log-loss. As
+        `log(number of labellings) <= log-loss + norms |w|`, an absolute error counts in parts of that logarithm.
+    """
+
+    additions: np.ndarray
+    slopes: np.ndarray
+    values: np.ndarray
 
 
 class BatchOracle(ABC):
@@ -30,6 +50,8 @@ class BatchOracle(ABC):
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
         Whether `marginals_batch` exists.
+    marginal_terms : MarginalTerms
+        Needed beside `norms` where there are marginals.
     has_further : bool
         Whether `best_batch` exists.
     """
@@ -41,6 +63,7 @@ class BatchOracle(ABC):
     met_norms: np.ndarray | None = None
     fingerprint: int
     has_marginals = False
+    marginal_terms: MarginalTerms
     has_further = False
 
     def checksum(self):
@@ -122,7 +145,11 @@ class BatchOracle(ABC):
         """Losses of labellings, shape (len(rows),)."""
 
     def marginals_batch(self, rows, weights, scales, slope):
-        """`slope += sum_j scales[j] E psi_j`; gives `log sum_y exp <w, psi_j(y)>` and the entropies, (len(rows),)."""
+        """`slope += sum_j scales[j] E psi_j`; gives `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
+
+        The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
+        theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     def solve(self, i, w):
@@ -139,6 +166,13 @@ class BatchOracle(ABC):
     def key(self, labelling):
         """Bytes of the labelling: equal keys mean equal planes of an example."""
         return np.asarray(labelling).tobytes()
+
+
+def check_scores(values, rows):
+    """NumericalError where a value of the examples `rows` is not finite."""
+    if not np.isfinite(values).all():
+        raise NumericalError(f"example {rows[int(np.argmin(np.isfinite(values)))]} has scores beyond the range of "
+                             "float64; rescale the features")
 
 
 def check_lengths(X, Y):

@@ -17,7 +17,7 @@ from ._chain import ChainData, augment, losses
 from ._chain_finder import ChainFinder
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
-from .batch_oracle import BatchOracle, check_lengths
+from .batch_oracle import BatchOracle, MarginalTerms, check_lengths, check_scores
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
@@ -65,6 +65,9 @@ class ChainOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
             self.norms *= self.sizes * self._factors        # the largest loss
+        # PB_CHAIN_TERMS of _chain.h; a position is added for its marginals and for the truth
+        self.marginal_terms = MarginalTerms(2.0 * self.sizes, self.sizes * (6.0 * model.n_labels + 40.0),
+                                            4.0 * self.sizes + 2.0 * model.n_labels + 16.0)
         settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
                     examples.fingerprint)
         self.fingerprint = crc32(self._gold.values, crc32(self._gold.offsets, crc32(
@@ -148,7 +151,7 @@ class ChainOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         scales = np.ascontiguousarray(scales, dtype=np.float64)
         _, values, offsets = self._empty(rows)
-        entropies = np.empty(len(rows))
+        entropies = np.empty((len(rows), 2))
         W, transition, start, end = self._model.split(slope)
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
         gold, tokens = self._gold.take(rows).values, self._tokens.rows(rows)
@@ -162,6 +165,9 @@ class ChainOracle(BatchOracle):
             tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
                                   entropies[low:high], pairs)
             values[low:high] -= truths
+            # a score of -inf is an overflow, too, though the kernel takes it for a label that is forbidden
+            check_scores(values[low:high] + 0.0 * np.add.reduceat(unary.ravel(), items[:-1] * unary.shape[1]),
+                         rows[low:high])
             if not scales[low:high].any():          # values alone are wanted
                 continue
             subtract_truths(p, gold[first:last], items, scales[low:high], pairs[0],
@@ -173,7 +179,7 @@ class ChainOracle(BatchOracle):
                 W += p.T @ _taken(examples.X, tokens[first:last]).astype(np.float64, copy=False)
         if columns is not None:
             columns.add_to(W)
-        return values, entropies
+        return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where features are sparse and many."""

@@ -14,13 +14,14 @@ from ..core.protocols import Decodings
 from ..core.ragged import Ragged
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features import Examples
+from ..oracles._matrix_tree import tree_errors
 from ..oracles.arborescence import max_arborescence
 from ._arcs import HashedArcs, RowArcs, arc_scores
 from ._dependency import add_trees, marginal_sentences, solve_sentences, tree_planes
 from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, check_lengths
+from .batch_oracle import BatchOracle, MarginalTerms, check_lengths
 
 
 class Dependency(StructuredModel):
@@ -211,6 +212,7 @@ class DependencyOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
         self._arcs, largest = model._bind(X)
+        pieces = largest if model.templates is not None else 1.0
         self._starts = self._arcs.starts_array
         Y = Ragged.of(Y, "Y", integers="iu")
         self._gold = self._check_gold(Y)
@@ -218,6 +220,11 @@ class DependencyOracle(BatchOracle):
         # n^2 arcs, and what every word costs; large, because a shard has a slope of its own
         self.sizes = 1 + n_words // 2 + n_words**2 // 32
         self.norms = 2.0 * n_words * largest
+        self._errors = tree_errors(n_words)
+        n = n_words.astype(float)
+        # an arc may add every piece of its features to one entry, and has a weight of at most the half of norms / n
+        self.marginal_terms = MarginalTerms(n * (n + 1.0) * pieces, self._errors * 2.0**53 / (2.0 * n) + 4.0,
+                                            n**3 + 16.0 * n + 16.0)
         self.fingerprint = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
         for array in (self._gold, self._starts, *self._arcs.arrays):
             self.fingerprint = crc32(array, self.fingerprint)
@@ -300,7 +307,7 @@ class DependencyOracle(BatchOracle):
         rows = np.asarray(rows, dtype=np.intp)
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
         marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
-                           np.asarray(scales, dtype=np.float64), slope, values, entropies)
+                           np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
         return values, entropies
 
     def _offsets(self, rows):

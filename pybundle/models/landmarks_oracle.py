@@ -10,9 +10,9 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_rows, real_array
-from ..oracles._grid_marginals import grid_marginals
+from ..oracles._grid_marginals import grid_marginals, roundings
 from ..oracles._tree import GridTree
-from .batch_oracle import BatchOracle
+from .batch_oracle import BatchOracle, MarginalTerms, check_scores
 
 SPARSE_DIM = 16384
 """Planes of single examples are CSR rows from this dimension on."""
@@ -52,6 +52,10 @@ class LandmarksOracle(BatchOracle):
         u = np.maximum(np.abs(low[j] - high[p] - model.anchors[j]), np.abs(high[j] - low[p] - model.anchors[j]))
         u /= model.spreads[j]
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
+        slopes, values = roundings(model.tree(np.zeros(self.dim)))
+        ones = np.ones(self.n_examples)
+        self.marginal_terms = MarginalTerms((2.0 + (boxes[:, 2] * boxes[:, 3]).max()) * ones, slopes * ones,
+                                            values * ones)
         parts = (self._gold, self._loss_weights, model.parents, boxes, model.anchors, model.spreads)
         self.fingerprint = self._bound.fingerprint
         for part in parts:
@@ -115,6 +119,7 @@ class LandmarksOracle(BatchOracle):
         values, entropies = np.empty(n), np.empty(n)
         grid_marginals(weights.tree, scores, unary, moments, values, entropies)
         values -= self._truths(self._gold_labels[rows], weights, scores)
+        check_scores(values + 0.0 * scores.sum(axis=1), rows)
         if scales.any():
             unary *= scales[:, None]
             appearance = slope[:model.n_appearance]

@@ -13,7 +13,10 @@ from ..core.protocols import Decodings
 from ..core.validation import check_choice, check_integer, check_rows
 from ..features import Examples, LazyWeights, RowSums, sum_rows
 from .base import StructuredModel
-from .batch_oracle import BatchOracle
+from .batch_oracle import BatchOracle, MarginalTerms, check_scores
+
+LEAST = -700.0
+"""Logarithm of the least share of a label; less is 0."""
 
 
 class Multiclass(StructuredModel):
@@ -81,6 +84,8 @@ class MulticlassOracle(BatchOracle):
         self.sizes = np.full(self.n_examples, 8)
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
+        ones, K = np.ones(self.n_examples), model.n_classes
+        self.marginal_terms = MarginalTerms(ones, (K + 16.0) * ones, (K + 16.0) * ones)
         settings = (type(self).__name__, self.dim, self._rescaling, examples.fingerprint)
         self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
@@ -120,19 +125,26 @@ class MulticlassOracle(BatchOracle):
         return self._costs[self._y[rows], np.asarray(labellings)]
 
     def marginals_batch(self, rows, weights, scales, slope):
-        margins = self._margins(rows, weights)
-        largest = margins.max(axis=1, keepdims=True)
-        p = np.exp(margins - largest)
-        total = p.sum(axis=1, keepdims=True)
-        p /= total
-        values = (largest + np.log(total)).ravel()
-        # -sum p log p with log p = margin - value
-        entropies = np.einsum("ik,ik->i", p, values[:, None] - margins)
-        coefs = scales[:, None] * p
-        coefs[np.arange(len(rows)), self._y[rows]] -= scales
-        K = margins.shape[1]
-        self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), len(rows)), coefs.ravel(), slope)
-        return values, np.maximum(entropies, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = self._margins(rows, weights)
+            check_scores(margins.sum(axis=1), rows)
+        n, K = margins.shape
+        each, best = np.arange(n), margins.argmax(axis=1)
+        largest = margins[each, best]
+        s = margins - largest[:, None]
+        e = np.exp(s)
+        e[s < LEAST] = 0.0                      # below, exp is no more accurate
+        e[each, best] = 0.0
+        rest = e.sum(axis=1)
+        values = np.log1p(rest)
+        # the entropy of e / sum(e): s is log(e), all terms are >= 0, and so is what their roundings add up to
+        entropies = (1.0 - (2.0 * K + 32.0) * 2.0**-53) * (values - np.einsum("ik,ik->i", e, s) / (1.0 + rest))
+        if scales.any():
+            e[each, best] = 1.0
+            coefs = e * (scales / (1.0 + rest))[:, None]
+            coefs[each, self._y[rows]] -= scales
+            self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), n), coefs.ravel(), slope)
+        return largest + values, entropies
 
     def key(self, labelling):
         return int(labelling)

@@ -257,17 +257,25 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
  *
  * P(y_t = k) = p_t(k) b_t(k) and P(y_{t-1} = j, y_t = k) = p_{t-1}(j) E(j, k) v_t(k). Where |x_t| plus the spread of
  * T is at most 300, p, b and their products stay above exp(-700): nothing underflows, all terms are positive, and
- * every marginal has a small relative error.
+ * every marginal has a relative error of at most PB_CHAIN_TERMS(length, K) 2^-53: a position adds a sum of K terms, a
+ * norm and some products to the way up and to the way down, and errors of both are doubled by the norms.
+ *
+ * All this for the distribution P of the computed factors u and E, whatever rounding made of the scores before. As
+ * log u = x and log E = T - max T up to 4 2^-53, its entropy is
+ *   sum_t log c_t - sum_t E_P x_t - sum_t E_P (T - max T),
+ * up to an error of at most PB_CHAIN_TERMS 2^-53 (1 + sum of the absolute values).
  *   forward (K, ld): E;  backward: E';  deviations: the transpose of E * (max T - T);  all padded with 0
  *   x, p, v (length, ld): scores of pb_chain_scores; the factors of the marginals, v_0 = 0 and v scaled by `weight`
- *   row (2, ld): scratch;  unary (length, K);  entropy may be NULL
+ *   row (2, ld): scratch;  unary (length, K);  entropy (2,): it and a bound on its error; may be NULL
  * Returns log sum_y exp(score) less the maxima of scores and transitions. */
+#define PB_CHAIN_TERMS(length, K) ((length) * (6.0 * (K) + 40.0))
+
 PB_CLONES static double pb_forward_backward(int length, int K, int ld, const double *x, const double *forward,
                                             const double *backward, const double *deviations, double weight,
                                             double *PB_RESTRICT p, double *PB_RESTRICT v, double *PB_RESTRICT row,
                                             double *PB_RESTRICT unary, double *entropy)
 {
-    double log_partition = 0.0, sum = 0.0, z, *spare = row + ld;
+    double log_partition = 0.0, sizes = 1.0, sum = 0.0, z, *spare = row + ld;
     for (int t = 0; t < length; t++, x += ld, p += ld, v += ld) {
         for (int k = 0; k < ld; k += 8)
             pb_exp_lanes(x + k, v + k);
@@ -279,6 +287,7 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
             memcpy(p, v, ld * sizeof(double));
         z = pb_row_sum(ld, p);
         log_partition += log(z);
+        sizes += fabs(log(z));
         z = 1.0 / z;
         for (int k = 0; k < ld; k++)
             p[k] *= z;
@@ -311,8 +320,10 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
             v[k] *= weight;
     }
     memset(v, 0, ld * sizeof(double));
-    if (entropy)
-        *entropy = log_partition + sum > 0.0 ? log_partition + sum : 0.0;
+    if (entropy) {
+        entropy[0] = log_partition + sum > 0.0 ? log_partition + sum : 0.0;
+        entropy[1] = PB_CHAIN_TERMS(length, K) * 0x1p-53 * (sizes + sum);
+    }
     return log_partition;
 }
 
@@ -370,21 +381,30 @@ static double pb_log_sum(int K, const double *a, const double *b)
     return high + log(sum);
 }
 
-/* P = exp(a + b) / sum exp(a + b), and its entropy; nothing may be +inf, something must be more than -inf */
+/* P = exp(a + b) / sum exp(a + b), and its entropy; nothing may be +inf, something must be more than -inf.
+ *
+ * The entropy is a sum of terms >= 0, so its relative error is that of 2 K + 16 roundings; shares below exp(-700), where
+ * exp is no more accurate, are 0. */
 static double pb_soft_max(int K, const double *a, const double *b, double *P)
 {
-    double high = -INFINITY, sum = 0.0, expected = 0.0;
+    double high = -INFINITY, rest = 0.0, expected = 0.0;
+    int best = 0;
     for (int k = 0; k < K; k++)
-        high = a[k] + b[k] > high ? a[k] + b[k] : high;
+        if (a[k] + b[k] > high) {
+            high = a[k] + b[k];
+            best = k;
+        }
     for (int k = 0; k < K; k++) {
         const double s = a[k] + b[k] - high;
-        P[k] = exp(s);
-        sum += P[k];
-        expected += P[k] > 0.0 ? P[k] * s : 0.0;
+        P[k] = s >= -700.0 ? exp(s) : 0.0;
+        if (k != best && P[k] > 0.0) {
+            rest += P[k];
+            expected -= P[k] * s;
+        }
     }
     for (int k = 0; k < K; k++)
-        P[k] /= sum;
-    return log(sum) - expected / sum;
+        P[k] /= 1.0 + rest;
+    return log1p(rest) + expected / (1.0 + rest);
 }
 
 /* The same for any scores: logarithms from the right, then conditional probabilities from the left, 2 K^2
@@ -393,8 +413,9 @@ static double pb_soft_max(int K, const double *a, const double *b, double *P)
  *   g_t(k) = x_t(k) + b_t(k),   b_{t-1}(j) = log sum_k exp(T(j, k) + g_t(k)) - z_t,
  *   P(y_t = k | y_{t-1} = j) = exp(T(j, k) + g_t(k)) / sum over k
  *
- * Each conditional distribution is divided by its own sum: marginals sum to 1 also where scores are so large that the
- * log of a count is lost beside them.
+ * The marginals and the entropy, sum_t sum_j P(y_{t-1} = j) H(y_t | y_{t-1} = j), are those of the Markov chain of the
+ * computed conditionals, each divided by its own sum, whatever rounding made of g. Sums of terms >= 0: their relative
+ * errors are at most PB_CHAIN_TERMS 2^-53.
  *   rows (K, ld): T less max T;  g (length, ld), row (2, ld): scratch
  *   pairs: weight * pairwise marginals are added, position t at pairs + t * step */
 static double pb_forward_backward_log(int length, int K, int ld, const double *x, const double *rows, double weight,
@@ -435,8 +456,10 @@ static double pb_forward_backward_log(int length, int K, int ld, const double *x
             }
         }
     }
-    if (entropy)
-        *entropy = sum > 0.0 ? sum : 0.0;
+    if (entropy) {
+        entropy[0] = sum;
+        entropy[1] = PB_CHAIN_TERMS(length, K) * 0x1p-53 * sum;
+    }
     return log_partition;
 }
 

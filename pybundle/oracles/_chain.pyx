@@ -97,10 +97,11 @@ cdef class ChainTables:
 
     def marginal_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                        Py_ssize_t last, const double[::1] weights, double[:, ::1] marginals, double[::1] values,
-                       double[::1] entropies, double[:, :, ::1] pairs):
+                       double[:, ::1] entropies, double[:, :, ::1] pairs):
         """Marginals of the items first..last; returns the first that has a NaN or +inf, or -1.
 
-        `values` receives the log partitions, -inf where every labelling is forbidden. `entropies` may be None.
+        `values` receives the log partitions, -inf where every labelling is forbidden. `entropies` (n, 2)
+        receives entropies and bounds on their errors for the marginals as computed; it may be None.
         `pairs`, zero before: (1, K, K) receives the sum of the pairwise marginals times `weights`; for one item
         (length - 1, K, K) those of every position.
         """
@@ -125,7 +126,7 @@ cdef class ChainTables:
                 length = offsets[i + 1] - offsets[i]
                 t = offsets[i]
                 if entropies is not None:
-                    entropy = &entropies[i]
+                    entropy = &entropies[i, 0]
                 good = pb_chain_scores(<int>length, <int>K, <int>ld, &unary[t, 0], &self.start[0], &self.end[0], x,
                                        &total, &spread)
                 if not good:

@@ -5,10 +5,11 @@ A quadratic cost is a sum over the two axes, so the message of a node (h, w) to 
     R(y, X) = log sum_x exp(U(y, x) + c_x(x - X)),      message(Y, X) = log sum_y exp(R(y, X) + c_y(y - Y)),
 
 of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X): kept
-going up, used going down.
+going up, used going down. Marginals, moments and entropy are those of the distribution of the computed conditionals,
+whatever rounding made of the scores: sums of products >= 0, whose relative errors `roundings` bounds.
 """
 
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp, log1p
 from libc.string cimport memcpy
 
 import numpy as np
@@ -17,9 +18,12 @@ from ._tree cimport GridTree
 
 
 cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noexcept nogil:
-    """P becomes exp(P) / sum, zero where nothing is allowed; returns log of the sum, and the entropy of P."""
-    cdef Py_ssize_t q
-    cdef double total = 0.0, s, expected = 0.0
+    """P becomes exp(P) / sum, zero where nothing is allowed; returns log of the sum, and the entropy of P.
+
+    The entropy is a sum of terms >= 0; shares below exp(-700), where exp is no more accurate, are 0.
+    """
+    cdef Py_ssize_t q, best = -1
+    cdef double rest = 0.0, s, expected = 0.0
     entropy[0] = 0.0
     if top == -INFINITY:
         for q in range(k):
@@ -27,14 +31,33 @@ cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noe
         return -INFINITY
     for q in range(k):
         s = P[q] - top
-        P[q] = exp(s)
-        total += P[q]
-        if P[q] > 0.0:
-            expected += P[q] * s
+        P[q] = exp(s) if s >= -700.0 else 0.0
+        if s == 0.0 and best < 0:
+            best = q
+        else:
+            rest += P[q]
+            expected -= P[q] * max(s, -700.0)
     for q in range(k):
-        P[q] /= total
-    entropy[0] = log(total) - expected / total
-    return top + log(total)
+        P[q] /= 1.0 + rest
+    entropy[0] = log1p(rest) + expected / (1.0 + rest)
+    return top + log1p(rest)
+
+
+def roundings(GridTree tree):
+    """Numbers of roundings: of any marginal, moment or entropy, relative; of a log partition, see `MarginalTerms`."""
+    cdef int j, p
+    cdef Py_ssize_t h, w, H, W, root = 0, sums = 16, deepest = 16
+    for j in range(tree.n_nodes):
+        p = tree.parents[j]
+        h, w = tree.heights[j], tree.widths[j]
+        if p < 0:
+            root = h * w
+            continue
+        H, W = tree.heights[p], tree.widths[p]
+        # two conditionals of h and w terms, sums over H and W of them, and the terms of moments and of entropies
+        sums += 2 * (h + w + 8) + H + W + H * W + h * W
+        deepest += 2 * (h + w + 8)
+    return float(sums + 2 * root), float(deepest + 2 * root)
 
 
 cdef Py_ssize_t _room(GridTree tree, int j) noexcept nogil:
@@ -50,7 +73,7 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
                        double* kept, double* U, double* R) noexcept nogil:
     cdef int i, j, p
     cdef Py_ssize_t h, w, H, W, x, y, X, Y
-    cdef double top, d, s, log_z, share, E1, E2
+    cdef double top, d, s, log_z, share, E1, E2, e1, e2
     cdef const double* cost
     cdef double* P
     cdef double* room
@@ -112,12 +135,15 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
                     continue
                 entropy[0] += share * HY[X * H + Y]
                 P = PY + (X * H + Y) * h
+                e1 = e2 = 0.0
                 for y in range(h):
                     s = share * P[y]
                     d = y - Y - tree.anchors[j, 1]
                     R[X * h + y] += s
-                    E1 += s * d
-                    E2 += s * (d * d)
+                    e1 += s * d
+                    e2 += s * (d * d)
+                E1 += e1
+                E2 += e2
         moments[4 * j + 2], moments[4 * j + 3] = E2, E1
         for x in range(h * w):
             unary[tree.offsets[j] + x] = 0.0
@@ -129,12 +155,15 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
                     continue
                 entropy[0] += share * HX[y * W + X]
                 P = PX + (y * W + X) * w
+                e1 = e2 = 0.0
                 for x in range(w):
                     s = share * P[x]
                     d = x - X - tree.anchors[j, 0]
                     unary[tree.offsets[j] + y * w + x] += s
-                    E1 += s * d
-                    E2 += s * (d * d)
+                    e1 += s * d
+                    e2 += s * (d * d)
+                E1 += e1
+                E2 += e2
         moments[4 * j], moments[4 * j + 1] = E2, E1
     return log_z
 
@@ -151,10 +180,11 @@ def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] u
     moments : array, shape (n, J, 4)
         Filled with E[dx^2], E[dx], E[dy^2], E[dy] of the displacement of every node from its anchor, 0 at the root.
     log_partitions, entropies : array, shape (n,)
-        Filled with log sum_y exp score(y) and the entropy of P; the first is -inf where nothing is allowed.
+        Filled with log sum_y exp score(y), -inf where nothing is allowed, and the entropy of P, rounding taken off.
     """
     cdef Py_ssize_t i, size = 1
     cdef int j
+    cdef double kept_share = 1.0 - roundings(tree)[0] * 2.0**-53
     for j in range(tree.n_nodes):
         size += _room(tree, j)
     cdef double[::1] kept = np.empty(size), U = np.empty(tree.total)
@@ -163,3 +193,4 @@ def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] u
         for i in range(unaries.shape[0]):
             log_partitions[i] = _marginals(tree, &unaries[i, 0], &unary[i, 0], &moments[i, 0, 0], &entropies[i],
                                            &kept[0], &U[0], &R[0])
+            entropies[i] *= kept_share

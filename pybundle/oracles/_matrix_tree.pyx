@@ -8,14 +8,31 @@ leaves the same kind of problem on the others,
 
 h over the root and the words left, loops dropped. So log Z has nearly full relative accuracy also where the best
 in-arcs close a cycle and the Laplacian is singular up to rounding. With exactly one root arc, Z is the coefficient
-of t in Z(t W_0.): the root counts in the D of the last word only. Marginals are W_hm times the derivative of log Z,
-by going through the eliminations backwards; their absolute error is of the order of the rounding.
+of t in Z(t W_0.): the root counts in the D of the last word only. Marginals are W_hm times the derivative A_hm of
+log Z, by going through the eliminations backwards.
 
-Where weights underflow although a tree has weight (scores of a word hundreds apart), the same steps are taken with
-logarithms, some thirty times slower.
+All this for the distribution of the computed weights W, whatever rounding made of the scores. `tree_errors` bounds
+what the roundings of an elimination of N words do to its marginals, summed over all arcs (u = 2^-53; stage v has the
+words 1..v and an exact distribution of its own, that of the W computed so far):
+
+1.  D_v, a sum of v terms by four, has a relative error of (v / 4 + 3) u, the new W of e_v = (v / 4 + 6) u. That
+    changes the derivatives A of the stage left, of k = v - 1 words, by 2 k - 1 times e_v: they are ratios of
+    homogeneous polynomials of positive terms, of degrees k - 1 and k. The W A sum to k: that makes k (2 k - 1) e_v.
+2.  On the way back A_vm = sum_h share_h A_hm, A_hv = (1 - sum share inner + inner_h) / D_v, inner_h = sum_m A_hm W_vm.
+    `sum share inner` is the expected number of words that hang on v, at most v - 1. The errors, times W, sum to at
+    most (2 v + 1) u (1 + 4 (v - 1)).
+3.  An error of A_hm at stage v moves the marginal of arc (a, b) by W_hm d log W_hm / d log W_ab of it. W_hm at v is a
+    ratio of homogeneous polynomials of positive terms in the first weights, of degrees N - v + 1 and N - v: the sum
+    over all arcs of these factors is at most 2 (N - v) + 1.
+
+The sum over v of (1 and 2) times 3, N u for the last products, and 1 % for products of errors bound the error.
+Underflow adds nothing: weights below exp(-300) are raised to it where that changes log Z by less than u. Otherwise,
+and where weights overflow, the same steps are taken with logarithms, some thirty times slower.
 """
 
-from libc.math cimport INFINITY, exp, isfinite, log, log1p
+import numpy as np
+
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
@@ -24,55 +41,83 @@ cdef extern from "_matrix_tree.h" nogil:
     double pb_dot_axpy(int n, double a, const double* row, const double* x, double* y)
 
 
-cdef bint tree_marginals(int n, const double* s, bint single_root, double* out, double* log_partition,
-                         double* scratch) noexcept nogil:
-    """Marginals (n, n) of the scores s (n, n), n >= 2; False where the partition function is zero or not finite.
+cdef double LEAST = -300.0          # logarithm of the least weight
 
-    `scratch`: n * (n + 4) doubles.
-    """
+
+def tree_errors(n_words):
+    """Bounds on the errors of the marginals of sentences of so many words, summed over all arcs."""
+    cdef Py_ssize_t longest = n_words.max()
+    v = np.arange(1.0, longest + 2)
+    found = (2.0 * v + 1.0) * (4.0 * v - 3.0)
+    found += v * (2.0 * v - 1.0) * (0.25 * v + 6.25)
+    # sum over v <= N of found[v] (2 (N - v) + 1)
+    sums, moments = np.cumsum(found), np.cumsum(found * v)
+    return 1.01 * 2.0**-53 * ((2.0 * v + 1.0) * sums - 2.0 * moments + v)[n_words - 1]
+
+
+cdef int tree_marginals(int n, const double* s, bint single_root, double* out, double* log_partition, double* scratch,
+                        double error, double* entropy) noexcept nogil:
+    """Marginals (n, n) of the scores s (n, n), n >= 2; see the .pxd."""
     cdef double total = 0.0, top
-    cdef double* tops = scratch + <Py_ssize_t>n * (n + 3)
-    cdef int h, m
+    cdef double* tops = scratch + <Py_ssize_t>n * (2 * n + 3)
+    cdef int h, m, found = 1
     for m in range(1, n):
         top = -1e300
         for h in range(n):
             if h != m and s[<Py_ssize_t>h * n + m] > top:
                 top = s[<Py_ssize_t>h * n + m]
         if not -1e300 < top <= 1e300:
-            return False
+            return 0
         tops[m] = top
         total += top
     log_partition[0] = total
-    if not (_by_weights(n, s, tops, single_root, out, log_partition, scratch)
-            or _by_logarithms(n, s, tops, single_root, out, log_partition, scratch)):
-        return False
+    if not _by_weights(n, s, tops, single_root, out, log_partition, scratch, error, entropy):
+        found = 2
+        if not _by_logarithms(n, s, tops, single_root, out, log_partition, scratch, entropy == NULL):
+            return 0
     for h in range(n):
         out[<Py_ssize_t>h * n] = 0.0
         for m in range(1, n):
             out[<Py_ssize_t>h * n + m] = min(max(out[<Py_ssize_t>h * n + m], 0.0), 1.0)
-    return True
+    return found
 
 
 cdef bint _by_weights(int n, const double* s, const double* tops, bint single_root, double* out,
-                      double* log_partition, double* scratch) noexcept nogil:
+                      double* log_partition, double* scratch, double error, double* entropy) noexcept nogil:
     """Adds the log of the sum over trees to log_partition; False where weights under- or overflow."""
-    cdef double* W = scratch
-    cdef double* share = W + <Py_ssize_t>n * n       # column v over D_v
-    cdef double* inner = share + n
+    cdef double* W = scratch                         # on the way back: column v over D_v in the place of column v
+    cdef double* given = W + <Py_ssize_t>n * n       # the weights
+    cdef double* inner = given + <Py_ssize_t>n * n
     cdef double* D = inner + n
     cdef double* A = out                             # derivatives of log Z by W
-    cdef double total = log_partition[0], top, x
-    cdef int h, m, v, first, home = 1
+    cdef double total = 0.0, sizes = 0.0, spread = 0.0, lowest = 0.0, highest = 0.0, top, x
+    cdef int h, m, v, first, home = 1, n_raised = 0
     for h in range(n):
         for m in range(1, n):
-            W[<Py_ssize_t>h * n + m] = exp(s[<Py_ssize_t>h * n + m] - tops[m]) if h != m else 0.0
+            x = s[<Py_ssize_t>h * n + m]
+            if h == m or not x > -1e300:
+                x = 0.0
+            else:
+                x -= tops[m]
+                if x < LEAST:
+                    x = LEAST
+                    n_raised += 1
+                lowest = min(lowest, x)
+                x = exp(x)
+            W[<Py_ssize_t>h * n + m] = given[<Py_ssize_t>h * n + m] = x
             A[<Py_ssize_t>h * n + m] = 0.0
+    if n_raised:
+        # trees with a raised arc weigh less than it times all sums of columns
+        highest = log(<double>n_raised)
+        for m in range(1, n):
+            x = 0.0
+            for h in range(n):
+                x += W[<Py_ssize_t>h * n + m]
+            highest += log(x)
     v = n - 1
     while v > 0:
         first = single_root and v > 1
-        D[v] = 0.0
-        for h in range(first, v):
-            D[v] += W[<Py_ssize_t>h * n + v]
+        D[v] = _column_sum(n, W, v, first)
         if not D[v] > 0.0:
             if not first or home != 1:
                 return False
@@ -81,37 +126,70 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
             _swap(n, W, 1, v)
             continue
         for h in range(v):
-            share[h] = W[<Py_ssize_t>h * n + v] / D[v]
-            pb_axpy(v - 1, share[h], &W[<Py_ssize_t>v * n + 1], &W[<Py_ssize_t>h * n + 1])
-        total += log(D[v])
+            x = W[<Py_ssize_t>h * n + v] / D[v]
+            W[<Py_ssize_t>h * n + v] = x
+            pb_axpy(v - 1, x, &W[<Py_ssize_t>v * n + 1], &W[<Py_ssize_t>h * n + 1])
+        x = log(D[v])
+        total += x
+        sizes += fabs(x)
         v -= 1
+    if not isfinite(total) or n_raised and total < highest + LEAST + 40.0:
+        return False
     for v in range(1, n):
         first = single_root and v > 1
         top = 1.0
         for h in range(v):
-            x = W[<Py_ssize_t>h * n + v] / D[v]
+            x = W[<Py_ssize_t>h * n + v]
             inner[h] = pb_dot_axpy(v - 1, x, &A[<Py_ssize_t>h * n + 1], &W[<Py_ssize_t>v * n + 1],
                                    &A[<Py_ssize_t>v * n + 1])
             top -= x * inner[h]
         for h in range(v):
-            A[<Py_ssize_t>h * n + v] = max((top if h >= first else 0.0) + inner[h], 0.0) / D[v]
+            A[<Py_ssize_t>h * n + v] = ((top if h >= first else 0.0) + inner[h]) / D[v]
     if home != 1:
         _swap(n, A, 1, home)
     for h in range(n):
         for m in range(1, n):
-            x = A[<Py_ssize_t>h * n + m] * exp(s[<Py_ssize_t>h * n + m] - tops[m]) if h != m else 0.0
+            x = A[<Py_ssize_t>h * n + m] * given[<Py_ssize_t>h * n + m]
             if not isfinite(x):
                 return False
-            out[<Py_ssize_t>h * n + m] = x
-    log_partition[0] = total
+            A[<Py_ssize_t>h * n + m] = x
+            if entropy != NULL and x > 0.0:
+                spread -= min(x, 1.0) * max(s[<Py_ssize_t>h * n + m] - tops[m], LEAST)
+    if entropy != NULL:
+        # log Z - E log W; marginals and log Z are wrong by `error`, log W by 2 u, sums of n^2 terms by 2 n^2 u
+        top = error * (2.0 - lowest) + 2.0**-53 * (2.0 * n * n + 8.0) * (sizes + spread)
+        entropy[0] = max(total + spread - top, 0.0)
+    log_partition[0] += total
     return True
 
 
+cdef inline double _column_sum(int n, const double* W, int v, int first) noexcept nogil:
+    """sum_h W_hv, h = first..v - 1, as four sums."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef const double* x = W + <Py_ssize_t>first * n + v
+    cdef int left = v - first
+    cdef Py_ssize_t step = n
+    while left >= 4:
+        a += x[0]
+        b += x[step]
+        c += x[2 * step]
+        d += x[3 * step]
+        x += 4 * step
+        left -= 4
+    if left > 0:
+        a += x[0]
+    if left > 1:
+        b += x[step]
+    if left > 2:
+        c += x[2 * step]
+    return (a + b) + (c + d)
+
+
 cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single_root, double* out,
-                         double* log_partition, double* scratch) noexcept nogil:
+                         double* log_partition, double* scratch, bint with_marginals) noexcept nogil:
     """The same with logarithms of W and A."""
     cdef double* W = scratch
-    cdef double* inner = W + <Py_ssize_t>n * n
+    cdef double* inner = W + <Py_ssize_t>2 * n * n
     cdef double* D = inner + n
     cdef double* A = out
     cdef double total = log_partition[0], rest, x
@@ -140,6 +218,9 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
                     W[<Py_ssize_t>h * n + m] = _log_add(W[<Py_ssize_t>h * n + m], x + W[<Py_ssize_t>v * n + m])
         total += D[v]
         v -= 1
+    log_partition[0] = total
+    if not with_marginals:
+        return True
     for v in range(1, n):
         first = single_root and v > 1
         rest = 1.0
@@ -163,7 +244,6 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
         for m in range(1, n):
             out[<Py_ssize_t>h * n + m] = exp(A[<Py_ssize_t>h * n + m] + s[<Py_ssize_t>h * n + m] - tops[m]) \
                 if h != m and s[<Py_ssize_t>h * n + m] > -1e300 else 0.0
-    log_partition[0] = total
     return True
 
 
@@ -191,14 +271,14 @@ def solve_marginals(const double[::1] scores, const int64_t[::1] starts, const i
     cdef double* scratch
     for i in range(first, last):
         n = max(n, <int>(words[i + 1] - words[i]))
-    scratch = <double*>malloc(sizeof(double) * <size_t>n * (n + 4))
+    scratch = <double*>malloc(sizeof(double) * <size_t>n * (2 * n + 4))
     if scratch == NULL:
         raise MemoryError(f"no memory for a tree of {n - 1} words")
     with nogil:
         for i in range(first, last):
             n = <int>(words[i + 1] - words[i])
             if not tree_marginals(n, &scores[starts[i]], single_root, &marginals[starts[i]], &log_partitions[i],
-                                  scratch):
+                                  scratch, 0.0, NULL):
                 bad = i
                 break
         free(scratch)

@@ -196,12 +196,12 @@ def forward_backward(unary, transition, start=None, end=None):
     unary, tables = _check_one(unary, transition, start, end, marginals=True)
     T, K = unary.shape
     marginals, pairs = np.empty((T, K)), np.zeros((T - 1, K, K))
-    value, entropy = np.empty(1), np.empty(1)
+    value, entropy = np.empty(1), np.empty((1, 2))
     if tables.marginal_items(unary, _whole(unary), 0, 1, np.ones(1), marginals, value, entropy, pairs) >= 0:
         _refuse_score(unary)
     if value[0] == -np.inf:
         raise ParameterError("every labelling is forbidden: each has a score of -inf; allow at least one")
-    return Marginals(float(value[0]), marginals, pairs, float(entropy[0]))
+    return Marginals(float(value[0]), marginals, pairs, float(entropy[0, 0]))
 
 
 def forward_backward_batch(unary, offsets, transition, start=None, end=None, weights=None, entropy=False,
@@ -235,7 +235,7 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     if weights.shape != (n,) or not np.isfinite(weights).all():
         raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
-    marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty(n) if entropy else None
+    marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty((n, 2)) if entropy else None
     work = _work(offsets, tables)
     sums = {first: np.zeros((1, K, K)) for first, _ in cut(work)}
 
@@ -252,7 +252,7 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     pairwise = np.zeros((K, K))
     for part in sums.values():                    # in the order of the data
         pairwise += part[0]
-    return BatchMarginals(values, marginals, pairwise, entropies)
+    return BatchMarginals(values, marginals, pairwise, entropies[:, 0].copy() if entropy else None)
 
 
 def _work(offsets, tables):

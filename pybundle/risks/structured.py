@@ -20,8 +20,6 @@ from .reduction import reduce_planes
 SHARD_WORK = 1 << 15
 """Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
 UNIT = 2.0**-53
-MARGINAL_ERROR = 1e-6
-"""Relative error of marginals, from the rounding of scores, above which the log-loss does without them."""
 MOST_ENTRIES = 1 << 16
 """Weights up to which an SGD step takes one example; above, steps of dim / MOST_ENTRIES examples cost no more."""
 
@@ -63,9 +61,11 @@ class Structured(Partitioned):
     Notes
     -----
     A pass decodes every example once. The value uses the oracle's proven upper bounds, the plane its labellings; so
-    both sides of a certificate hold also where a decoder is inexact. `values` bounds the rounding of scores as
-    `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the oracle knows norms, barring underflow. Models in
-    plain Python have their upper bounds rounded upwards instead.
+    both sides of a certificate hold also where a decoder is inexact. The plane of a log-loss has slope and entropy of
+    the distribution that was computed, whatever rounding made of the scores: `log sum_y exp s(y) >= E_p s + H(p)` for
+    every p. `values` bounds the rounding of scores as `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the
+    oracle knows norms, barring underflow; a log-loss adds the `marginal_terms` of the
+    oracle. Models in plain Python have their upper bounds rounded upwards instead.
 
     Examples
     --------
@@ -123,14 +123,22 @@ class Structured(Partitioned):
     def slope_errors(self):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
         oracle = self._oracle
-        if oracle.norms is not None:
+        if oracle.norms is None:
+            if oracle.met_norms is None:
+                return np.zeros(self.n_parts)
+            weighted = 1.01 * oracle.met_norms * self.sample_weight     # psi is a difference, perhaps times a loss
+            return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
+        if self.loss == "hinge":
             # every piece of an example is added once for the labelling and once for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * self.slope_sizes
-        if oracle.met_norms is None:
-            return np.zeros(self.n_parts)
-        weighted = 1.01 * oracle.met_norms * self.sample_weight     # psi is a difference, perhaps times a loss
-        return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
+        # of each entry: the sum over the largest shard, then that of the shards; and the marginals themselves
+        additions, found = np.zeros(self.n_parts), np.full(self.n_parts, 4.0)
+        for p, rows in self._shards:
+            additions[p] = max(additions[p], oracle.marginal_terms.additions[rows].sum())
+            found[p] += 1.0
+        wrong = self.sample_weight * oracle.norms * oracle.marginal_terms.slopes
+        return UNIT * ((additions + found) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
 
     @property
     def errors_grow(self):
@@ -149,8 +157,7 @@ class Structured(Partitioned):
     def offset_errors(self):
         """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0.
 
-        The offset of a log-loss, an entropy, is wrong by up to `slope_errors |w|` more for the point w of the plane;
-        that is where the plane is tight, so the error of the slope, which counts too, covers it.
+        Those of a log-loss are entropies, from which the oracle has taken their own rounding errors.
         """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
@@ -162,23 +169,14 @@ class Structured(Partitioned):
     def planes(self, w):
         """One plane for each part, tight at w; one decoding of every example."""
         w = check_vector("w", w, self.dim)
-        weights, norm = self._oracle.prepare(w), float(np.linalg.norm(w))
-        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope, norm))
+        weights = self._oracle.prepare(w)
+        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope))
 
-    def _shard(self, rows, weights, slope, norm):
+    def _shard(self, rows, weights, slope):
         c, oracle = self.sample_weight[rows], self._oracle
         if self.loss == "logistic":
-            is_vast = np.zeros(len(rows), dtype=bool)
-            if oracle.norms is not None:
-                is_vast = (2.0 * oracle.sizes[rows] + 8.0) * UNIT * oracle.norms[rows] * norm > MARGINAL_ERROR
-            some, vast = rows[~is_vast], rows[is_vast]
-            values, entropies = oracle.marginals_batch(some, weights, c[~is_vast], slope)
-            value, offset = float(c[~is_vast] @ values), float(c[~is_vast] @ entropies)
-            if len(vast):           # the best labelling alone is a plane too, of entropy 0, and as good as tight here
-                best = oracle.solve_batch(vast, weights, loss=False)
-                oracle.add_planes(vast, best.labellings, c[is_vast], slope)
-                value += float(c[is_vast] @ self._log_losses(vast, weights))
-            return value, offset
+            values, entropies = oracle.marginals_batch(rows, weights, c, slope)
+            return float(c @ values), float(c @ entropies)
         found = oracle.solve_batch(rows, weights)
         # the truth is a labelling too: where rounding leaves less than its 0, 0 is the value
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
@@ -197,7 +195,7 @@ class Structured(Partitioned):
                 found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
-            return float(c @ found), _rounding(oracle, rows, c, norm, found)
+            return float(c @ found), _rounding(oracle, rows, c, norm, found, self.smooth)
 
         for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
             values[p] += value
@@ -212,7 +210,7 @@ class Structured(Partitioned):
         oracle, norm, errors = self._oracle, float(np.linalg.norm(w)), np.zeros(self.n_parts)
         if oracle.norms is not None:
             for p, rows in enumerate(self._parts):
-                terms = self.dim + 2.0 * oracle.sizes[rows] + 8.0
+                terms = _terms(oracle, rows, self.smooth)
                 scores = float((self.sample_weight[rows] * terms) @ oracle.norms[rows]) * norm
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
@@ -354,12 +352,17 @@ class WeightedOracle:
         return i
 
 
-def _rounding(oracle, rows, c, norm, losses):
+def _terms(oracle, rows, smooth=False):
+    """Roundings of the losses of examples, in parts of `norms |w|` and of the loss."""
+    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
+    return terms + oracle.marginal_terms.values[rows] if smooth else terms
+
+
+def _rounding(oracle, rows, c, norm, losses, smooth=False):
     """Bound on the rounding error of `c @ losses` at a w of this norm; 0 without norms."""
     if oracle.norms is None:
         return 0.0
-    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
-    return float(c @ (terms * UNIT * (oracle.norms[rows] * norm + losses)))
+    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (oracle.norms[rows] * norm + losses)))
 
 
 def _cut(sizes):

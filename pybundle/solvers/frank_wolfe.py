@@ -81,8 +81,6 @@ class FrankWolfe(Run):
 
     def _look(self, w):
         planes = self.evaluate(w)
-        if getattr(self.risk, "errors_grow", False):
-            self.expect(self.risk.slope_errors, self.risk.offset_errors)
         self._value = self.observe(w, float(planes.values.sum()), planes.values)
         if self.settings.record is not None:
             self.settings.record.keep(range(planes.origin - MOST_POINTS, planes.origin + 1))

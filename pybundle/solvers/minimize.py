@@ -268,7 +268,6 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             asking_user = False
             status = reason if status is None else status
         result = keeper.finish(run, status)
-        result.certificate = None
         with suppress(KeyboardInterrupt):
             result.certificate = _certificate(run, result, home, round(1.0 / factor))
     except KeyboardInterrupt:
@@ -276,6 +275,9 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             raise
         keeper.rescue(run)
         result = run.finish(Status.INTERRUPTED)
+        # evidence that takes no further pass
+        result.certificate = _certificate(run, result, home if run.settings.record is None else None,
+                                          round(1.0 / factor))
     except Exception as error:
         explained = error if asking_user else keeper.explain(error)
         if explained is not error:

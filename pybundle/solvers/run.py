@@ -351,7 +351,7 @@ class Run:
             status = Status.STALLED
         trace = self.trace
         return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
+            x=self.w.copy(), certificate=None, fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
             message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),

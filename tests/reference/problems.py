@@ -6,6 +6,7 @@ of 0; lam from 1e-10 to 1e8. Everything follows from a seed and a number.
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def labels(rng, X, K):
 
 def contradict(rng, X, Y, K):
     """Sometimes the last example is the first one with another label, so that the risk stays above 0."""
-    if len(X) > 1 and rng.random() < 0.4:
+    if len(X) > 1 and rng.random() < 0.5:
         X[-1], Y[-1] = X[0], (Y[0] + 1) % K
     return X, Y
 
@@ -180,14 +181,14 @@ def classes(rng, smooth, slack=False):
 
 
 def chain(rng, smooth, slack=False):
-    n, K, d = int(rng.integers(1, 4)), int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    n, K, d = int(rng.integers(1, 5)), int(rng.integers(2, 4)), int(rng.integers(1, 4))
     sizes = rng.integers(1, 4, n)
     tokens = matrix(rng, int(sizes.sum()), d)
     Y = np.split(labels(rng, tokens, K), np.cumsum(sizes)[:-1])
     given, tokens = stored(rng, tokens)
     cuts = [slice(b - s, b) for b, s in zip(np.cumsum(sizes), sizes, strict=True)]
     X, exact_X = [given[cut] for cut in cuts], [tokens[cut] for cut in cuts]
-    if n > 1 and rng.random() < 0.4:
+    if n > 1 and rng.random() < 0.6:
         X[-1], exact_X[-1], Y[-1] = X[0], exact_X[0], (Y[0] + 1) % K
     costs = None if smooth or slack else cost_matrix(rng, K)
     ends = {"normalised": bool(rng.random() < 0.3), "start": bool(rng.random() < 0.5), "end": bool(rng.random() < 0.5)}
@@ -199,10 +200,10 @@ def chain(rng, smooth, slack=False):
 
 
 def dependency(rng, smooth):
-    single, n_sentences = bool(rng.random() < 0.7), int(rng.integers(1, 4))
+    single, n_sentences = bool(rng.random() < 0.7), int(rng.choice([1, 2, 2, 3]))
     d = int(rng.integers(1, 7))
     X, exact_X, Y, factor = [], [], [], scale_of(rng)
-    is_free = rng.random() < 0.4                # every arc has a weight of its own
+    is_free = rng.random() < 0.5                # every arc has a weight of its own
     for _ in range(n_sentences):
         n = 2 if is_free else int(rng.choice([1, 2, 2, 3, 3, 4] if not smooth else [1, 2, 2, 3, 3]))
         d = 4 if is_free else d
@@ -218,9 +219,9 @@ def dependency(rng, smooth):
         trees = list(exact.all_trees(n, single))
         X.append(x)
         Y.append(trees[rng.integers(len(trees))])
-    if n_sentences > 1 and rng.random() < 0.6:
-        trees = list(exact.all_trees(len(Y[0]) - 1, single))
-        X[-1], Y[-1] = X[0], trees[rng.integers(len(trees))]
+    if n_sentences > 1 and rng.random() < 0.8:
+        others = [tree for tree in exact.all_trees(len(Y[0]) - 1, single) if (tree != Y[0]).any()]
+        X[-1], Y[-1] = X[0], others[rng.integers(len(others))] if others else Y[0]
     kind = X[0].dtype
     X = [sp.csr_array(x.astype(kind)) for x in X]
     exact_X = [x.toarray().astype(float) for x in X]
@@ -387,27 +388,33 @@ def make(seed, index):
         return problem, rng
     if rng.random() < 0.1:
         problem.n = risk.n_examples
-    problem.lams = [lam_of(rng, size, -14 if twin.smooth else -6)]
+    problem.lams = [lam_of(rng, size, (-20, -10) if twin.smooth and rng.random() < 0.5 else (-6, 1))]
     if rng.random() < 0.5:
         problem.lams.append(problem.lams[0] * float(10.0 ** rng.uniform(-3, 3)))
     return problem, rng
 
 
-def start(rng, problem):
-    """A point up to 1e8 away; sometimes along directions that leave the risk as it is, so that labellings still tie."""
-    far, dim = 10.0 ** rng.uniform(-2, 8), problem.risk.dim
-    w = far * rng.standard_normal(dim)
-    if rng.random() < 0.4 and len(problem.twin.A):
+def start(rng, problem, lam=None):
+    """A point up to 1e8 away.
+
+    Often along directions that leave the risk as it is, and so far that lam just does not mind: then labellings tie at
+    scores that are large, and what is computed there is worth most.
+    """
+    dim = problem.risk.dim
+    w = 10.0 ** rng.uniform(-2, 8) * rng.standard_normal(dim) / (problem.size if rng.random() < 0.6 else 1.0)
+    if rng.random() < 0.7 and len(problem.twin.A):
         _, values, basis = np.linalg.svd((problem.twin.A / problem.twin.D).astype(float) / problem.size)
         flat = basis[np.count_nonzero(values > 1e-12):]
-        w = flat.T @ (flat @ w) + 10.0 ** rng.uniform(-1, 1.5) * rng.standard_normal(dim)
-    w = w / (problem.size if rng.random() < 0.6 else 1.0)
+        far, near = 10.0 ** rng.uniform(1, 8), rng.integers(2) * 10.0 ** rng.uniform(-1, 1.5)
+        if lam is not None and rng.random() < 0.7:
+            far = min(sqrt(10.0 ** rng.uniform(-6, 0) / lam) * problem.size, 1e8)
+        w = (far * flat.T @ (flat @ rng.standard_normal(dim)) + near * rng.standard_normal(dim)) / problem.size
     if problem.nonneg is not None:
         w[problem.nonneg] = np.abs(w[problem.nonneg])
     return np.clip(w, -1e50, 1e50)
 
 
-def lam_of(rng, size, least):
-    """Half of them on the scale of the data, where the optimum is neither 0 nor far away."""
-    lam = 10.0 ** rng.uniform(least, 1) * size**2 if rng.random() < 0.6 else 10.0 ** rng.uniform(-10, 8)
+def lam_of(rng, size, ends):
+    """Most of them on the scale of the data, where the optimum is neither 0 nor far away."""
+    lam = 10.0 ** rng.uniform(*ends) * size**2 if rng.random() < 0.7 else 10.0 ** rng.uniform(-10, 8)
     return float(np.clip(lam, 1e-40, 1e40))

@@ -22,8 +22,9 @@ KINDS = ["multiclass", "many classes", "chain", "long chain", "landmarks", "tree
 
 
 def draw(rng, shape, scale):
-    """Features, small integers times the scale in a third of the cases, so that scores tie."""
-    return scale * (rng.integers(-1, 2, shape).astype(float) if rng.random() < 0.33 else rng.standard_normal(shape))
+    """Features, small integers times the scale in a third of the cases, so that scores tie; some in float32."""
+    found = scale * (rng.integers(-1, 2, shape).astype(float) if rng.random() < 0.33 else rng.standard_normal(shape))
+    return found.astype(np.float32) if scale < 1.0 else found
 
 
 def problem(kind, rng, n=3):
@@ -32,13 +33,15 @@ def problem(kind, rng, n=3):
     if "class" in kind:
         K, d = (3, 2) if kind == "multiclass" else (30, 1)
         X, y = draw(rng, (n, d), scale), rng.integers(0, K, n)
-        return pb.models.Multiclass(K, d), X, y, [multiclass(*pair, K) for pair in zip(X, y, strict=True)]
+        given = sp.csr_array(X) if scale < 10.0 else X
+        return pb.models.Multiclass(K, d), given, y, [multiclass(*pair, K) for pair in zip(X, y, strict=True)]
     if "chain" in kind:
         K, d, (start, end) = 2 + int(kind == "chain"), 2, rng.integers(0, 2, 2)
         sizes = rng.integers(1, 4, n) if kind == "chain" else np.full(n, 6)
         X, Y = [draw(rng, (T, d), scale) for T in sizes], [rng.integers(0, K, T) for T in sizes]
         model = pb.models.Chain(K, d, start=bool(start), end=bool(end))
-        return model, X, Y, [chain(*pair, K, int(start), int(end)) for pair in zip(X, Y, strict=True)]
+        given = [sp.csr_array(x) for x in X] if scale < 10.0 else X
+        return model, given, Y, [chain(*pair, K, int(start), int(end)) for pair in zip(X, Y, strict=True)]
     if kind == "landmarks":
         shape, parents, d = (2, 3), ([-1, 0], [1, -1], [-1])[rng.integers(3)], 2
         L = len(parents)
@@ -207,3 +210,16 @@ def test_landmarks_far_from_the_optimum():
         for method in ("auto", "bmrm"):
             result = pb.minimize(risk, np.full(risk.dim, 1e12), lam=1.0, method=method, max_iter=20)
             assert result.lower_bound <= log(6.0) * (1.0 + 1e-12)
+
+
+def test_an_oracle_says_what_its_marginals_are_worth():
+    """Norms alone would promise a bound on rounding that nobody has counted."""
+    class Own(pb.models.Multiclass):
+        def oracle(self, X, Y):
+            oracle = super().oracle(X, Y)
+            oracle.marginal_terms = None
+            return oracle
+
+    with pytest.raises(pb.ParameterError, match="needs marginal_terms, partition_terms and additions"):
+        pb.risks.Structured(Own(2, 2), np.eye(2), [0, 1], loss="logistic")
+    assert pb.risks.Structured(Own(2, 2), np.eye(2), [0, 1]).slope_errors.all()

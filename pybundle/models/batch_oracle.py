@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,25 +11,6 @@ from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decoded, ExamplePlane
 from ..core.validation import check_rows, check_vector
 from ..features import merge_rows
-
-
-class MarginalTerms(NamedTuple):
-    """Numbers of roundings in `marginals_batch`: bounds on errors, for each example, as multiples of 2^-53.
-
-    Attributes
-    ----------
-    additions : ndarray, shape (n_examples,)
-        Terms that an example adds to an entry of `slope`, at most.
-    slopes : ndarray, shape (n_examples,)
-        Error of the marginals behind `E psi`, in parts of `norms`.
-    values : ndarray, shape (n_examples,)
-        Error of the log-loss beyond `dim + 2 size + 8`, in parts of `norms |w|` and of the log-loss. As
-        `log(number of labellings) <= log-loss + norms |w|`, an absolute error counts in parts of that logarithm.
-    """
-
-    additions: np.ndarray
-    slopes: np.ndarray
-    values: np.ndarray
 
 
 class BatchOracle(ABC):
@@ -50,8 +30,11 @@ class BatchOracle(ABC):
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
         Whether `marginals_batch` exists.
-    marginal_terms : MarginalTerms
-        Needed beside `norms` where there are marginals.
+    marginal_terms, partition_terms : ndarray, shape (n_examples,), or None
+        Numbers of roundings in `marginals_batch`, bounds on errors as multiples of 2^-53: of the expectation, in parts
+        of `norms`, and of the log-loss beyond `dim + 2 size + 8`, in parts of `norms |w|` and of the log-loss. (As
+        `log(number of labellings) <= log-loss + norms |w|`, absolute errors count in parts of that logarithm.)
+        Needed for the log-loss where norms are known, as is `additions`.
     has_further : bool
         Whether `best_batch` exists.
     """
@@ -63,7 +46,8 @@ class BatchOracle(ABC):
     met_norms: np.ndarray | None = None
     fingerprint: int
     has_marginals = False
-    marginal_terms: MarginalTerms
+    marginal_terms: np.ndarray | None = None
+    partition_terms: np.ndarray | None = None
     has_further = False
 
     def checksum(self):
@@ -150,6 +134,10 @@ class BatchOracle(ABC):
         The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
         theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no marginals")
+
+    def additions(self, rows):
+        """Terms that `marginals_batch` of the examples `rows` adds to any entry of `slope`, at most."""
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     def solve(self, i, w):

@@ -17,7 +17,7 @@ from ._chain import ChainData, augment, losses
 from ._chain_finder import ChainFinder
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
-from .batch_oracle import BatchOracle, MarginalTerms, check_lengths, check_scores
+from .batch_oracle import BatchOracle, check_lengths, check_scores
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
@@ -65,9 +65,9 @@ class ChainOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
             self.norms *= self.sizes * self._factors        # the largest loss
-        # PB_CHAIN_TERMS of _chain.h; a position is added for its marginals and for the truth
-        self.marginal_terms = MarginalTerms(2.0 * self.sizes, self.sizes * (6.0 * model.n_labels + 40.0),
-                                            4.0 * self.sizes + 2.0 * model.n_labels + 16.0)
+        # PB_CHAIN_TERMS of _chain.h
+        self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
+        self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
         settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
                     examples.fingerprint)
         self.fingerprint = crc32(self._gold.values, crc32(self._gold.offsets, crc32(
@@ -180,6 +180,9 @@ class ChainOracle(BatchOracle):
         if columns is not None:
             columns.add_to(W)
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
+
+    def additions(self, rows):
+        return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
 
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where features are sparse and many."""

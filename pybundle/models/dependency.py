@@ -17,11 +17,11 @@ from ..features import Examples
 from ..oracles._matrix_tree import tree_errors
 from ..oracles.arborescence import max_arborescence
 from ._arcs import HashedArcs, RowArcs, arc_scores
-from ._dependency import add_trees, marginal_sentences, solve_sentences, tree_planes
+from ._dependency import add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, MarginalTerms, check_lengths
+from .batch_oracle import BatchOracle, check_lengths
 
 
 class Dependency(StructuredModel):
@@ -212,7 +212,6 @@ class DependencyOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
         self._arcs, largest = model._bind(X)
-        pieces = largest if model.templates is not None else 1.0
         self._starts = self._arcs.starts_array
         Y = Ragged.of(Y, "Y", integers="iu")
         self._gold = self._check_gold(Y)
@@ -222,9 +221,9 @@ class DependencyOracle(BatchOracle):
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)
         n = n_words.astype(float)
-        # an arc may add every piece of its features to one entry, and has a weight of at most the half of norms / n
-        self.marginal_terms = MarginalTerms(n * (n + 1.0) * pieces, self._errors * 2.0**53 / (2.0 * n) + 4.0,
-                                            n**3 + 16.0 * n + 16.0)
+        # the features of an arc are at most norms / 2 n
+        self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
+        self.partition_terms = n**3 + 16.0 * n + 16.0
         self.fingerprint = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
         for array in (self._gold, self._starts, *self._arcs.arrays):
             self.fingerprint = crc32(array, self.fingerprint)
@@ -309,6 +308,14 @@ class DependencyOracle(BatchOracle):
         marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
                            np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
         return values, entropies
+
+    def additions(self, rows):
+        if isinstance(self._arcs, RowArcs):
+            first_row, _, indices, indptr = self._arcs.arrays
+            ends = first_row[rows] + (np.diff(self._starts)[rows] - 1)**2
+            listed = [indices[indptr[a]:indptr[b]] for a, b in zip(first_row[rows], ends, strict=True)]
+            return int(np.bincount(np.concatenate(listed), minlength=1).max())
+        return most_additions(self._arcs, np.asarray(rows, dtype=np.intp))
 
     def _offsets(self, rows):
         return np.concatenate([[0], np.cumsum(self._starts[rows + 1] - self._starts[rows])])

@@ -12,7 +12,7 @@ from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_rows, real_array
 from ..oracles._grid_marginals import grid_marginals, roundings
 from ..oracles._tree import GridTree
-from .batch_oracle import BatchOracle, MarginalTerms, check_scores
+from .batch_oracle import BatchOracle, check_scores
 
 SPARSE_DIM = 16384
 """Planes of single examples are CSR rows from this dimension on."""
@@ -52,10 +52,8 @@ class LandmarksOracle(BatchOracle):
         u = np.maximum(np.abs(low[j] - high[p] - model.anchors[j]), np.abs(high[j] - low[p] - model.anchors[j]))
         u /= model.spreads[j]
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
-        slopes, values = roundings(model.tree(np.zeros(self.dim)))
-        ones = np.ones(self.n_examples)
-        self.marginal_terms = MarginalTerms((2.0 + (boxes[:, 2] * boxes[:, 3]).max()) * ones, slopes * ones,
-                                            values * ones)
+        self.marginal_terms, self.partition_terms = (np.full(self.n_examples, count) for count in
+                                                     roundings(model.tree(np.zeros(self.dim))))
         parts = (self._gold, self._loss_weights, model.parents, boxes, model.anchors, model.spreads)
         self.fingerprint = self._bound.fingerprint
         for part in parts:
@@ -128,6 +126,9 @@ class LandmarksOracle(BatchOracle):
             expected = -(moments[:, model.children] / model.units_of_costs).reshape(n, -1)
             slope[model.n_appearance:] += scales @ (expected - self._gold_deformation[rows])
         return np.maximum(values, 0.0), entropies
+
+    def additions(self, rows):
+        return len(rows) * (1 + int((self.model.boxes[:, 2] * self.model.boxes[:, 3]).max()))
 
     def losses(self, rows, labellings):
         return self.model.deviation(self._gold[rows], round_pixels(np.asarray(labellings)), self._loss_weights[rows])

@@ -13,7 +13,7 @@ from ..core.protocols import Decodings
 from ..core.validation import check_choice, check_integer, check_rows
 from ..features import Examples, LazyWeights, RowSums, sum_rows
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, MarginalTerms, check_scores
+from .batch_oracle import BatchOracle, check_scores
 
 LEAST = -700.0
 """Logarithm of the least share of a label; less is 0."""
@@ -84,8 +84,8 @@ class MulticlassOracle(BatchOracle):
         self.sizes = np.full(self.n_examples, 8)
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
-        ones, K = np.ones(self.n_examples), model.n_classes
-        self.marginal_terms = MarginalTerms(ones, (K + 16.0) * ones, (K + 16.0) * ones)
+        terms = np.full(self.n_examples, model.n_classes + 16.0)
+        self.marginal_terms = self.partition_terms = terms
         settings = (type(self).__name__, self.dim, self._rescaling, examples.fingerprint)
         self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
@@ -145,6 +145,9 @@ class MulticlassOracle(BatchOracle):
             coefs[each, self._y[rows]] -= scales
             self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), n), coefs.ravel(), slope)
         return largest + values, entropies
+
+    def additions(self, rows):
+        return len(rows)
 
     def key(self, labelling):
         return int(labelling)

@@ -84,7 +84,8 @@ def arborescence_marginals(scores, single_root=False):
     Notes
     -----
     Matrix-Tree theorem (Koo et al. 2007), O(n^3): the Laplacian is factorised without subtractions (Grassmann, Taksar,
-    Heyman 1985), so sharp distributions lose no digits; where weights underflow, the work is done in logarithms.
+    Heyman 1985), so log Z loses no digits in sharp distributions, and errors of marginals sum to some n^4 2^-53 at
+    most. Where weights underflow, the work is done in logarithms.
 
     Examples
     --------

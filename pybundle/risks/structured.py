@@ -64,8 +64,8 @@ class Structured(Partitioned):
     both sides of a certificate hold also where a decoder is inexact. The plane of a log-loss has slope and entropy of
     the distribution that was computed, whatever rounding made of the scores: `log sum_y exp s(y) >= E_p s + H(p)` for
     every p. `values` bounds the rounding of scores as `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the
-    oracle knows norms, barring underflow; a log-loss adds the `marginal_terms` of the
-    oracle. Models in plain Python have their upper bounds rounded upwards instead.
+    oracle knows norms, barring underflow; a log-loss adds the `partition_terms` of the oracle. Models in plain Python
+    have their upper bounds rounded upwards instead.
 
     Examples
     --------
@@ -90,6 +90,10 @@ class Structured(Partitioned):
         if loss == "logistic" and getattr(self.model, "rescaling", "margin") == "slack":
             raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; leave "
                                  "the argument rescaling out")
+        if loss == "logistic" and oracle.norms is not None and oracle.marginal_terms is None:
+            raise ParameterError(f"loss='logistic' needs marginal_terms, partition_terms and additions of an oracle "
+                                 f"with norms, which that of {type(self.model).__name__} has not got; see "
+                                 "pb.models.BatchOracle")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
         self.nonneg = getattr(self.model, "nonneg", None)
         self.sample_weight = example_weights(sample_weight, self.n_examples)
@@ -104,6 +108,10 @@ class Structured(Partitioned):
     def examples(self):
         """X and Y, as they were given."""
         return self._examples
+
+    def _assign(self, parts):
+        super()._assign(parts)
+        self._additions = None      # of the log-loss to entries of slopes, counted when asked for
 
     def _shards_of(self, parts):
         return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
@@ -132,13 +140,14 @@ class Structured(Partitioned):
             # every piece of an example is added once for the labelling and once for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * self.slope_sizes
-        # of each entry: the sum over the largest shard, then that of the shards; and the marginals themselves
-        additions, found = np.zeros(self.n_parts), np.full(self.n_parts, 4.0)
-        for p, rows in self._shards:
-            additions[p] = max(additions[p], oracle.marginal_terms.additions[rows].sum())
-            found[p] += 1.0
-        wrong = self.sample_weight * oracle.norms * oracle.marginal_terms.slopes
-        return UNIT * ((additions + found) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
+        if self._additions is None:
+            # of each entry: the sum over the largest shard, then that of the shards
+            self._additions = np.zeros(self.n_parts)
+            for p, rows in self._shards:
+                self._additions[p] = max(self._additions[p], oracle.additions(rows))
+            self._additions += np.bincount([p for p, _ in self._shards], minlength=self.n_parts)
+        wrong = self.sample_weight * oracle.norms * oracle.marginal_terms
+        return UNIT * ((self._additions + 4.0) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
 
     @property
     def errors_grow(self):
@@ -355,7 +364,7 @@ class WeightedOracle:
 def _terms(oracle, rows, smooth=False):
     """Roundings of the losses of examples, in parts of `norms |w|` and of the loss."""
     terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
-    return terms + oracle.marginal_terms.values[rows] if smooth else terms
+    return terms + oracle.partition_terms[rows] if smooth else terms
 
 
 def _rounding(oracle, rows, c, norm, losses, smooth=False):

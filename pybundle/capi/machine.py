@@ -124,11 +124,11 @@ class Machine:
             self.status = None
 
     def _known(self):
-        """What another run starts from: a state, or None and the point where planes prove nothing."""
+        """What another run starts from: a state, or None and a point."""
         run = self._run
         if run.w is None:               # not started: what it would have started from itself
             return self._state, None
-        return (None, run.w) if run.is_refuted else (run.state(), None)
+        return run.kept_state(), None
 
     def message(self):
         """The sentence of the status."""

@@ -86,7 +86,8 @@ class Risk(Protocol):
     ``slope_errors, offset_errors : ndarray, shape (P,)``
         bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
     ``slope_sizes : ndarray, shape (P,)``
-        bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32.
+        bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
+        them follows by how much rounding may put a plane above the risk.
     ``excerpt(numbers) -> callable``
         the parts of those numbers with their data only: a picklable object that makes their risk (None where they have
         no example) in another process; what executors with workers of their own need.

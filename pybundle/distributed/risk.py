@@ -25,7 +25,7 @@ class RemoteRisk:
 
     Attributes
     ----------
-    dim, n_examples, n_parts, lower_bounds, slope_errors, offset_errors, smooth, nonneg, fingerprint
+    dim, n_examples, n_parts, lower_bounds, slope_errors, slope_sizes, offset_errors, smooth, nonneg, fingerprint
         As in `Risk`, those of the risk that was placed.
     part_sizes : ndarray, shape (P,)
         Numbers of examples.
@@ -54,6 +54,7 @@ class RemoteRisk:
         self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
         self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
         self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
+        self.slope_sizes = known.slope_sizes
         self._exact_errors = known.slope_errors
         if self._single:
             if known.slope_sizes is None:

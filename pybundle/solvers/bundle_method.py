@@ -168,8 +168,8 @@ class BundleMethod(Run):
         number = self.risk.submit(w)
         return self.risk.gather(number, self.bundle.expect(self.risk.n_parts))     # while workers work
 
-    def allowance(self, w):
-        return self._errors[0] * float(np.linalg.norm(w))
+    def slope_errors(self):
+        return self._errors[0]
 
     def refine(self):
         if self.policy.scores is not None:
@@ -191,8 +191,10 @@ class BundleMethod(Run):
 
     def check_model(self, solution, w, values, centre_products=None):
         """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
+        allowed = self.allowance(w)
+
         def excess(products):
-            return self.bundle.model(products, self.slack) - values - self.allowance(w)
+            return self.bundle.model(products, self.slack) - values - allowed
 
         largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))

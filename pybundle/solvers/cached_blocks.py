@@ -328,8 +328,8 @@ class CachedBlocks:
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi
-        # of sums over planes, of a plane itself (a difference of features, times a loss, times a weight), and what is left
-        # of the sums of multipliers, which must not exceed 1
+        # of sums over planes, of a plane itself (a difference of features, times a loss, times a weight), and what is
+        # left of the sums of multipliers, which must not exceed 1
         terms, merged = 2.02 * (self.blocks.n_planes + 6.0), 3.03 * self.blocks.n_merged
         slope_error, offset_error = self._errors
         return (offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,

@@ -153,7 +153,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
         and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
         far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
-        the risk contradicted itself: then the result has no state either, that nothing may go on from what is wrong.
+        the risk contradicted itself by more than rounding explains: its planes prove nothing then, so `lower_bound` is
+        what the risk declares, and the state of the result holds the best point alone.
         Where workers are lost, the certificate is computed from the data here.
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
@@ -192,8 +193,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     if warm is not None and not isinstance(state, State):
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
                              + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
-                                "of a risk that contradicted itself, or not the last of a path; pass w0=result.x to "
-                                "start from its point"))
+                                "not the last of a path; pass w0=result.x to start from its point"))
     if not isinstance(evidence, (bool, np.bool_)):
         raise InputTypeError(f"evidence must be True or False, got {evidence!r}")
     if evidence and checkpoint is not None:

@@ -7,6 +7,7 @@ A solver is driven by `start`, `step` until it gives a status, `finish`; `minimi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .contract import as_arrays, check_planes, lower_bounds_of, norms_of, refuse
 
 NAMELESS = "unknown"
 """In place of a fingerprint that could not be had: no other run goes on from such a state."""
+UNSTATED = 2.0**-40
+"""Rounding error of scores of a risk without `slope_sizes`, as a share of the steepest slope so far."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class State:
     w : ndarray, shape (dim,)
         Best point.
     risk_value : float
-        `R(w)`.
+        `R(w)`; infinite where it is not known.
     fingerprint : object or None
         Names risk and partition, where the risk can: planes of another risk prove nothing.
     bundle : Bundle or None
@@ -136,6 +139,7 @@ class Run:
         self.trace = Trace()
         self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
         self.lower_bounds = lower_bounds_of(risk)
+        self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
         self._certificate, self._margin = None, 1.0
 
     # ------------------------------------------------------------------ what subclasses answer
@@ -150,6 +154,10 @@ class Run:
     def evidence(self, risk):
         """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
         return None
+
+    def kept_state(self):
+        """What another run may start from after this one: the point alone where the risk has contradicted itself."""
+        return State(self.w, np.inf, self.fingerprint()) if self.is_refuted else self.state()
 
     def refine(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
@@ -167,11 +175,15 @@ class Run:
         return self.best_values, risk.value_errors(self.w, self.best_values)
 
     def distrust(self, error):
-        """What a risk said before it contradicted itself proves nothing; where the user's code raised it does."""
+        """What a risk said before it contradicted itself proves nothing; where the user's code raised it does.
+
+        The planes of a risk that is not convex bound nothing: all that is left then is the best point, its value as
+        the risk gave it, and the lower bound that the risk declares.
+        """
         if isinstance(error, OracleError) and error.__cause__ is None:
             self.best_values = None
         if isinstance(error, ContradictionError):
-            self.best_values, self.is_refuted = None, True
+            self.best_values, self.bound, self.is_refuted = None, None, True
 
     def is_short_of_memory(self):
         """Whether `memory_limit` has cost it planes."""
@@ -225,17 +237,33 @@ class Run:
         return np.asarray(getattr(self.risk, "slope_errors", np.zeros(self.risk.n_parts)))
 
     def allowance(self, w):
-        """What the rounding of slopes explains of the height of planes at w, by parts."""
-        return np.zeros(self.risk.n_parts)
+        """What rounding explains of the height of planes over the risk at w, by parts.
+
+        Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
+        against what is compared: where classes are separated the risk goes to 0, its planes too, and scores do not.
+        """
+        if self._sizes is None:
+            scores = UNSTATED * np.minimum(self._steepest, 1e300)
+        else:
+            unit = 2.0**-24 if getattr(self.risk, "precision", None) == "float32" else UNIT
+            scores = (self.risk.dim + 16.0) * unit * self._sizes
+        return 2.0 * (self.slope_errors() + scores) * float(np.linalg.norm(w))
+
+    @cached_property
+    def _sizes(self):
+        """Bounds on the norms of slopes where the risk states them, or None; they go through all examples."""
+        return getattr(self.risk, "slope_sizes", None)
 
     def check(self, planes, parts=None):
         """Refuses planes of wrong shape, with NaN, or above the risk at the best point; of all parts or of `parts`."""
         check_planes(planes, self.risk, None if parts is None else len(parts))
+        rows = slice(None) if parts is None else parts
+        if self._sizes is None:
+            self._steepest[rows] = np.maximum(self._steepest[rows], norms_of(planes.slopes))
         if self.w is None or self.best_values is None:
             return
-        products, best = planes.dot(self.w), self.best_values if parts is None else self.best_values[parts]
-        allowed = self.allowance(self.w)
-        above = planes.offsets + products - best - (allowed if parts is None else allowed[parts])
+        products, best = planes.dot(self.w), self.best_values[rows]
+        above = planes.offsets + products - best - self.allowance(self.w)[rows]
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
@@ -351,13 +379,13 @@ class Run:
             status = Status.STALLED
         trace = self.trace
         return Result(
-            x=self.w.copy(), certificate=None, fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
-            success=success, status=status,
+            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
+            success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
             message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-            history=trace.history.arrays(), state=None if self.is_refuted else self.state(), **self._rounds())
+            history=trace.history.arrays(), state=self.kept_state(), **self._rounds())
 
     def _rounds(self):
         """What the rounds of a distributed risk cost, where it says."""

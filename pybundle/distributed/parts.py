@@ -39,6 +39,7 @@ class Description(NamedTuple):
     def of(cls, risk):
         """Of any risk; without bounds on rounding errors they are 0, and `slope_sizes` is None where nothing is known.
         """
+        risk = risk.renewed() if hasattr(risk, "renewed") else risk
         none = np.zeros(risk.n_parts)
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         sizes = np.full(risk.n_parts, risk.n_examples / risk.n_parts)

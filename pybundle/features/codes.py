@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
+from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer, real_array
@@ -172,7 +171,12 @@ class BoundWindows:
         self._templates, self.n_examples = templates, len(X)
         # each image has n_cells ones for a labelling
         self.norms = np.full(len(X), np.sqrt(n_cells))
-        self.fingerprint = crc32(X.data)
+        self._codes = X
+        self.fingerprint = self.checksum()
+
+    def checksum(self):
+        """The fingerprint of the codes as they are now."""
+        return checksum(self._codes)
 
     def prepare(self, W):
         """Weights (sum of sizes,) for `maps`."""
@@ -248,7 +252,7 @@ class BoundFeatures:
         self._where = [np.searchsorted(self._seen, place) for place in places]
         largest = examples.norms.reshape(self.n_examples, self._pixels).max(axis=1)
         self.norms = np.sqrt(len(boxes)) * largest
-        self.fingerprint = examples.fingerprint
+        self.fingerprint, self.checksum = examples.fingerprint, examples.checksum
 
     def prepare(self, W):
         """Weights (sum of sizes,) packed for `maps`."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import mmap
-from functools import cached_property
 from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_number, contiguous
 from ._norms import square_norms
 from ._rows import Rows
 
-READ_AHEAD = 1 << 20
-"""Bytes of a file of which norms and check sums are made while they are in the cache."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
@@ -41,6 +39,8 @@ class Examples:
         (X,) or (data, int32 indices, int64 indptr): what the kernels read.
     norms : ndarray, shape (n,)
         |x_i| with scale and bias.
+    fingerprint : int
+        A number of all entries, scale and bias; norms alone are equal for indicators of whatever.
     is_mapped : bool
         X lies in a file that is mapped into memory, and is read from there, row block after row block, in each pass.
     """
@@ -60,6 +60,8 @@ class Examples:
         if self.is_mapped and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_SEQUENTIAL)
         squares = self._read_mapped() if self.is_mapped and not self.is_sparse else square_norms(self.storage)
+        if "fingerprint" not in vars(self):
+            self.fingerprint = self.checksum()
         if not np.isfinite(squares).all():
             raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
@@ -73,13 +75,21 @@ class Examples:
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
 
-    @cached_property
-    def fingerprint(self):
-        """A number of all entries, scale and bias; norms alone are equal for indicators of whatever."""
+    def checksum(self):
+        """The fingerprint of the data as they are now, which somebody may have changed in place: one read.
+
+        Files that are mapped for reading only are taken for unchanged.
+        """
+        if self.is_mapped and not self.storage[0].flags.writeable and "fingerprint" in vars(self):
+            return self.fingerprint
         number = self._seed()
         for array in self.storage:
-            number = crc32(array, number)
+            number = checksum(array, number)
         return number
+
+    def is_current(self):
+        """Whether norms and fingerprint are those of the data as they are now."""
+        return self.checksum() == self.fingerprint
 
     def _seed(self):
         return crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
@@ -87,11 +97,11 @@ class Examples:
     def _read_mapped(self):
         """Squared norms, and the fingerprint on the way: the file is read once."""
         squares, number = np.empty(self.n_examples), self._seed()
-        step = max(1, READ_AHEAD // max(1, self.X[:1].nbytes))
-        for start in range(0, self.n_examples, step):
-            rows = self.X[start:start + step]
-            squares[start:start + step] = square_norms((rows,))
-            number = crc32(rows, number)
+        done = 0
+        for rows in pieces(self.X):
+            squares[done:done + len(rows)] = square_norms((rows,))
+            number = piece_checksum(rows, number)
+            done += len(rows)
         self.fingerprint = number
         return squares
 

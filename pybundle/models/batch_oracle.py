@@ -50,9 +50,9 @@ class BatchOracle(ABC):
     partition_terms: np.ndarray | None = None
     has_further = False
 
-    def checksum(self):
-        """The fingerprint of the data as they are now, which somebody may have changed in place; None if not known."""
-        return self.fingerprint
+    def is_current(self):
+        """Whether norms and fingerprint are those of the data as they are now; else a run binds its model anew."""
+        return True
 
     def prepare(self, w):
         """w as the batch methods want it, made once for a pass."""

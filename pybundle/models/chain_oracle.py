@@ -68,10 +68,17 @@ class ChainOracle(BatchOracle):
         # PB_CHAIN_TERMS of _chain.h
         self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
         self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
+        self.fingerprint = self._checksum(examples.fingerprint)
+
+    def _checksum(self, of_examples):
+        model = self._model
         settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
-                    examples.fingerprint)
-        self.fingerprint = crc32(self._gold.values, crc32(self._gold.offsets, crc32(
+                    of_examples)
+        return crc32(self._gold.values, crc32(self._gold.offsets, crc32(
             model.costs.tobytes() + repr(settings).encode())))
+
+    def is_current(self):
+        return self._checksum(self._examples.checksum()) == self.fingerprint
 
     def prepare(self, w):
         return ChainWeights(self._model, self._rows, w)

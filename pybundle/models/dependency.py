@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
@@ -224,9 +225,16 @@ class DependencyOracle(BatchOracle):
         # the features of an arc are at most norms / 2 n
         self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
         self.partition_terms = n**3 + 16.0 * n + 16.0
-        self.fingerprint = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
+        self.fingerprint = self._checksum()
+
+    def _checksum(self):
+        mark = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
         for array in (self._gold, self._starts, *self._arcs.arrays):
-            self.fingerprint = crc32(array, self.fingerprint)
+            mark = checksum(array, mark)
+        return mark
+
+    def is_current(self):
+        return self._checksum() == self.fingerprint
 
     def _check_gold(self, Y):
         values = np.asarray(Y.values)

@@ -54,10 +54,16 @@ class LandmarksOracle(BatchOracle):
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
         self.marginal_terms, self.partition_terms = (np.full(self.n_examples, count) for count in
                                                      roundings(model.tree(np.zeros(self.dim))))
-        parts = (self._gold, self._loss_weights, model.parents, boxes, model.anchors, model.spreads)
-        self.fingerprint = self._bound.fingerprint
-        for part in parts:
-            self.fingerprint = crc32(np.ascontiguousarray(part), self.fingerprint)
+        self.fingerprint = self._checksum(self._bound.fingerprint)
+
+    def _checksum(self, mark):
+        model = self.model
+        for part in (self._gold, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads):
+            mark = crc32(np.ascontiguousarray(part), mark)
+        return mark
+
+    def is_current(self):
+        return self._checksum(self._bound.checksum()) == self.fingerprint
 
     def prepare(self, w):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))

@@ -40,9 +40,9 @@ class ModelOracle(BatchOracle):
         self.met_norms = np.zeros(n)
         self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, once they were asked for
 
-    def checksum(self):
-        """None: what the model returns may have changed, so each run binds it anew."""
-        return None
+    def is_current(self):
+        """Never: what the model returns may have changed, so each run binds it anew."""
+        return False
 
     def prepare(self, w):
         """w, which the methods of the model cannot change."""

@@ -79,6 +79,7 @@ class MulticlassOracle(BatchOracle):
         if examples.n_features != model.n_features:
             raise ParameterError(f"X must have n_features = {model.n_features} columns, got {examples.n_features}")
         self._y, _ = class_labels(Y, examples.n_examples, model.n_classes)
+        self._examples = examples
         self._rows, self._costs, self._rescaling = examples.rows(model.n_classes), model.costs, model.rescaling
         self.n_examples, self.dim = examples.n_examples, model.dim
         self.sizes = np.full(self.n_examples, 8)
@@ -86,8 +87,14 @@ class MulticlassOracle(BatchOracle):
         self.norms = 2.0 * largest * examples.norms
         terms = np.full(self.n_examples, model.n_classes + 16.0)
         self.marginal_terms = self.partition_terms = terms
-        settings = (type(self).__name__, self.dim, self._rescaling, examples.fingerprint)
-        self.fingerprint = crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
+        self.fingerprint = self._checksum(examples.fingerprint)
+
+    def _checksum(self, of_examples):
+        settings = (type(self).__name__, self.dim, self._rescaling, of_examples)
+        return crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
+
+    def is_current(self):
+        return self._checksum(self._examples.checksum()) == self.fingerprint
 
     def prepare(self, w):
         return LazyWeights(self._rows, w)

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
@@ -183,10 +184,18 @@ class SegmentationOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
         if model.rescaling == "slack":
             self.norms *= self._columns.sizes       # the largest loss
-        self.fingerprint = crc32(values, crc32(self._columns.offsets, crc32(gold.values, crc32(repr((
+        self._covers = gold
+        self.fingerprint = self._checksum()
+
+    def _checksum(self):
+        model, gold = self._model, self._covers
+        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(gold.values, crc32(repr((
             type(model).__name__, model.height, model.loss_name, model.rescaling,
             model.widths.tolist(), model.symbols.tolist(),
             model.fillers.tolist(), gold.offsets.tolist())).encode()))))
+
+    def is_current(self):
+        return self._checksum() == self.fingerprint
 
     def prepare(self, w):
         return self._model.prepare(w)

@@ -85,6 +85,16 @@ class LinearRisk(Partitioned):
             mark = crc32(np.ascontiguousarray(array), mark)
         return crc32(repr(words).encode(), mark)
 
+    def renewed(self):
+        """The risk itself, or where its data were changed in place one over the data as they are now."""
+        data = self.examples
+        if data.is_current():
+            return self
+        other, arguments = self.derive(), self._engine.__reduce__()[1]
+        other.examples = Examples(data.X, data.scale, data.bias)
+        other._engine = Engine(other.examples.storage, *arguments[1:4], other.examples.norms, *arguments[5:])
+        return other
+
     @property
     def slope_errors(self):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).

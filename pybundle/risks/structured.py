@@ -127,6 +127,17 @@ class Structured(Partitioned):
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
         return crc32(repr(words).encode(), crc32(self.sample_weight))
 
+    def renewed(self):
+        """The risk itself, or where its data were changed in place one over the data as they are now."""
+        if self._oracle.is_current():
+            return self
+        other = self.derive()
+        other._oracle = self.model.oracle(*self._examples)
+        if other._oracle.n_examples != self.n_examples:
+            raise ParameterError(f"X and Y must hold the {self.n_examples} examples that the risk was made of, got "
+                                 f"{other._oracle.n_examples}; make a new risk")
+        return other
+
     @property
     def slope_errors(self):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""

@@ -107,7 +107,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             Iterations after which a plane without weight is dropped, default 50 for one part and 8 for more.
         warm_start : Result or State
             Another run on the same risk, whose point is taken instead of `w0`; its planes are kept, whatever its lam
-            was, unless the number of parts differs.
+            was, unless the number of parts differs. Refused where data were changed in place since.
         K, T : "prox-bmrm" only
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
@@ -178,6 +178,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
+    if hasattr(risk, "renewed"):
+        risk = risk.renewed()
     objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor

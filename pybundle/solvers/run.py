@@ -331,7 +331,8 @@ class Run:
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
                 mine is not None and theirs is not None and mine != theirs):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
-                                 "one on another; pass w0=result.x to start from its point only")
+                                 "one on another; pass w0=result.x to start from its point only. Data that were "
+                                 "changed in place since that run are other data")
         if state.bound is not None:
             known = state.bound
             self.offer(LowerBound.from_aggregate(self.objective, known.offset, known.phi, known.error,

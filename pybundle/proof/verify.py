@@ -12,10 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError
+from ..core.exceptions import InputTypeError, ParameterError
+from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
 from .certificate import Certificate, load_certificate
-from .problems import problem_of
+from .linear import LinearProblem
+from .problem import PlainProblem
+from .structured import StructuredProblem
 
 
 @dataclass
@@ -106,7 +109,7 @@ def verify(certificate, risk, exact=False):
     if not isinstance(certificate, Certificate):
         raise InputTypeError("certificate must be a Certificate or the path of one, got "
                              f"{type(certificate).__name__}; pass result.certificate")
-    report, problem = Report(), problem_of(risk, len(certificate.w), bool(exact))
+    report, problem = Report(), _problem_of(risk, len(certificate.w), bool(exact))
     known = getattr(risk, "fingerprint", None)
     if known is None or certificate.fingerprint is None:
         report.believed.append("that this is the risk of the certificate: it has no fingerprint")
@@ -121,6 +124,24 @@ def verify(certificate, risk, exact=False):
     _check_evidence(report, certificate, problem)
     report.believed += problem.believed
     return report
+
+
+def _problem_of(risk, dim, exact):
+    """The view of a risk, which must have so many weights."""
+    if not hasattr(risk, "evaluate"):
+        if not callable(risk):
+            raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")
+        risk = Function(risk, dim, n_parts=_count_parts(risk, dim))
+    if risk.dim != dim:
+        raise ParameterError(f"risk must have {dim} weights, those of the certificate, got {risk.dim}; make it from "
+                             "the same data with the same arguments")
+    if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
+        return LinearProblem(risk, exact)
+    return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
+
+
+def _count_parts(fun, dim):
+    return max(1, int(np.size(fun(np.zeros(dim))[0])))
 
 
 def _check_point(report, certificate, problem):

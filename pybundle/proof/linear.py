@@ -1,0 +1,193 @@
+"""The flat losses for the verifier: multiclass and binary hinge, logistic loss, from X and y alone."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ..risks import BinaryHinge, Logistic, MulticlassHinge
+from . import exact as ex
+from .certificate import Labellings
+from .problem import UNIT, LabellingProblem, Plane
+
+ROWS = 512
+"""Rows of dense data that are converted at a time: they stay in the cache."""
+
+
+class LinearProblem(LabellingProblem):
+    """Multiclass and binary hinge, logistic loss: `r_i(w)` from the scores of x_i, which are formed here."""
+
+    exact_kinds = (MulticlassHinge, BinaryHinge)
+
+    def __init__(self, risk, exact):
+        super().__init__(risk, exact)
+        self.K, self.data = risk.n_scores, risk.examples
+        self.y, self.c = risk.labels, risk.sample_weight
+        cost = getattr(risk, "loss", None)
+        self.cost = (1.0 - np.eye(self.K) if self.K > 1 else np.ones((1, 1))) if cost is None else cost
+
+    def rows(self, numbers=None):
+        """`(numbers, X)` in pieces: rows as they are stored, dense ones in float64."""
+        X = self.data.X
+        numbers = np.arange(self.n_examples) if numbers is None else numbers
+        for first in range(0, len(numbers), ROWS):
+            some = numbers[first:first + ROWS]
+            yield some, X[some].astype(np.float64)
+
+    def value(self, w):
+        if self.exact:
+            return self._exact_value(w)
+        W, width = w.reshape(self.K, -1), self.data.width
+        largest = 1.01 * math.sqrt(float(np.einsum("kj,kj->k", W, W).max()))
+        values, errors = [], 0.0
+        for some, X in self.rows():
+            scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))
+            if self.data.bias is not None:
+                scores = scores + self.data.bias * W[:, -1]
+            reach = 2.02 * UNIT * (width + 12.0) * largest
+            found, counts = self._losses(self.y[some], scores, reach * self._size(X))
+            values.append(math.fsum(self.c[some] * found))
+            errors += float(self.c[some[counts]] @ (reach * self._norms(X[counts]) + 4.0 * UNIT * (
+                self.cost.max() + found[counts])))
+        total = math.fsum(values)
+        return total, 1.01 * errors + 4.0 * UNIT * total
+
+    def _size(self, X):
+        """A bound on the norms of all rows, from a number that costs little."""
+        largest = max(np.abs(X.data).max(initial=0.0) if sp.issparse(X) else max(X.max(), -X.min()), 0.0)
+        most = np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1]
+        return 1.01 * math.hypot(math.sqrt(most) * largest * self.data.scale, self.data.bias or 0.0)
+
+    def _product_of_norms(self, C, X):
+        """A bound on `sum_i |C_i| |x_i|`, by Cauchy and Schwarz."""
+        entries = X.data if sp.issparse(X) else X.ravel()
+        square = float(entries @ entries) * self.data.scale**2 + len(C) * (self.data.bias or 0.0) ** 2
+        return 1.01 * math.sqrt(square) * float(np.linalg.norm(C))
+
+    def _norms(self, X):
+        squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+        return np.hypot(np.sqrt(np.asarray(squares).ravel()) * self.data.scale, self.data.bias or 0.0) * 1.01
+
+    def _losses(self, y, scores, reach):
+        """Losses, and which of them count: others are 0 also where scores are wrong by up to `reach`."""
+        if isinstance(self.risk, Logistic):
+            return np.logaddexp(0.0, -y * scores[:, 0]), np.ones(len(y), dtype=bool)
+        if self.K == 1:
+            top = 1.0 - y * scores[:, 0]
+        else:
+            here = np.arange(len(y))
+            u = self.cost[y]
+            u += scores
+            u -= scores[here, y][:, None]
+            u[here, y] = -np.inf
+            top = u.max(axis=1)
+        return np.maximum(top, 0.0), top > -(reach + 4.0 * UNIT * self.cost.max())
+
+    def _exact_value(self, w):
+        W, total = w.reshape(self.K, -1), Fraction(0)
+        ex.check_size(self.n_examples * w.size, "scores")
+        for some, X in self.rows():
+            scores = ex.product(self._with_bias(X), W.T)
+            for i, s in zip(some.tolist(), scores.tolist(), strict=True):
+                y = int(self.y[i])
+                loss = 1 - y * s[0] if self.K == 1 else max(
+                    Fraction(float(self.cost[y, k])) + s[k] - s[y] for k in range(self.K))
+                total += Fraction(float(self.c[i])) * max(loss, 0)
+        return total, Fraction(0)
+
+    def _with_bias(self, X):
+        if self.data.scale != 1.0:
+            raise ParameterError(f"exact=True takes data of scale 1, got {self.data.scale:g}; pass exact=False")
+        X = X.toarray() if sp.issparse(X) else X
+        return X if self.data.bias is None else np.hstack([X, np.full((len(X), 1), self.data.bias)])
+
+    def _moves(self, evidence):
+        """The examples that have multipliers off their truth, places of labellings in them, labels and masses."""
+        labels, masses, examples = np.asarray(evidence.labellings), evidence.masses, evidence.examples
+        is_valid = labels.ndim == 1 and labels.dtype.kind in "iu" and (
+            (labels >= 0) & (labels < max(self.K, 2))).all() and not isinstance(self.risk, Logistic)
+        if not is_valid:
+            raise ParameterError(f"the certificate must name classes 0..{max(self.K, 2) - 1} of examples of "
+                                 f"{type(self.risk).__name__}; its labellings are of another kind")
+        off = labels != (0 if self.K == 1 else self.y[examples])
+        rows, places = np.unique(examples[off], return_inverse=True)
+        return rows, places, labels[off], masses[off]
+
+    def plane(self, evidence):
+        if self.risk.smooth and not isinstance(evidence, Labellings):
+            return self._logistic_plane(evidence)
+        return super().plane(evidence)
+
+    def _logistic_plane(self, evidence):
+        """The plane of `c (H(p) - p y <w, x_i>)`, valid for any p in [0, 1], with p of each point."""
+        part = np.empty(self.n_examples, dtype=np.intp)
+        for p, rows in enumerate(self._parts(evidence).parts):
+            part[rows] = p
+        phi, offsets, sizes = np.zeros(self.data.width), [], 0.0
+        for some, X in self.rows():
+            coefs = np.zeros(len(some))
+            for w, share in zip(evidence.points, evidence.weights, strict=True):
+                shares = share[part[some]] * self.c[some]
+                margin = self.y[some] * np.asarray(X @ (w[:self.data.n_features] * self.data.scale))
+                if self.data.bias is not None:
+                    margin = margin + self.y[some] * self.data.bias * w[-1]
+                tail = np.exp(-np.abs(margin))
+                q = tail / (1.0 + tail)                     # the smaller probability; entropy of two terms >= 0
+                offsets += (shares * (np.log1p(-q) * -(1.0 - q) - np.where(q > 0.0, q, 1.0) * np.log(
+                    np.where(q > 0.0, q, 1.0)))).tolist()
+                coefs -= shares * self.y[some] * np.where(margin > 0.0, q, 1.0 - q)
+                sizes += float(shares @ self._norms(X))
+            phi[:self.data.n_features] += np.asarray(X.T @ coefs)
+            if self.data.bias is not None:
+                phi[-1] += self.data.bias * coefs.sum()
+        phi[:self.data.n_features] *= self.data.scale
+        terms = min(self.n_examples, ROWS) + self.n_examples / ROWS + 2.0 * len(evidence.points) + 12.0
+        return Plane(math.fsum(offsets), phi, 16.0 * UNIT * math.fsum(offsets), 1.01 * terms * UNIT * sizes)
+
+    def _labellings(self, evidence):
+        rows, places, labels, masses = self._moves(evidence)
+        y, K = self.y[rows], self.K
+        C = np.zeros((len(rows), K))
+        if K == 1:
+            np.add.at(C, (places, 0), -y[places] * masses)
+            losses = masses
+        else:
+            np.add.at(C, (places, labels), masses)
+            np.add.at(C, (places, y[places]), -masses)
+            losses = masses * self.cost[y[places], labels]
+        phi, sizes = np.zeros((K, self.data.width)), 0.0
+        for first in range(0, len(rows), ROWS):
+            for some, X in self.rows(rows[first:first + ROWS]):
+                part = C[first:first + len(some)]
+                phi[:, :self.data.n_features] += np.asarray((X.T @ part).T if sp.issparse(X) else part.T @ X)
+                if self.data.bias is not None:
+                    phi[:, -1] += self.data.bias * part.sum(axis=0)
+                sizes += self._product_of_norms(part, X)
+        phi[:, :self.data.n_features] *= self.data.scale
+        terms = min(len(rows), ROWS) + len(rows) / ROWS + K + 12.0
+        return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
+                     1.01 * terms * UNIT * sizes)
+
+    def _exact_labellings(self, evidence):
+        rows, places, labels, masses = self._moves(evidence)
+        ex.check_size(len(rows) * self.K * self.data.width, "multipliers and features")
+        y, C = self.y[rows], np.full((len(rows), self.K), Fraction(0), dtype=object)
+        offset = Fraction(0)
+        for at, k, mass in zip(places.tolist(), labels.tolist(), masses.tolist(), strict=True):
+            if self.K == 1:
+                C[at, 0] -= int(y[at]) * Fraction(mass)
+                offset += Fraction(mass)
+            else:
+                C[at, k] += Fraction(mass)
+                C[at, y[at]] -= Fraction(mass)
+                offset += Fraction(mass) * Fraction(float(self.cost[y[at], k]))
+        phi = np.full((self.K, self.data.width), Fraction(0), dtype=object)
+        for first in range(0, len(rows), ROWS):
+            for some, X in self.rows(rows[first:first + ROWS]):
+                part = C[first:first + len(some)]
+                phi = phi + part.T @ ex.fractions(*ex.integers(self._with_bias(X)))
+        return Plane(offset, phi.ravel())

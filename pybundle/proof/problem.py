@@ -1,0 +1,187 @@
+"""What the verifier needs of any risk: its value at a point, and the plane that evidence stands for.
+
+Numbers are floats with a bound on their rounding error, or fractions with error 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+from ..risks import Function
+from ..runtime.executors import single_threaded_blas
+from . import exact as ex
+from .certificate import Labellings
+
+UNIT = 2.0**-53
+
+
+@dataclass
+class Plane:
+    """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions."""
+
+    offset: float | Fraction
+    phi: np.ndarray
+    offset_error: float = 0.0
+    slope_error: float = 0.0
+
+    def distance(self, phi):
+        """|phi - claimed phi|."""
+        return float(np.linalg.norm((self.phi - phi).astype(np.float64)))
+
+    def bounds(self, lam, radius, nonneg, divisor):
+        """The lower bound that follows, from below and from above, as fractions."""
+        phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
+        if phi.dtype == object:             # roots of fractions to 200 bits
+            root = math.isqrt(int(sum(x * x for x in phi.tolist()) * 4**200))
+            norms = Fraction(root, 2**200), Fraction(root + 1, 2**200)
+        else:
+            norm = math.sqrt(math.fsum((phi * phi).tolist()))
+            spread = self.slope_error + 8.0 * UNIT * norm
+            norms = Fraction(max(norm - spread, 0.0)), Fraction(norm + spread)
+        offset, error = Fraction(self.offset), Fraction(self.offset_error)
+        found = []
+        for norm, b in zip(norms, (offset + error, offset - error), strict=True):
+            price = Fraction(radius) * norm if radius is not None else norm**2 / (2 * Fraction(lam) * divisor)
+            found.append((b - price) / divisor)
+        return found[1], found[0]
+
+
+class PlainProblem:
+    """Any risk: values and subgradients are those that it gives."""
+
+    def __init__(self, risk, exact):
+        self.risk, self.exact = risk, exact
+        self.n_examples, self.dim = risk.n_examples, risk.dim
+        self.believed = []
+        if exact and not isinstance(risk, (Function, *self.exact_kinds)):
+            raise ParameterError(f"exact=True takes hinge risks and callables, got {type(risk).__name__}; pass "
+                                 "exact=False, which counts rounding errors instead")
+
+    exact_kinds: tuple = ()
+
+    def believe(self, text):
+        """Notes what is not checked, once."""
+        if text not in self.believed:
+            self.believed.append(text)
+
+    # ------------------------------------------------------------------ values
+    def value(self, w):
+        """R(w) and a bound on its error."""
+        if callable(getattr(self.risk, "values", None)):
+            values, errors = self.risk.values(w)
+            self.believe(f"values of {type(self.risk).__name__}, and the rounding errors that it counts itself")
+        else:
+            with single_threaded_blas():
+                values, errors = self.risk.evaluate(w)[0], 0.0
+            self.believe("values and subgradients of the risk, as if without rounding")
+        total = ex.total(values)
+        return (total, Fraction(0)) if self.exact else (total, float(np.sum(errors)) * 1.01)
+
+    # ------------------------------------------------------------------ evidence
+    def feasible(self, evidence):
+        """Whether the multipliers have the right signs and sums, and a text."""
+        if isinstance(evidence, Labellings):
+            return False, f"labellings are no evidence for {type(self.risk).__name__}"
+        lower, weights = np.asarray(self._parts(evidence).lower_bounds, dtype=float), evidence.weights
+        if len(lower) != weights.shape[1]:
+            return False, f"weights are of {weights.shape[1]} parts, the risk has {len(lower)}"
+        bad = [p for p, bound in enumerate(lower) if not (
+            ex.at_most(weights[:, p], 1.0) if np.isfinite(bound) else weights[:, p].any())]
+        return not bad, f"{np.count_nonzero(weights)} planes at {len(weights)} points, of {len(lower)} parts" + (
+            f"; those of part {bad[0]} sum to {float(weights[:, bad[0]].sum()):.17g}" if bad else "")
+
+    def _parts(self, evidence):
+        """The risk in the parts of the evidence, in float64."""
+        parts, risk = evidence.weights.shape[1], self.risk
+        return risk.derive(n_parts=parts, precision="float64") if hasattr(risk, "derive") else risk
+
+    def plane(self, evidence):
+        """The plane that the evidence stands for."""
+        risk, weights = self._parts(evidence), evidence.weights
+        lower = np.asarray(risk.lower_bounds, dtype=float)
+        sums = np.array([float(ex.total(column)) for column in weights.T])
+        shares = np.where(np.isfinite(lower), weights, weights / sums)
+        rest = np.where(np.isfinite(lower), 1.0 - sums, 0.0)
+        if self.exact:
+            return self._exact_plane(risk, evidence.points, weights, lower)
+        slope_errors = np.broadcast_to(getattr(risk, "slope_errors", 0.0), (risk.n_parts,))
+        phi, sizes = np.zeros(self.dim), np.zeros(self.dim)
+        offsets, offset_error, slope_error = [float(rest @ np.where(np.isfinite(lower), lower, 0.0))], 0.0, 0.0
+        for x, share in zip(evidence.points, shares, strict=True):
+            used = np.flatnonzero(share)
+            values, slopes, errors = self._planes(risk, x)
+            size_of_x = float(np.linalg.norm(x))
+            for p in used:
+                slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
+                inner = math.fsum((slope * x).tolist())
+                spread = errors[p] + slope_errors[p] * size_of_x + UNIT * (
+                    float(np.abs(slope) @ np.abs(x)) * 1.01 + abs(inner) + abs(values[p]))
+                offsets.append(share[p] * (values[p] - inner))
+                offset_error += share[p] * spread * 1.01 + 4.0 * UNIT * abs(offsets[-1])
+                phi += share[p] * slope
+                sizes += share[p] * np.abs(slope)
+                slope_error += share[p] * slope_errors[p] * 1.01
+        offset_error += UNIT * (4.0 * abs(offsets[0]) + sum(map(abs, offsets)))
+        terms = np.count_nonzero(shares) + 8.0
+        return Plane(math.fsum(offsets), phi, offset_error,
+                     slope_error + 1.01 * terms * UNIT * float(np.linalg.norm(sizes)))
+
+    def _planes(self, risk, x):
+        """Values, subgradients and errors of the values of all parts at a point."""
+        with single_threaded_blas():
+            values, slopes = risk.evaluate(x)
+        if hasattr(risk, "value_errors"):
+            errors = risk.value_errors(x, values)
+        elif callable(getattr(risk, "values", None)):
+            values, errors = risk.values(x)
+        else:
+            errors = np.zeros(len(values))
+        self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
+        return np.asarray(values, dtype=float), slopes, errors
+
+    def _exact_plane(self, risk, points, weights, lower):
+        offset, phi = Fraction(0), np.full(self.dim, Fraction(0), dtype=object)
+        whole = [sum(map(Fraction, column)) for column in weights.T.tolist()]
+        for p, bound in enumerate(lower):
+            if np.isfinite(bound):
+                offset += (1 - whole[p]) * Fraction(bound)
+                whole[p] = Fraction(1)
+        for x, share in zip(points, weights, strict=True):
+            values, slopes, _ = self._planes(risk, x)
+            for p in np.flatnonzero(share):
+                slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
+                beta = Fraction(share[p]) / whole[p]
+                offset += beta * (Fraction(values[p]) - ex.product(slope[None], x[:, None])[0, 0])
+                phi = phi + beta * ex.fractions(*ex.integers(slope))
+        return Plane(offset, phi)
+
+
+class LabellingProblem(PlainProblem):
+    """Evidence of labellings, for risks whose examples have weights c_i."""
+
+    def feasible(self, evidence):
+        if not isinstance(evidence, Labellings):
+            return super().feasible(evidence)
+        examples, masses, c = evidence.examples, evidence.masses, self.risk.sample_weight
+        if len(examples) and examples.max() >= self.n_examples:
+            return False, f"it names example {examples.max()} of {self.n_examples}"
+        starts = np.flatnonzero(np.diff(examples, prepend=-1))
+        sums = np.add.reduceat(masses, starts) if len(starts) else masses
+        ends = np.append(starts[1:], len(masses))
+        counts = ends - starts
+        close = np.flatnonzero(np.where(counts == 1, sums, sums * (1.0 + (counts + 2.0) * UNIT)) > c[examples[starts]])
+        bad = [k for k in close.tolist() if not ex.at_most(masses[starts[k]:ends[k]], c[examples[starts[k]]])]
+        text = f"{len(masses)} labellings of {len(starts)} examples"
+        return not bad, text + (f"; those of example {examples[starts[bad[0]]]} sum to {sums[bad[0]]:.17g}, above its "
+                                f"weight {c[examples[starts[bad[0]]]]:.17g}" if bad else "")
+
+    def plane(self, evidence):
+        if not isinstance(evidence, Labellings):
+            return super().plane(evidence)
+        return self._exact_labellings(evidence) if self.exact else self._labellings(evidence)

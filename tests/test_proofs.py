@@ -13,10 +13,12 @@ from reference import exact, problems, proofs
 
 import pybundle as pb
 
-CHUNKS = [range(first, first + 20) for first in range(0, 160, 20)]
+KNOWN = (145, 151, 183, 191, 276, 313, 339, 344, 383, 394, 502, 575, 595, 5238, 5702, 6135, 6161, 6283)
+"""Problems at which bounds, values or refusals were wrong once."""
+CHUNKS = [*(range(first, first + 20) for first in range(0, 120, 20)), KNOWN]
 
 
-@pytest.mark.parametrize("chunk", CHUNKS, ids=lambda chunk: f"{chunk.start}-{chunk.stop - 1}")
+@pytest.mark.parametrize("chunk", CHUNKS, ids=lambda chunk: f"{chunk[0]}-{chunk[-1]}")
 def test_claims_hold(chunk):
     failed = [f"problem {index}, {row.risk}, {row.words}: {row.details}" for index in chunk
               for row in proofs.attack(0, index) if any(row.counts[kind] for kind in proofs.FAILURES)]

@@ -74,7 +74,7 @@ def report(rows, arguments, seconds):
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
         f"--seed {arguments.seed}`: {arguments.problems} problems, {total['run']} runs, **{total['certified']} "
-        f"certified results** ({total['success']} converged), {seconds / 60:.0f} minutes of processors.", "",
+        f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time.", "",
         f"Failures: **{claims}**.", "",
         "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
         "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "

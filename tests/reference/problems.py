@@ -408,7 +408,8 @@ def start(rng, problem, lam=None):
         far, near = 10.0 ** rng.uniform(1, 8), rng.integers(2) * 10.0 ** rng.uniform(-1, 1.5)
         if lam is not None and rng.random() < 0.7:
             far = min(sqrt(10.0 ** rng.uniform(-6, 0) / lam) * problem.size, 1e8)
-        w = (far * flat.T @ (flat @ rng.standard_normal(dim)) + near * rng.standard_normal(dim)) / problem.size
+        along, across = flat.T @ (flat @ rng.standard_normal(dim)), near * rng.standard_normal(dim)
+        w = (far * along + across) / problem.size if len(flat) else w
     if problem.nonneg is not None:
         w[problem.nonneg] = np.abs(w[problem.nonneg])
     return np.clip(w, -1e50, 1e50)

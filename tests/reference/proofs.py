@@ -27,8 +27,8 @@ from . import exact, problems
 FAILURES = ("bound", "value", "ball", "contradiction", "crash")
 ROUNDING = 2.0**-50
 """Of `gap`, from which the error of `fun` is read off."""
-UNDERFLOW = Fraction(1, 10**290)
-"""Below it nothing is claimed: products of float64 numbers become 0."""
+UNDERFLOW = Fraction(1, 10**140)
+"""Below it nothing is claimed: squares of float64 numbers become 0, and norms with them."""
 MKL_ROUNDING = Fraction(1, 2**40)
 """Error of values of multiple kernel learning, as a share of F(0); they come without a bound on it."""
 

@@ -171,3 +171,16 @@ def test_planes_of_subgradients_lie_below_the_exact_ones(dim, sparse, n_parts):
             size = sum(abs(Fraction(a) * Fraction(b)) for a, b in zip(slopes[p], w, strict=True))
             terms = 4 * dim + 80 if sparse else 100
             assert 0 <= lost <= terms * Fraction(2) ** -53 * (size + abs(Fraction(values[p])))
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm"])
+def test_rounding_of_slopes_is_counted_where_workers_make_them(method):
+    """Norms of psi become known with the planes, hence in the processes of the workers."""
+    X, Y, weights = separable(0, 1.0)
+    risk = pb.risks.Structured(Classes(3, 4), X, Y, 2, sample_weight=weights)
+    here = pb.minimize(risk, lam=0.1, tol=1e-3, method=method)
+    with pb.distributed.Processes(2) as executor:
+        there = pb.minimize(risk, lam=0.1, tol=1e-3, method=method, executor=executor)
+    assert (there.fun, there.lower_bound, there.gap) == (here.fun, here.lower_bound, here.gap)
+    assert (here.state.errors[0] > 0.0).all()
+    np.testing.assert_array_equal(there.state.errors[0], here.state.errors[0])

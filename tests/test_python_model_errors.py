@@ -184,3 +184,19 @@ def test_rounding_of_slopes_is_counted_where_workers_make_them(method):
     assert (there.fun, there.lower_bound, there.gap) == (here.fun, here.lower_bound, here.gap)
     assert (here.state.errors[0] > 0.0).all()
     np.testing.assert_array_equal(there.state.errors[0], here.state.errors[0])
+
+
+def test_a_decoder_may_round_as_much_as_its_scores_do():
+    """Far out, where scores cancel, a labelling that ties with the truth was refused as worse than the truth."""
+    x, w = np.array([1.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 1e16, -1e16, -1.5])
+
+    class Tied(Classes):
+        def loss_augmented_decode(self, w, x, y):
+            return 1
+
+    risk = pb.risks.Structured(Tied(2, 3), [x], [0])
+    value, error = risk.values(w)
+    assert value[0] + error[0] >= 0.0
+    near = np.array([0.0, 0.0, 0.0, 1.0, -1.0, -1.5])
+    with pytest.raises(pb.OracleError, match="at least as good as the truth"):
+        risk.values(near)

@@ -13,7 +13,7 @@ WIDTH = 509
 
 
 def checksum(array, mark=0):
-    """A number of all bytes of a contiguous array, five times as fast as the CRC of them.
+    """A number of all bytes of a contiguous array, four times as fast as the CRC of them.
 
     >>> import numpy as np
     >>> x = np.arange(10.0)

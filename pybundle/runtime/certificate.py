@@ -204,7 +204,7 @@ def certify(risk, objective, w, bound, known=None):
     regulariser, total = objective.value(w), float(np.sum(values))
     fun = regulariser + total
     error = float(1.01 * np.sum(errors) + UNIT * (
-        (len(w) + 3) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + abs(fun)))
+        (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun)))
     lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)

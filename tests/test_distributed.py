@@ -293,7 +293,8 @@ def test_a_contradiction_at_a_worker_is_one():
     risk.excerpt = lambda numbers: pb.risks.Function(fun, 3, lower_bounds=0.0)
     with pytest.raises(pb.OracleError, match="below its lower bound") as caught:
         pb.minimize(risk, lam=0.1, tol=1e-9, executor=InTurn(1), method="bmrm")
-    assert caught.value.result.state is None and not caught.value.result.certified
+    result = caught.value.result
+    assert not result.certified and result.lower_bound == -np.inf and result.state.bundle is None
 
 
 def test_fine_tolerances_need_exact_planes():

@@ -33,7 +33,7 @@ def landmarks(rng, scale):
 def test_a_separable_log_loss_is_convex_whatever_its_scale(make):
     """F goes to 0 there, planes and values with it, and the rounding of scores of 1e5 does not: "auto" raised errors.
 
-    39 of 100 runs on separable data with features of 1e3 to 1e6 were refused over an excess of 1e-16 to 1e-13.
+    142 of 208 runs on separable data with features of 1e3 to 1e6 were refused over an excess of 1e-16 to 1e-13.
     """
     for seed, scale in enumerate((1e3, 1e4, 1e5, 1e6)):
         for lam in (1e-4, 10.0):
@@ -70,18 +70,18 @@ def test_a_hinge_of_vast_scores_is_convex():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["lbfgs", "bmrm", "oca"])
 def test_a_log_loss_in_python_is_convex(method):
-    """It states no errors: those of its scores are taken from the steepest slope met."""
+    """It states no errors: those of its scores are taken from the steepest slope met; 32 of 162 runs were refused."""
     rng = np.random.default_rng(0)
-    y, means = rng.integers(0, 3, 60), 5.0 * rng.standard_normal((3, 4))
-    for scale in (1e3, 1e6):
-        X = (means[y] + 0.3 * rng.standard_normal((60, 4))) * scale
+    y, means = rng.integers(0, 3, 200), 5.0 * rng.standard_normal((3, 4))
+    for scale in (1e3, 1e5):
+        X = (means[y] + 0.3 * rng.standard_normal((200, 4))) * scale
 
         def fun(w, X=X):
             S = X @ w.reshape(3, 4).T
-            S -= S.max(axis=1, keepdims=True)
-            total = np.exp(S).sum(axis=1)
-            P = np.exp(S) / total[:, None] - (np.arange(3) == y[:, None])
-            return float(np.maximum(np.log(total) - S[np.arange(60), y], 0.0).sum()), (P.T @ X).ravel()
+            largest = S.max(axis=1, keepdims=True)
+            L = largest[:, 0] + np.log(np.exp(S - largest).sum(axis=1))
+            P = np.exp(S - L[:, None]) - (np.arange(3) == y[:, None])
+            return float(np.maximum(L - S[np.arange(200), y], 0.0).sum()), (P.T @ X).ravel()
 
         for lam in (1e-4, 1.0):
             risk = pb.risks.Function(fun, 12, lower_bounds=0.0)
@@ -92,7 +92,7 @@ def test_a_log_loss_in_python_is_convex(method):
 @pytest.mark.parametrize(("method", "lower_bound"), [("bmrm", -np.inf), ("bmrm", -1.0), ("oca", -np.inf),
                                                      ("prox-bmrm", -1.0), ("lbfgs", -np.inf)])
 def test_a_concave_risk_is_refused_and_its_planes_prove_nothing(method, lower_bound):
-    """The best point comes back with what the risk declares; planes that were found before bound nothing."""
+    """The best point comes back without a bound: planes found before and declared bounds are not believed any more."""
     def fun(w):
         return float(np.cos(w).sum() + 2.0), -np.sin(w)
 
@@ -101,6 +101,6 @@ def test_a_concave_risk_is_refused_and_its_planes_prove_nothing(method, lower_bo
     with pytest.raises(pb.OracleError, match="subgradient inequality") as caught:
         pb.minimize(risk, [2.0, 1.0], lam=1e-2, method=method, tol=1e-10)
     result = caught.value.result
-    assert not result.certified and not result.success and result.lower_bound == lower_bound
+    assert not result.certified and not result.success and result.lower_bound == -np.inf
     assert result.fun == pytest.approx(0.005 * result.x @ result.x + fun(result.x)[0])
     assert np.array_equal(result.state.w, result.x) and result.state.bound is None

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.validation import read_only
 
 UNIT = 2.0**-53
+LEAST = 1e-150      # no radius is smaller: below, squares underflow
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
 CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
 
@@ -167,12 +168,12 @@ def ball(objective, w, certificate, bound):
     The plane is known up to `bound.error` in its slope, which moves v by `error/lam`; that, the rounding of G, of the
     norm and of the centre all make the radius larger.
     """
-    lam = getattr(objective, "lam", None)
+    lam = getattr(objective, "modulus", None)
     if lam is None:
         return None
     v = objective.point(bound.phi, lam)
     sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
-    shift = 1.01 * (bound.error / lam + sizes)
+    shift = 1.01 * (bound.error / lam + sizes) + LEAST
     excess = max(certificate.fun + certificate.error - bound.value, 0.0)
     excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
     distance = max(float(np.linalg.norm(w - v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)

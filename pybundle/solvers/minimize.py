@@ -153,8 +153,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
         and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
         far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
-        the risk contradicted itself by more than rounding explains: its planes prove nothing then, so `lower_bound` is
-        what the risk declares, and the state of the result holds the best point alone.
+        the risk contradicted itself by more than rounding explains: its planes and its `lower_bounds` prove nothing
+        then, so `lower_bound` is minus infinity, and the state of the result holds the best point alone.
         Where workers are lost, the certificate is computed from the data here.
     StateError
         Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written

@@ -48,6 +48,11 @@ class L2(Nonneg):
     lam: float
     nonneg: np.ndarray | None = None
 
+    @property
+    def modulus(self):
+        """F is strongly convex with this constant."""
+        return self.lam
+
     def value(self, w):
         """The regulariser at w."""
         return 0.5 * self.lam * float(w @ w)

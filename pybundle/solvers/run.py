@@ -177,8 +177,8 @@ class Run:
     def distrust(self, error):
         """What a risk said before it contradicted itself proves nothing; where the user's code raised it does.
 
-        The planes of a risk that is not convex bound nothing: all that is left then is the best point, its value as
-        the risk gave it, and the lower bound that the risk declares.
+        The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left
+        then is the best point and its value as the risk gave it.
         """
         if isinstance(error, OracleError) and error.__cause__ is None:
             self.best_values = None
@@ -371,6 +371,7 @@ class Run:
             self.fun, self.risk_value = certificate.fun, certificate.fun - self.objective.value(self.w)
         if not self._is_certified():
             lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
+            lower = -np.inf if self.is_refuted else lower
             certificate = Certificate(self.fun, lower, certified=False)
         fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
         success = certified and self.settings.gap.holds(fun + certificate.error, lower)

@@ -25,9 +25,9 @@ class ModelOracle(BatchOracle):
 
     Notes
     -----
-    Features and losses are taken as exact numbers, and the decoder as a maximiser. The score <w, psi> is formed here,
-    so its rounding is counted here, too: `uppers` contain it. The norms of psi become known with the planes that are
-    made (`met_norms`).
+    Features and losses are taken as exact numbers, and the decoder as a maximiser up to the rounding of the scores that
+    it compares. The score <w, psi> is formed here. `uppers` contain both roundings. The norms of psi become known with
+    the planes that are made (`met_norms`).
     """
 
     def __init__(self, model, X, Y):
@@ -58,6 +58,8 @@ class ModelOracle(BatchOracle):
 
     def solve_batch(self, rows, weights, loss=True):
         labellings, values, errors = [], np.empty(len(rows)), np.empty(len(rows))
+        # of scores that the decoder compared: another labelling may be better by as much
+        decoding = (self.dim + 8.0) * UNIT * float(np.linalg.norm(weights)) * self.met_norms[rows]
         for j, i in enumerate(rows):
             y_hat = own(self._decode(i, weights, loss))
             psi, cost = self._plane(i, y_hat)
@@ -65,6 +67,7 @@ class ModelOracle(BatchOracle):
             labellings.append(y_hat)
             values[j] = cost + score if loss else score
             errors[j] = error + 2.0 * UNIT * abs(values[j]) if error else 0.0       # where w = 0 all is exact
+            errors[j] += decoding[j]
             if loss and cost == 0.0:
                 errors[j] += self._clipped(i, y_hat, weights)
             # the decoder rounds, too: far out more than the value itself

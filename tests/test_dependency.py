@@ -160,6 +160,17 @@ def test_single_methods_agree_with_batches(kind, single_root):
     assert (np.abs(oracle.plane(4, oracle.solve(4, w).labelling).slope).sum() <= oracle.norms[4] * 3.0)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_terms_of_the_log_loss_are_counted(kind):
+    """As often as the most frequent feature occurs on any arc: so many roundings an entry of a slope may have."""
+    model, X, Y = problem(kind)
+    rows = np.array([3, 0, 7])
+    features = [np.array(arc_features(model, X[i])) for i in rows]
+    # equal numbers of templates count as often as they are equal; a listed feature counts once
+    expected = sum((x if kind == "hashed" else x != 0.0).sum(axis=0) for x in features).max()
+    assert model.oracle(X, Y).additions(rows) == expected
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_factors_of_groups_of_listed_features(dtype):
     """In any order of the weights, and in any numbering of the features."""

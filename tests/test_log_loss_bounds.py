@@ -4,14 +4,23 @@
 where scores were large: marginals and entropies were those of no distribution, wrong by their rounding times |w|.
 """
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import log
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.log_loss import chain, decimal, dependency, landmarks, log_loss, multiclass, tree_marginals
+from reference.log_loss import (
+    chain,
+    decimal,
+    dependency,
+    landmarks,
+    log_loss,
+    multiclass,
+    tree_marginals,
+    tree_partition,
+)
 
 import pybundle as pb
 from pybundle.oracles import arborescence_marginals
@@ -167,6 +176,32 @@ def test_marginals_of_trees_are_as_exact_as_said():
         errors = [abs(Fraction(float(found[h, m])) - exact[h][m]) for h in range(n + 1) for m in range(1, n + 1)]
         # an ulp in the exponential of each weight moves a marginal by n ulps
         assert float(sum(errors)) <= tree_errors(np.array([n]))[0] + 4.0 * n**2 * 2.0**-53
+
+
+def test_offsets_of_trees_are_entropies_or_less():
+    """`log Z - E score` of the distribution of the weights, in fractions, with trees too many to be listed."""
+    rng = np.random.default_rng(1)
+    for repeat in range(60):
+        n, single_root = int(rng.integers(2, 8)) if repeat else 16, bool(rng.integers(2))
+        scores = rng.standard_normal((n + 1, n + 1)) * 10.0 ** rng.uniform(-2, 2)
+        if repeat % 3 == 1:
+            scores[0] -= rng.uniform(0, 100)
+        truth = np.arange(-1, n)
+        scores[truth[1:], np.arange(1, n + 1)] = 0.0            # then scores relative to the truth are these, exactly
+        x = sp.csr_array(np.eye(n * n))
+        w = np.array([scores[h, m] for h in range(n + 1) for m in range(1, n + 1) if h != m])
+        risk = pb.risks.Structured(pb.models.Dependency(n * n, single_root=single_root), [x], [truth], loss="logistic")
+        offset, weights = risk.planes(w).offsets[0], weights_of(scores)
+        marginals, positive = tree_marginals(weights, single_root), np.where(weights > 0.0, weights, 1.0)
+        with localcontext(prec=60):
+            logs = [decimal(float(a)).ln() for a in positive.ravel()]
+            spread = sum(decimal(mu) * log_a for mu, log_a in zip(marginals.ravel(), logs, strict=True))
+            entropy = decimal(tree_partition(weights, single_root)).ln() - spread
+        # weights are exponentials up to an ulp or two, which moves log Z and the sum by as much for each word
+        close = 8.0 * n * 2.0**-53
+        assert decimal(offset) <= entropy + decimal(close)
+        slack = 3.0 * tree_errors(np.array([n]))[0] * (2.0 - np.log(positive).min()) + close
+        assert decimal(offset) >= entropy - decimal(slack)
 
 
 def test_trees_whose_weights_underflow():

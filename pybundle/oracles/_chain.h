@@ -275,7 +275,7 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
                                             double *PB_RESTRICT p, double *PB_RESTRICT v, double *PB_RESTRICT row,
                                             double *PB_RESTRICT unary, double *entropy)
 {
-    double log_partition = 0.0, sizes = 1.0, sum = 0.0, z, *spare = row + ld;
+    double log_partition = 0.0, sizes = 1.0, sum = 0.0, log_z, z, *spare = row + ld;
     for (int t = 0; t < length; t++, x += ld, p += ld, v += ld) {
         for (int k = 0; k < ld; k += 8)
             pb_exp_lanes(x + k, v + k);
@@ -286,8 +286,9 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
         } else
             memcpy(p, v, ld * sizeof(double));
         z = pb_row_sum(ld, p);
-        log_partition += log(z);
-        sizes += fabs(log(z));
+        log_z = log(z);
+        log_partition += log_z;
+        sizes += fabs(log_z);
         z = 1.0 / z;
         for (int k = 0; k < ld; k++)
             p[k] *= z;

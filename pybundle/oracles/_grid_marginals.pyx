@@ -31,12 +31,15 @@ cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noe
         return -INFINITY
     for q in range(k):
         s = P[q] - top
-        P[q] = exp(s) if s >= -700.0 else 0.0
         if s == 0.0 and best < 0:
             best = q
-        else:
+            P[q] = 1.0
+        elif s >= -700.0:
+            P[q] = exp(s)
             rest += P[q]
-            expected -= P[q] * max(s, -700.0)
+            expected -= P[q] * s
+        else:
+            P[q] = 0.0
     for q in range(k):
         P[q] /= 1.0 + rest
     entropy[0] = log1p(rest) + expected / (1.0 + rest)

@@ -3,6 +3,7 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise, product
+from math import prod
 
 import numpy as np
 from reference.arborescence import all_trees
@@ -79,19 +80,28 @@ def landmarks(x, y, parents, shape):
     return differences(features, tuple(int(p[1]) * W + int(p[0]) for p in y))
 
 
-def tree_marginals(weights, single_root=False):
-    """Arc marginals of p(tree) ~ prod weights[head, word], as fractions: elimination without a rounding."""
+def tree_partition(weights, single_root=False):
+    """The sum over trees of the products of weights, a fraction: elimination without a rounding."""
+    return prod(eliminate(weights, single_root)[1][1:])
+
+
+def eliminate(weights, single_root):
+    """Weights as they are when each word goes, and their sums over its heads."""
     n = len(weights)
-    W = [[Fraction(float(v)) for v in row] for row in weights]
-    D, A = [None] * n, [[Fraction(0)] * n for _ in range(n)]
-    given = [row[:] for row in W]
+    W, D = [[Fraction(float(v)) for v in row] for row in weights], [None] * n
     for v in range(n - 1, 0, -1):
-        first = int(single_root and v > 1)
-        D[v] = sum(W[h][v] for h in range(first, v))
+        D[v] = sum(W[h][v] for h in range(int(single_root and v > 1), v))
         for h in range(v):
             for m in range(1, v):
                 if m != h:
                     W[h][m] += W[h][v] * W[v][m] / D[v]
+    return W, D
+
+
+def tree_marginals(weights, single_root=False):
+    """Arc marginals of p(tree) ~ prod weights[head, word], as fractions: the elimination, backwards."""
+    n, (W, D) = len(weights), eliminate(weights, single_root)
+    A = [[Fraction(0)] * n for _ in range(n)]
     for v in range(1, n):
         first = int(single_root and v > 1)
         inner = [sum(A[h][m] * W[v][m] for m in range(1, v) if m != h) for h in range(v)]
@@ -100,4 +110,5 @@ def tree_marginals(weights, single_root=False):
             A[v][m] = sum(W[h][v] / D[v] * A[h][m] for h in range(v) if h != m)
         for h in range(v):
             A[h][v] = ((top if h >= first else 0) + inner[h]) / D[v]
-    return np.array([[a * w for a, w in zip(*rows, strict=True)] for rows in zip(A, given, strict=True)])
+    return np.array([[a * Fraction(float(w)) for a, w in zip(*rows, strict=True)]
+                     for rows in zip(A, weights, strict=True)])

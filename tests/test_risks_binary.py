@@ -36,7 +36,7 @@ def test_all_storages_equal_the_slow_twin(Risk, bias):
         for w in (np.zeros(risk.dim), rng.standard_normal(risk.dim)):
             expected = binary_planes(features(storage, kw.get("scale", 1.0), bias), y, risk.parts, w,
                                      Risk is Logistic, weights)
-            for got, wanted in zip(risk.planes(w), expected, strict=True):
+            for got, wanted in zip(risk.planes(w)[:3], expected, strict=True):
                 np.testing.assert_allclose(got, wanted, atol=1e-4 if rough else 1e-11)
             planes = risk.planes(w)
             v = rng.standard_normal(risk.dim)

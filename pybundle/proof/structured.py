@@ -48,7 +48,7 @@ class StructuredProblem(LabellingProblem):
         return self.risk.sample_weight
 
     def _exact_labellings(self, evidence):
-        model, (X, Y) = self.risk.model, self.risk.examples
+        model, X, Y = self.risk.model, self.risk.X, self.risk.Y
         self.believe(f"joint_feature and loss of {type(model).__name__}, as they round")
         phi, offset = np.full(self.dim, Fraction(0), dtype=object), Fraction(0)
         for j, (i, mass) in enumerate(zip(evidence.examples.tolist(), evidence.masses.tolist(), strict=True)):

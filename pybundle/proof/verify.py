@@ -109,6 +109,8 @@ def verify(certificate, risk, exact=False):
     if not isinstance(certificate, Certificate):
         raise InputTypeError("certificate must be a Certificate or the path of one, got "
                              f"{type(certificate).__name__}; pass result.certificate")
+    if hasattr(risk, "renewed"):        # the data may have changed in place
+        risk = risk.renewed()
     report, problem = Report(), _problem_of(risk, len(certificate.w), bool(exact))
     known = getattr(risk, "fingerprint", None)
     if known is None or certificate.fingerprint is None:

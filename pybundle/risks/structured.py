@@ -105,9 +105,14 @@ class Structured(Partitioned):
     precision = "float64"
 
     @property
-    def examples(self):
-        """X and Y, as they were given."""
-        return self._examples
+    def X(self):
+        """The examples, as they were given."""
+        return self._examples[0]
+
+    @property
+    def Y(self):
+        """Their true labellings."""
+        return self._examples[1]
 
     def _assign(self, parts):
         super()._assign(parts)

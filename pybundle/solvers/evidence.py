@@ -230,8 +230,8 @@ def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
     except Exception:       # of an oracle that is asked for it, and fails by now
         fingerprint = None
     return Certificate(
-        w=w.copy(), fun=bracket.fun / divisor, error=bracket.error / divisor, lower_bound=bound.value / divisor,
+        w=w, fun=bracket.fun / divisor, error=bracket.error / divisor, lower_bound=bound.value / divisor,
         lam=None if lam is None else lam / divisor, radius=radius, nonneg=objective.nonneg, divisor=divisor,
-        offset=float(bound.offset), phi=bound.phi.copy(), offset_error=float(bound.offset_error),
+        offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
         slope_error=float(bound.error), risk=type(risk).__name__, fingerprint=fingerprint,
         n_examples=int(risk.n_examples), evidence=evidence)

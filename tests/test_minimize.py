@@ -604,7 +604,7 @@ def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):
         seen.append(risk.precision)
         certificate = exact(risk, objective, w, bound, *known)
         if len(seen) == 1:            # as if float32 scores had hidden 2 % of the objective
-            return module.Certificate(1.02 * certificate.fun, certificate.lower_bound, True)
+            return module.Bracket(1.02 * certificate.fun, certificate.lower_bound, True)
         return certificate
     monkeypatch.setattr(module, "certify", certify)
     result = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=1e-2)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 import pybundle as pb
 from pybundle.runtime.certificate import (
     UNIT,
-    Certificate,
+    Bracket,
     LowerBound,
     aggregation_error,
     aggregation_errors,
@@ -115,9 +115,9 @@ def test_the_rounding_of_a_cancelling_bound_is_counted():
 
 
 def test_the_gap_of_a_certificate_counts_the_error():
-    assert Certificate(10.0, 9.0, True).gap == pytest.approx(0.1)
-    assert Certificate(10.0, 9.0, True, 1.0).gap == pytest.approx(0.2)
-    assert Certificate(0.0, 0.0, True).gap == 0.0 and Certificate(0.0, 0.0, True, 1e-20).gap == np.inf
+    assert Bracket(10.0, 9.0, True).gap == pytest.approx(0.1)
+    assert Bracket(10.0, 9.0, True, 1.0).gap == pytest.approx(0.2)
+    assert Bracket(0.0, 0.0, True).gap == 0.0 and Bracket(0.0, 0.0, True, 1e-20).gap == np.inf
 
 
 def test_a_value_that_cancels_is_certified_with_its_error():

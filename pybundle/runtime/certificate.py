@@ -126,7 +126,7 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Bracket:
     """Numbers of a finished run: `lower_bound <= min F <= F(w) <= fun + error`.
 
     Attributes
@@ -210,4 +210,4 @@ def certify(risk, objective, w, bound, known=None):
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and excess <= error + ROUGH * scale)
-    return Certificate(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))
+    return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

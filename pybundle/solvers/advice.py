@@ -18,7 +18,7 @@ def advice(run, status, certificate):
     ----------
     run : Run
     status : Status
-    certificate : Certificate
+    certificate : Bracket
     """
     if status not in UNFINISHED:
         return ""

@@ -23,7 +23,7 @@ from ..core.protocols import planes_of
 from ..qp._simplex_qp import SimplexQP
 from ..risks.known_planes import KnownPlanes, PlaneMultipliers
 from ..risks.multipliers import Multipliers, Step
-from ..runtime.certificate import Certificate, LowerBound
+from ..runtime.certificate import Bracket, LowerBound
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.clock import Clock
 from ..runtime.history import History
@@ -52,7 +52,7 @@ from .wolfe import WolfeSearch
 
 CLASSES = {cls.__name__: cls for cls in (
     Accelerated, AugmentedLagrangian, Ball, BestPoint, BlockMethod, Blocks, Bundle, BundleMethod, CachedBlocks,
-    Certificate, Clock, DensePlanes, Exact, ExactBlocks, FrankWolfe, GapBelow, History, KnownPlanes, L2, LastIterate,
+    Bracket, Clock, DensePlanes, Exact, ExactBlocks, FrankWolfe, GapBelow, History, KnownPlanes, L2, LastIterate,
     LineSearch, LowerBound, Master, MasterSolution, MultiPlane, Multipliers, NewtonDirection, Pairs, Plain, PlaneMaster,
     PlaneMultipliers, Planes, PublishedProximity, QuasiNewton, RecentPlanes, Relay, Settings, SimplexQP, SparsePlanes,
     State, Status, Step, StochasticSubgradient, Trace, WolfeSearch)}

@@ -17,7 +17,7 @@ from ..core.exceptions import ContradictionError, NumericalError, OracleError, P
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
 from ..core.validation import read_only
-from ..runtime.certificate import UNIT, Certificate, LowerBound, ball, certify
+from ..runtime.certificate import UNIT, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
@@ -372,7 +372,7 @@ class Run:
         if not self._is_certified():
             lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
             lower = -np.inf if self.is_refuted else lower
-            certificate = Certificate(self.fun, lower, certified=False)
+            certificate = Bracket(self.fun, lower, certified=False)
         fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
         success = certified and self.settings.gap.holds(fun + certificate.error, lower)
         if self.settings.stop == "published":

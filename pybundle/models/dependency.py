@@ -217,8 +217,8 @@ class DependencyOracle(BatchOracle):
         Y = Ragged.of(Y, "Y", integers="iu")
         self._gold = self._check_gold(Y)
         n_words = np.diff(self._starts) - 1
-        # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. A feature may be in all arcs
-        # of a tree: at least as many additions as words
+        # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. At least as many as words:
+        # a feature may be in all arcs of a tree
         self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)

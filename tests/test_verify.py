@@ -374,3 +374,113 @@ def test_a_ball_of_known_minimiser():
     for lam in (0.5, 1.0, 4.0, 1e6):
         result = pb.minimize(lambda w: (abs(w[0] - 1.0), np.sign(w - 1.0)), [0.3], lam=lam, tol=1e-6)
         assert abs(result.ball[0][0] - min(1.0, 1.0 / lam)) <= result.ball[1]
+
+
+# ---------------------------------------------------------------------- forgeries that once passed
+
+def forged(certificate, **changes):
+    return dataclasses.replace(certificate, **changes)
+
+
+def refused(certificate, risk, **options):
+    """Whether the verifier says no, in one way or the other."""
+    try:
+        return not pb.verify(certificate, risk, **options).ok
+    except pb.ParameterError:
+        return True
+
+
+def test_exact_arithmetic_takes_no_points_at_which_risks_round():
+    """The plane of a hinge risk at a point 1e15 away was taken as exact: a bound of 36.9 for a minimum of 30."""
+    X = np.random.default_rng(0).random((30, 3))
+    risk = pb.risks.BinaryHinge(X, np.ones(30, int), n_classes=2)
+    certificate = pb.minimize(risk, lam=1e6, tol=1e-3).certificate
+    far = forged(certificate, evidence=Points(-1e15 * X[:1], np.ones((1, 1))))
+    with pytest.raises(pb.ParameterError, match="exact=True"):
+        pb.verify(far, risk, exact=True)
+    assert refused(far, risk)
+
+
+def test_what_is_no_tree_proves_nothing():
+    risk = RISKS["trees"]
+    certificate = solve("trees", "prox-bcfw").certificate
+    for heads in ([-1, 1, 1], [-1, 2, 1], [-1, 0, 0], [0, 0, 1], [-1, 0, 7]):
+        bad = Labellings.of(np.array([0]), [np.array(heads)], np.array([0.5]), risk.sample_weight)
+        report = pb.verify(forged(certificate, evidence=bad), risk)
+        assert ("multipliers", False) in [check[:2] for check in report.checks]
+
+
+def test_errors_of_the_certificate_hide_nothing():
+    """An inflated `error` made the limit of the check, which compared with the upper end of what it found."""
+    for s in (1e8, 1e12):
+        risk = pb.risks.BinaryHinge(np.array([[s, 1.0], [s, -1.0]]), [1, -1])
+        certificate = pb.minimize(risk, lam=1.0, tol=1e-3).certificate
+        evidence = Labellings(np.array([0, 1]), np.array([1, 1]), np.array([0.5, 0.5]))
+        proven = pb.verify(forged(certificate, evidence=evidence), risk, exact=True).lower_bound
+        for claim in (proven + 1e-6, proven + 1e-3):
+            for error, fun in ((1.0, certificate.fun), (certificate.error, 1e10), (1.7e300, -1e300)):
+                assert refused(forged(certificate, evidence=evidence, lower_bound=claim, error=error, fun=fun), risk)
+
+
+def test_many_entries_of_one_labelling_are_all_counted():
+    """A million masses below the rounding of their sum went lost in phi, but not in the offset."""
+    risk = pb.risks.BinaryHinge([[1.0]], [1], n_classes=2)
+    certificate = pb.minimize(risk, lam=2.0, tol=1e-3).certificate
+    n = 200_000
+    masses = np.concatenate([[1.0 - n * 2.0**-54], np.full(n, 2.0**-54 * 0.999)])
+    evidence = Labellings(np.zeros(n + 1, dtype=np.intp), np.ones(n + 1, dtype=int), masses)
+    assert pb.verify(forged(certificate, evidence=evidence), risk).lower_bound <= 0.75
+
+
+def test_certificates_in_memory_are_checked_like_files():
+    certificate, risk = solve("classes", "auto").certificate, RISKS["classes"]
+    e = certificate.evidence
+    for bad in (
+        forged(certificate, lam=-1.0), forged(certificate, lam=float("nan")), forged(certificate, lam=None),
+        forged(certificate, divisor=0), forged(certificate, phi=certificate.phi[:3]),
+        forged(certificate, w=np.full(12, 1e155)), forged(certificate, w=np.full(12, np.nan)),
+        forged(certificate, nonneg=np.ones(3, dtype=bool)), forged(certificate, n_examples=10**9),
+        forged(certificate, risk="Logistic"),
+        forged(certificate, evidence=Labellings(e.examples, e.labellings, -e.masses)),
+        forged(certificate, evidence=Labellings(e.examples, e.labellings, e.masses[1:])),
+        forged(certificate, evidence=Labellings(e.examples - 1, e.labellings, e.masses)),
+        forged(certificate, evidence=Labellings(np.tile(e.examples, 2), np.tile(e.labellings, 2),
+                                                np.tile(e.masses, 2))),
+        forged(certificate, evidence=Labellings(e.examples, e.labellings + 7, e.masses)),
+        forged(certificate, evidence=Labellings(e.examples, e.labellings.astype(float), e.masses)),
+        forged(certificate, evidence=Points(np.full((1, 12), 1e200), np.ones((1, 1)))),
+        forged(certificate, evidence=Points(np.zeros((1, 3)), np.ones((1, 1)))),
+        forged(certificate, evidence=Points(np.zeros((1, 12)), -np.ones((1, 1)))),
+    ):  # fmt: skip
+        assert refused(bad, risk)
+        assert refused(bad, risk, exact=True)
+
+
+def test_small_problems_and_optima_of_zero_are_confirmed():
+    """Sums of masses are cut by a rounding, which the claims did not count; roots of fractions ended at 2^-200."""
+    for K in (3, 4, 7):
+        risk = pb.risks.MulticlassHinge([[0.3, 0.1]], [0], n_classes=K)
+        for method in ("auto", "alm", "prox-bcfw", "oca"):
+            certificate = pb.minimize(risk, lam=1e4, tol=1e-9, method=method, evidence=True).certificate
+            for exact in (False, True):
+                report = pb.verify(certificate, risk, exact=exact)
+                assert report.ok, report
+    nothing = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2], sample_weight=np.zeros(3))
+    for exact in (False, True):
+        assert pb.verify(pb.minimize(nothing, lam=1.0).certificate, nothing, exact=exact).ok
+
+
+def test_evidence_that_fails_leaves_the_result():
+    """A callable that fails when it is asked once more for evidence; labellings that no file could hold."""
+    calls = []
+
+    def fun(w):
+        calls.append(len(calls))
+        if len(calls) == 1000:
+            raise RuntimeError("gone")
+        return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+    reference = pb.minimize(fun, np.zeros(2), lam=0.5, method="bmrm", tol=1e-3)
+    calls[:] = range(1000 - len(calls) - 1)         # the next run succeeds, and fails after it
+    with pytest.warns(RuntimeWarning, match="no evidence"):
+        result = pb.minimize(fun, np.zeros(2), lam=0.5, method="bmrm", tol=1e-3, evidence=True)
+    assert result.fun == reference.fun and result.certified and result.certificate.evidence is None

@@ -24,6 +24,8 @@ class BatchOracle(ABC):
     norms : ndarray, shape (n_examples,), or None
         Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y; None
         where unknown: `uppers` and `met_norms` say then what rounding may do, or it is not counted.
+    table_losses : ndarray, shape (n_examples,), or float
+        Losses that a decoder adds to scores, and that cancel in its values: they round, too, unless w is 0.
     met_norms : ndarray, shape (n_examples,), or None
         Without `norms`: largest norm of `psi_i` of the planes made so far.
     fingerprint : int
@@ -43,6 +45,7 @@ class BatchOracle(ABC):
     dim: int
     sizes: np.ndarray
     norms: np.ndarray | None = None
+    table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
     fingerprint: int
     has_marginals = False

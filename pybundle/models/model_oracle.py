@@ -146,6 +146,9 @@ class ModelOracle(BatchOracle):
 
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
+        entries = feature.data if sp.issparse(feature) else feature
+        # before other labellings are met: as if their features were as long
+        self.met_norms[i] = max(self.met_norms[i], 2.0 * float(np.linalg.norm(entries)))
         if self._marks[i] < 0:
             self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
         return feature

@@ -177,6 +177,7 @@ class SegmentationOracle(BatchOracle):
         gold = _covers(model, Y, self._columns.sizes, "Y")
         self._gold = _gold(model, gold, self._columns.offsets)
         self.sizes = 16 * self._columns.sizes       # a shard is a few blocks of the products
+        self.table_losses = self._columns.sizes.astype(float)
         values = self._columns.values
         norms = np.concatenate([np.linalg.norm(values[k:k + BLOCK].astype(np.float64), axis=1)
                                 for k in range(0, len(values), BLOCK)])

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from ..core.object_graph import check_array
 from ..core.ragged import Ragged
 
 FORMAT, VERSION = "pybundle certificates", 1
+LARGEST = 1e120
+"""Of points: squares and products with them stay finite."""
 NUMBERS = ("fun", "error", "lower_bound", "offset", "offset_error", "slope_error")
 
 
@@ -69,18 +72,21 @@ class Labellings:
 
     @classmethod
     def from_arrays(cls, arrays):
-        """What `arrays` gave; ValueError where it cannot be evidence."""
+        """What `arrays` gave."""
         examples, masses, labels = (arrays.pop(name) for name in ("examples", "masses", "labels"))
-        m = len(masses)
-        check_array("masses", masses, (m,), low=0.0)
-        check_array("examples", examples, (m,), np.intp, 0)
-        if (np.diff(examples) < 0).any():
-            raise ValueError("examples must be ascending")
         if "label_offsets" in arrays:
             labels = Ragged(labels, arrays.pop("label_offsets"))
-        if len(labels) != m:
-            raise ValueError(f"there must be {m} labellings, as there are masses")
         return cls(examples, labels, masses)
+
+    def check(self, dim, n_examples):
+        """ValueError where it cannot be evidence."""
+        m = np.size(self.masses)
+        check_array("masses", self.masses, (m,), low=0.0)
+        check_array("examples", self.examples, (m,), np.intp, 0)
+        if (np.diff(self.examples) < 0).any() or self.examples.max(initial=0) >= n_examples:
+            raise ValueError(f"examples must be ascending numbers below {n_examples}")
+        if len(self.labellings) != m:
+            raise ValueError(f"there must be {m} labellings, as there are masses")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +111,17 @@ class Points:
 
     @classmethod
     def from_arrays(cls, arrays):
-        """What `arrays` gave; ValueError where it cannot be evidence."""
-        points, weights = arrays.pop("points"), arrays.pop("weights")
-        if points.ndim != 2 or weights.ndim != 2:
-            raise ValueError("points and weights must be matrices")
-        check_array("points", points, points.shape)
-        check_array("weights", weights, (len(points), weights.shape[1]), low=0.0)
-        return cls(points, weights)
+        """What `arrays` gave."""
+        return cls(arrays.pop("points"), arrays.pop("weights"))
+
+    def check(self, dim, n_examples):
+        """ValueError where it cannot be evidence."""
+        check_array("points", self.points, (len(self.points), dim))
+        if np.ndim(self.weights) != 2:
+            raise ValueError("weights must be a matrix")
+        check_array("weights", self.weights, (len(self.points), self.weights.shape[1]), low=0.0)
+        if np.abs(self.points).max(initial=0.0) > LARGEST:
+            raise ValueError(f"points must have entries of at most {LARGEST:g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +186,34 @@ class Certificate:
         return difference / abs(self.fun) if difference > 0.0 and self.fun != 0.0 else (
             0.0 if difference == 0.0 else float("inf"))
 
+    def check(self):
+        """ValueError where its numbers are none that a certificate has; whether they are true, `pb.verify` tells."""
+        check_array("w", self.w, (np.size(self.w),))
+        check_array("phi", self.phi, self.w.shape)
+        if max(np.abs(self.w).max(initial=0.0), np.abs(self.phi).max(initial=0.0)) > LARGEST:
+            raise ValueError(f"w and phi must have entries of at most {LARGEST:g}")
+        if self.nonneg is not None and (self.nonneg.dtype != np.bool_ or self.nonneg.shape != self.w.shape):
+            raise ValueError("nonneg must mark entries of w")
+        for name in NUMBERS:
+            _check_number(name, getattr(self, name), 0.0 if name.endswith("error") else -np.inf)
+        if (self.lam is None) == (self.radius is None):
+            raise ValueError("it must hold one of lam and radius")
+        _check_number("lam or radius", self.lam if self.radius is None else self.radius, 1e-300)
+        for name in ("divisor", "n_examples"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise ValueError(f"{name} must be an integer > 0")
+        if not isinstance(self.risk, str) or type(self.fingerprint) not in (int, type(None)):
+            raise ValueError("risk must be a name, fingerprint a number")
+        if self.evidence is not None:
+            self.evidence.check(len(self.w), self.n_examples)
+
+    def problem(self):
+        """What was minimised, in words."""
+        term = f"lam = {self.lam:.10g}" if self.radius is None else f"radius = {self.radius:.10g}"
+        signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0"
+        mean = "" if self.divisor == 1 else ", mean of the losses"
+        return f"{self.risk} of {self.n_examples} examples, {term}{mean}{signs}"
+
     def save(self, path):
         """Writes one `.npz` without pickled objects, all of it or nothing.
 
@@ -216,6 +254,17 @@ def _items(labellings, kept):
     return Ragged.of(items, "labellings") if any(item.ndim for item in items) else np.array(items or np.empty(0, int))
 
 
+def fingerprint_of(risk):
+    """The number of a risk's data, labels, weights and model; None where it has none, or cannot tell."""
+    try:
+        fingerprint = getattr(risk, "fingerprint", None)
+    except Exception:       # of a user's oracle that is asked for it, and fails by now
+        return None
+    if fingerprint is None or (isinstance(fingerprint, (int, np.integer)) and not isinstance(fingerprint, bool)):
+        return None if fingerprint is None else int(fingerprint)
+    return crc32(repr(fingerprint).encode())
+
+
 def load_certificate(path):
     """Reads what `Certificate.save` wrote.
 
@@ -227,32 +276,17 @@ def load_certificate(path):
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        w, phi = arrays.pop("w"), arrays.pop("phi")
-        check_array("w", w, (len(w),))
-        check_array("phi", phi, w.shape)
-        nonneg = arrays.pop("nonneg", None)
-        if nonneg is not None and (nonneg.dtype != np.bool_ or nonneg.shape != w.shape):
-            raise ValueError("nonneg must mark entries of w")
-        numbers = {name: _number(header, name, name.endswith("error")) for name in NUMBERS}
-        lam, radius = (None if header.get(name) is None else _number(header, name, True) for name in ("lam", "radius"))
-        if (lam is None) == (radius is None) or not (lam or radius) > 0.0:
-            raise ValueError("it must hold one of lam and radius, a number > 0")
-        counts = {name: header.get(name) for name in ("divisor", "n_examples")}
-        if not all(type(count) is int and count > 0 for count in counts.values()):
-            raise ValueError("divisor and n_examples must be integers > 0")
-        fingerprint, risk = header.get("fingerprint"), header.get("risk")
-        if not isinstance(risk, str) or not (fingerprint is None or type(fingerprint) is int):
-            raise ValueError("risk must be a name, fingerprint a number")
         evidence = {None: lambda arrays: None, "labellings": Labellings.from_arrays,
-                    "points": Points.from_arrays}[header.get("evidence")](arrays)
+                    "points": Points.from_arrays}[header.get("evidence")]
+        found = Certificate(w=arrays.pop("w"), phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
+                            evidence=evidence(arrays), **{name: header.get(name) for name in (
+                                *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")})
         if arrays:
             raise ValueError(f"nobody knows its array {min(arrays)!r:.40}")
-        return Certificate(w=w, phi=phi, nonneg=nonneg, lam=lam, radius=radius, risk=risk, fingerprint=fingerprint,
-                           evidence=evidence, **numbers, **counts)
+        found.check()
+        return found
 
 
-def _number(header, name, is_positive=False):
-    value = header.get(name)
-    if type(value) not in (int, float) or not np.isfinite(value) or (is_positive and value < 0.0):
-        raise ValueError(f"{name} must be a finite number{' >= 0' if is_positive else ''}, got {value!r:.40}")
-    return float(value)
+def _check_number(name, value, low):
+    if type(value) not in (int, float) or not (np.isfinite(value) and value >= low and abs(value) <= LARGEST**2):
+        raise ValueError(f"{name} must be a finite number{'' if low == -np.inf else f' >= {low:g}'}, got {value!r:.40}")

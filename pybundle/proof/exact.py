@@ -13,10 +13,14 @@ MOST_PRODUCTS = 100_000_000
 """Products of integers in one sum of products: some ten seconds."""
 
 
+class ExactError(ParameterError):
+    """What is asked for cannot be computed exactly, or would take minutes."""
+
+
 def check_size(count, what):
     """Refuses what would take minutes."""
     if count > MOST_PRODUCTS:
-        raise ParameterError(f"exact=True takes up to {MOST_PRODUCTS:.0e} products, got {count:.1e} of {what}; pass "
+        raise ExactError(f"exact=True takes up to {MOST_PRODUCTS:.0e} products, got {count:.1e} of {what}; pass "
                              "exact=False, which counts rounding errors instead")
 
 

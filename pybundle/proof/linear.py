@@ -101,7 +101,7 @@ class LinearProblem(LabellingProblem):
 
     def _with_bias(self, X):
         if self.data.scale != 1.0:
-            raise ParameterError(f"exact=True takes data of scale 1, got {self.data.scale:g}; pass exact=False")
+            raise ex.ExactError(f"exact=True takes data of scale 1, got {self.data.scale:g}; pass exact=False")
         X = X.toarray() if sp.issparse(X) else X
         return X if self.data.bias is None else np.hstack([X, np.full((len(X), 1), self.data.bias)])
 
@@ -168,7 +168,7 @@ class LinearProblem(LabellingProblem):
                     phi[:, -1] += self.data.bias * part.sum(axis=0)
                 sizes += self._product_of_norms(part, X)
         phi[:, :self.data.n_features] *= self.data.scale
-        terms = min(len(rows), ROWS) + len(rows) / ROWS + K + 12.0
+        terms = min(len(rows), ROWS) + len(rows) / ROWS + np.bincount(places, minlength=1).max() + K + 12.0
         return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
                      1.01 * terms * UNIT * sizes)
 

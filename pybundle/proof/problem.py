@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError
+from ..core.protocols import planes_of
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
@@ -37,9 +37,12 @@ class Plane:
     def bounds(self, lam, radius, nonneg, divisor):
         """The lower bound that follows, from below and from above, as fractions."""
         phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
-        if phi.dtype == object:             # roots of fractions to 200 bits
-            root = math.isqrt(int(sum(x * x for x in phi.tolist()) * 4**200))
-            norms = Fraction(root, 2**200), Fraction(root + 1, 2**200)
+        if phi.dtype == object:
+            square = sum(x * x for x in phi.tolist())
+            if radius is None:
+                return (self.offset / divisor - square / (2 * Fraction(lam) * divisor**2),) * 2
+            root = math.isqrt(int(square * 4**600))
+            norms = Fraction(root, 2**600), Fraction(root + (square > 0), 2**600)
         else:
             norm = math.sqrt(math.fsum((phi * phi).tolist()))
             spread = self.slope_error + 8.0 * UNIT * norm
@@ -60,7 +63,7 @@ class PlainProblem:
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self.believed = []
         if exact and not isinstance(risk, (Function, *self.exact_kinds)):
-            raise ParameterError(f"exact=True takes hinge risks and callables, got {type(risk).__name__}; pass "
+            raise ex.ExactError(f"exact=True takes hinge risks and callables, got {type(risk).__name__}; pass "
                                  "exact=False, which counts rounding errors instead")
 
     exact_kinds: tuple = ()
@@ -109,21 +112,21 @@ class PlainProblem:
         shares = np.where(np.isfinite(lower), weights, weights / sums)
         rest = np.where(np.isfinite(lower), 1.0 - sums, 0.0)
         if self.exact:
+            if not isinstance(risk, Function):
+                raise ex.ExactError(f"exact=True takes labellings of {type(risk).__name__}, got points, at which it "
+                                     "rounds; pass exact=False, which counts that")
             return self._exact_plane(risk, evidence.points, weights, lower)
         slope_errors = np.broadcast_to(getattr(risk, "slope_errors", 0.0), (risk.n_parts,))
+        offset_errors = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,))
         phi, sizes = np.zeros(self.dim), np.zeros(self.dim)
-        offsets, offset_error, slope_error = [float(rest @ np.where(np.isfinite(lower), lower, 0.0))], 0.0, 0.0
+        finite = np.where(np.isfinite(lower), lower, 0.0)
+        offsets, offset_error, slope_error = [float(rest @ finite)], 8.0 * UNIT * float(np.abs(finite).sum()), 0.0
         for x, share in zip(evidence.points, shares, strict=True):
-            used = np.flatnonzero(share)
-            values, slopes, errors = self._planes(risk, x)
-            size_of_x = float(np.linalg.norm(x))
-            for p in used:
-                slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
-                inner = math.fsum((slope * x).tolist())
-                spread = errors[p] + slope_errors[p] * size_of_x + UNIT * (
-                    float(np.abs(slope) @ np.abs(x)) * 1.01 + abs(inner) + abs(values[p]))
-                offsets.append(share[p] * (values[p] - inner))
-                offset_error += share[p] * spread * 1.01 + 4.0 * UNIT * abs(offsets[-1])
+            planes = self._planes(risk, x)
+            for p in np.flatnonzero(share):
+                slope = planes.slopes[[p]].toarray()[0] if sp.issparse(planes.slopes) else planes.slopes[p]
+                offsets.append(share[p] * planes.offsets[p])
+                offset_error += (1.01 * offset_errors[p] + 4.0 * UNIT) * abs(offsets[-1])
                 phi += share[p] * slope
                 sizes += share[p] * np.abs(slope)
                 slope_error += share[p] * slope_errors[p] * 1.01
@@ -133,17 +136,11 @@ class PlainProblem:
                      slope_error + 1.01 * terms * UNIT * float(np.linalg.norm(sizes)))
 
     def _planes(self, risk, x):
-        """Values, subgradients and errors of the values of all parts at a point."""
+        """Planes of all parts at a point."""
         with single_threaded_blas():
-            values, slopes = risk.evaluate(x)
-        if hasattr(risk, "value_errors"):
-            errors = risk.value_errors(x, values)
-        elif callable(getattr(risk, "values", None)):
-            values, errors = risk.values(x)
-        else:
-            errors = np.zeros(len(values))
+            planes = planes_of(risk, x)
         self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
-        return np.asarray(values, dtype=float), slopes, errors
+        return planes
 
     def _exact_plane(self, risk, points, weights, lower):
         offset, phi = Fraction(0), np.full(self.dim, Fraction(0), dtype=object)
@@ -153,11 +150,12 @@ class PlainProblem:
                 offset += (1 - whole[p]) * Fraction(bound)
                 whole[p] = Fraction(1)
         for x, share in zip(points, weights, strict=True):
-            values, slopes, _ = self._planes(risk, x)
+            with single_threaded_blas():
+                values, slopes = risk.evaluate(x)
             for p in np.flatnonzero(share):
                 slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
                 beta = Fraction(share[p]) / whole[p]
-                offset += beta * (Fraction(values[p]) - ex.product(slope[None], x[:, None])[0, 0])
+                offset += beta * (Fraction(float(values[p])) - ex.product(slope[None], x[:, None])[0, 0])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
         return Plane(offset, phi)
 

@@ -8,17 +8,59 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
+from ..models import BinaryLabeling, Chain, Dependency, Landmarks, Multiclass, Segmentation
 from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
+from .certificate import Labellings
 from .linear import ROWS
 from .problem import UNIT, LabellingProblem, Plane
+
+CHECKED = Chain, Landmarks, Multiclass, Segmentation
+"""Models whose oracles refuse what is no labelling."""
+
+
+def is_tree(model, heads, truth):
+    """Whether these are heads of a tree, with one word at the root where the model wants that."""
+    heads, n = np.asarray(heads), len(truth)
+    if heads.shape != (n,) or heads.dtype.kind not in "iu" or heads[0] != -1 or n < 2 or not (
+            (heads[1:] >= 0) & (heads[1:] < n)).all():
+        return False
+    reached, level = {0}, {0}
+    while level:
+        level = {m for m in range(1, n) if heads[m] in level}
+        reached |= level
+    return len(reached) == n and not (model.single_root and np.count_nonzero(heads == 0) != 1)
+
+
+def is_binary(model, labels, truth):
+    """Whether these are labels 0 and 1 of all nodes."""
+    labels = np.asarray(labels)
+    return labels.shape == np.shape(truth) and labels.dtype.kind in "biu" and ((labels == 0) | (labels == 1)).all()
+
+
+CHECKS = {Dependency: is_tree, BinaryLabeling: is_binary}
 
 
 class StructuredProblem(LabellingProblem):
     """A structured model: features and losses of labellings are those of the model."""
 
     exact_kinds = (Structured,)
+
+    def feasible(self, evidence):
+        is_feasible, text = super().feasible(evidence)
+        if not is_feasible or not isinstance(evidence, Labellings):
+            return is_feasible, text
+        if self.risk.loss != "hinge":
+            return False, "labellings are no evidence for a log-loss"
+        model = self.risk.model
+        check = CHECKS.get(type(model))
+        if check is None and type(model) not in CHECKED:
+            self.believe(f"that the labellings of the certificate are labellings of {type(model).__name__}")
+        for j in range(len(evidence.masses) if check else 0):
+            if not check(model, evidence.labellings[j], self.risk.Y[int(evidence.examples[j])]):
+                return False, f"labelling {j} is none of {type(model).__name__}"
+        return True, text
 
     def value(self, w):
         self.believe(f"the decoder of {type(self.risk.model).__name__}: that no labelling is better than its own")

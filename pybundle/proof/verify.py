@@ -15,7 +15,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
-from .certificate import Certificate, load_certificate
+from .certificate import Certificate, fingerprint_of, load_certificate
 from .linear import LinearProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
@@ -34,6 +34,8 @@ class Report:
         infinity where there is no evidence.
     evidence : str or None
         Its kind.
+    problem : str
+        What was minimised, as the certificate says: look at it.
     checks : list of (str, bool, str)
         What was looked at, whether it holds, and the numbers.
     believed : list of str
@@ -44,6 +46,7 @@ class Report:
     fun: float = float("inf")
     lower_bound: float = -float("inf")
     evidence: str | None = None
+    problem: str = ""
     checks: list = field(default_factory=list)
     believed: list = field(default_factory=list)
 
@@ -64,7 +67,7 @@ class Report:
         lines = [f"{'ok' if holds else 'FAILED':>6}  {name:<{width}}  {text}" for name, holds, text in self.checks]
         lines += [f"        believed: {text}" for text in self.believed]
         proven = f"{self.lower_bound:.10g} <= min F <= F(w) <= {self.fun:.10g}, gap {self.gap:.3g}"
-        return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", *lines])
+        return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", f"        {self.problem}", *lines])
 
 
 def verify(certificate, risk, exact=False):
@@ -109,21 +112,33 @@ def verify(certificate, risk, exact=False):
     if not isinstance(certificate, Certificate):
         raise InputTypeError("certificate must be a Certificate or the path of one, got "
                              f"{type(certificate).__name__}; pass result.certificate")
+    try:
+        certificate.check()
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise ParameterError(f"certificate must hold numbers that fit together: {problem}") from problem
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
-    report, problem = Report(), _problem_of(risk, len(certificate.w), bool(exact))
-    known = getattr(risk, "fingerprint", None)
+    report, problem = Report(problem=certificate.problem()), _problem_of(risk, len(certificate.w), bool(exact))
+    known = fingerprint_of(problem.risk)
+    is_same = problem.n_examples == certificate.n_examples and type(problem.risk).__name__ == certificate.risk
     if known is None or certificate.fingerprint is None:
         report.believed.append("that this is the risk of the certificate: it has no fingerprint")
+        report.add("same problem", is_same, f"{type(problem.risk).__name__} of {problem.n_examples} examples")
     else:
-        report.add("same problem", known == certificate.fingerprint,
+        report.add("same problem", is_same and known == certificate.fingerprint,
                    f"fingerprint {known} of data, labels, weights and model; {certificate.fingerprint} claimed")
-    _check_point(report, certificate, problem)
+    try:
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            _check_point(report, certificate, problem)
+            if certificate.evidence is not None:
+                report.evidence = certificate.evidence.kind
+                _check_evidence(report, certificate, problem)
+    except ex.ExactError:
+        raise
+    except (ArithmeticError, ValueError, IndexError) as error:       # numbers that only a forger would write
+        report.add("computable", False, f"the claims cannot be computed: {type(error).__name__}: {error}")
     if certificate.evidence is None:
         report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
-        return report
-    report.evidence = certificate.evidence.kind
-    _check_evidence(report, certificate, problem)
     report.believed += problem.believed
     return report
 
@@ -158,12 +173,12 @@ def _check_point(report, certificate, problem):
         inside = square <= (Fraction(certificate.radius) * Fraction(1.0 + 1e-12)) ** 2
         report.add("in the ball", inside, f"|w| = {float(square) ** 0.5:.17g}, radius {certificate.radius:.17g}")
     value, error = problem.value(w)
-    rest = Fraction(0) if lam is None else Fraction(lam) * square / 2
-    fun, error = Fraction(value) / n + rest, Fraction(error) / n
-    claimed = Fraction(certificate.fun) + Fraction(certificate.error)
+    fun = Fraction(value) / n + (0 if lam is None else Fraction(lam) * square / 2)
+    error = Fraction(error) / n
+    claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)
     report.fun = _up(fun + error)
-    report.add("F(w)", fun - error <= claimed, f"{float(fun):.17g} +- {float(error):.2g}; "
-                                               f"{certificate.fun:.17g} + {certificate.error:.2g} claimed")
+    report.add("F(w)", abs(fun - claimed) <= allowed + error,
+               f"{float(fun):.17g} +- {float(error):.2g}; {certificate.fun:.17g} + {certificate.error:.2g} claimed")
 
 
 def _check_evidence(report, certificate, problem):
@@ -184,14 +199,14 @@ def _check_evidence(report, certificate, problem):
     report.lower_bound = _down(low)
     report.add("lower bound", Fraction(certificate.lower_bound) <= high,
                f"{float(low):.17g} to {float(high):.17g}; {certificate.lower_bound:.17g} claimed")
-    width, gap = float(high - low), abs(certificate.gap * certificate.fun)
-    report.add("sharpness", width <= max(gap, COARSE * abs(certificate.fun)) + TINY,
-               f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}"
-               + ("" if problem.exact else "; exact=True has no such limit"))
+    # of numbers that were computed here: those of the certificate could hide a false claim
+    width, gap = float(high - low), max(report.fun - report.lower_bound, 0.0)
+    report.add("sharpness", width <= max(SHARE * gap, COARSE * abs(report.fun)) + TINY,
+               f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}")
 
 
-COARSE, TINY = 1e-9, 1e-280
-"""A check may be uncertain by the gap that it is about, or by this share of F."""
+SHARE, COARSE, TINY = 0.5, 1e-9, 1e-280
+"""A check may be uncertain by half the gap that it is about, or by this share of F, and a claim be wrong by as much."""
 
 
 def _up(x):

@@ -127,8 +127,7 @@ class AugmentedLagrangian(Run):
             return None
         alpha = self.best[1] if self.best[1] is not None else self.alpha
         support = np.count_nonzero(alpha > 0.0, axis=1).astype(np.int32)
-        return of_labels(risk, alpha), LowerBound.from_aggregate(
-            self.objective, *self.multipliers.aggregate(alpha, support))
+        return of_labels(risk, self.objective, alpha, self.multipliers.aggregate(alpha, support))
 
     def refine(self):
         """Scores in float64 from now on."""

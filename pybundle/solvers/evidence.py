@@ -16,6 +16,7 @@ from ..bundle import Bundle
 from ..core.plane import Planes
 from ..core.protocols import planes_of
 from ..proof import Certificate, Labellings, Points
+from ..proof.certificate import fingerprint_of
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
 from .master import Master
@@ -85,15 +86,36 @@ def names_of(rows, offsets, slopes):
         yield i, offset, digest.digest()
 
 
-def of_labels(risk, multipliers):
-    """Evidence from multipliers of all labels, shape (n, K); what the truth has is left out."""
+def of_labels(risk, objective, multipliers, aggregate):
+    """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
+
+    `aggregate` is their `(offset, phi, error, offset_error)`. What the truth has is left out.
+    """
     alpha = np.asarray(multipliers)
     is_counted = alpha > 0.0
     if risk.n_scores > 1:
         is_counted[np.arange(len(alpha)), risk.labels] = False
     examples, labels = np.nonzero(is_counted)
     labels = labels if risk.n_scores > 1 else np.ones(len(examples), dtype=np.int64)
-    return Labellings.of(examples, labels, alpha[is_counted], risk.sample_weight)
+    evidence = Labellings.of(examples, labels, alpha[is_counted], risk.sample_weight)
+    size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
+    return _best(objective, evidence, size, *aggregate)
+
+
+def _best(objective, evidence, size, offset, phi, error, offset_error):
+    """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
+
+    `size` bounds the sum of multipliers times norms of slopes, of which the sums of multipliers were cut by a rounding.
+    """
+    counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
+    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, getattr(objective, "lam", None)
+    effective = objective.effective(phi)
+    square, t = float(effective @ effective), 1.0
+    if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
+        t = offset * lam / square
+        evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
+    return evidence, LowerBound.from_aggregate(objective, t * offset, t * phi, t * (error + cut * size),
+                                               t * (offset_error + cut * offset))
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
@@ -115,9 +137,8 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
     terms = 2.0 * len(rows) + 8.0
     size = float(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1))) if len(rows) else 0.0
     offset = float(alpha @ offsets)
-    return evidence, LowerBound.from_aggregate(
-        objective, offset, np.asarray(slopes.T @ alpha), slope_error + terms * UNIT * size,
-        (terms * UNIT + offset_error) * offset)
+    return _best(objective, evidence, size, offset, np.asarray(slopes.T @ alpha), slope_error + terms * UNIT * size,
+                 (terms * UNIT + offset_error) * offset)
 
 
 def of_points(risk, objective, points, gap):
@@ -149,7 +170,10 @@ def of_points(risk, objective, points, gap):
     none = np.zeros(exact.n_parts)
     errors = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
                                 *(getattr(exact, name, none) for name in ("slope_errors", "offset_errors")))
-    bound = LowerBound.from_aggregate(objective, offset + rest, phi, *errors)
+    error, offset_error = errors
+    flats = np.where(np.isfinite(exact.lower_bounds), np.abs(exact.lower_bounds), 0.0)
+    bound = LowerBound.from_aggregate(objective, offset + rest, phi, error,
+                                      offset_error + 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum()))
     weights = np.zeros((len(points), exact.n_parts))
     for k, p, share in zip(bundle.origins, bundle.parts, beta, strict=True):
         if k >= 0 and p >= 0:
@@ -225,13 +249,10 @@ def _feasible(beta, bundle, lower_bounds, n_points):
 def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
     """The certificate of a result in the scale of the user, from numbers in that of sums."""
     lam, radius = getattr(objective, "lam", None), getattr(objective, "radius", None)
-    try:
-        fingerprint = getattr(risk, "fingerprint", None)
-    except Exception:       # of an oracle that is asked for it, and fails by now
-        fingerprint = None
     return Certificate(
-        w=w, fun=bracket.fun / divisor, error=bracket.error / divisor, lower_bound=bound.value / divisor,
-        lam=None if lam is None else lam / divisor, radius=radius, nonneg=objective.nonneg, divisor=divisor,
+        w=w, fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
+        lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
+        nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
-        slope_error=float(bound.error), risk=type(risk).__name__, fingerprint=fingerprint,
+        slope_error=float(bound.error), risk=type(risk).__name__, fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=evidence)

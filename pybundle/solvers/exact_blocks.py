@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from ..core.object_graph import check_array, check_float
 from ..risks._sdm_lanes import ExactLanes
 from ..risks.partition import SHARD_ROWS
-from ..runtime.certificate import UNIT, LowerBound
+from ..runtime.certificate import UNIT
 from .evidence import of_labels
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
@@ -225,7 +225,7 @@ class ExactBlocks:
 
     def evidence(self, objective, risk):
         """The multipliers of labels as evidence, and the bound that they prove."""
-        return of_labels(risk, self._blocks.beta), LowerBound.from_aggregate(objective, *self.aggregate())
+        return of_labels(risk, objective, self._blocks.beta, self.aggregate())
 
     def _ranges(self):
         """Rows summed by one thread: all, or halves where X is much more than a second slope. The data decide."""

@@ -242,7 +242,8 @@ class Pairs:
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
         product = float(self.inner(s, y))
-        if product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(abs(self.inner(y, y))):
+        square = abs(self.inner(y, y))
+        if square > 0.0 and product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(square):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
@@ -273,7 +274,7 @@ class Pairs:
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / float(inner(y, y))
+            d *= product / max(float(inner(y, y)), 1e-300)       # squares may underflow
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
             d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
         return d

@@ -270,8 +270,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             asking_user = False
             status = reason if status is None else status
         result = keeper.finish(run, status)
-        with suppress(KeyboardInterrupt):
-            result.certificate = _certificate(run, result, home, round(1.0 / factor))
+        result.certificate = _certificate(run, result, home, round(1.0 / factor))
     except KeyboardInterrupt:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
             raise
@@ -311,7 +310,17 @@ def _certificate(run, result, home, divisor):
         result.state.record = run.settings.record
     if home is not None:
         passes = run.trace.n_passes
-        found = run.evidence(home)
+        try:
+            found = run.evidence(home)
+        except KeyboardInterrupt:               # the result is complete, the evidence is not
+            result.status = Status.INTERRUPTED
+        except Exception as error:              # of a user's risk, which is asked again
+            warn_user(f"pybundle.minimize: no evidence, since the risk failed: {type(error).__name__}: {error}",
+                      RuntimeWarning)
+        else:
+            if found is None and run.settings.record is not None:
+                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers",
+                          RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
     evidence, bound = found or (None, run.bound)
     return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w, bound, evidence,

@@ -17,7 +17,7 @@ from ..core.exceptions import ContradictionError, NumericalError, OracleError, P
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import planes_of
 from ..core.validation import read_only
-from ..runtime.certificate import UNIT, Bracket, LowerBound, ball, certify
+from ..runtime.certificate import LEAST, UNIT, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import Result, Status, sentence
@@ -247,7 +247,7 @@ class Run:
         else:
             unit = 2.0**-24 if getattr(self.risk, "precision", None) == "float32" else UNIT
             scores = (self.risk.dim + 16.0) * unit * self._sizes
-        return 2.0 * (self.slope_errors() + scores) * float(np.linalg.norm(w))
+        return 2.0 * (self.slope_errors() + scores) * (float(np.linalg.norm(w)) + LEAST)
 
     @cached_property
     def _sizes(self):

@@ -114,8 +114,8 @@ def verify(certificate, risk, exact=False):
                              f"{type(certificate).__name__}; pass result.certificate")
     try:
         certificate.check()
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise ParameterError(f"certificate must hold numbers that fit together: {problem}") from problem
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ParameterError(f"certificate must hold numbers that fit together: {error}") from error
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
     report, problem = Report(problem=certificate.problem()), _problem_of(risk, len(certificate.w), bool(exact))

@@ -470,6 +470,18 @@ def test_small_problems_and_optima_of_zero_are_confirmed():
         assert pb.verify(pb.minimize(nothing, lam=1.0).certificate, nothing, exact=exact).ok
 
 
+def test_a_part_without_multipliers_is_no_division_by_zero():
+    """Only the first part is active at the optimum; the sums of the others are 0."""
+    def fun(w):
+        return np.array([abs(w[0] - 1.0), 0.0]), np.array([[np.sign(w[0] - 1.0)], [0.0]])
+    risk = pb.risks.Function(fun, 1, n_parts=2, lower_bounds=0.0)
+    for method in ("oca", "bmrm", "frank-wolfe"):
+        certificate = pb.minimize(risk, lam=0.5, method=method, tol=1e-6, evidence=True).certificate
+        for exact in (False, True):
+            report = pb.verify(certificate, risk, exact=exact)
+            assert report.ok, report
+
+
 def test_evidence_that_fails_leaves_the_result():
     """A callable that fails when it is asked once more for evidence; labellings that no file could hold."""
     calls = []

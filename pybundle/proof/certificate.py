@@ -135,8 +135,8 @@ class Certificate:
     fun, error : float
         `F(w)` as computed, and a bound on its rounding error.
     lower_bound : float
-        No value of F lies below, says the evidence. Where the best bound of the run rests on multipliers that were
-        not kept it is the larger one, `result.lower_bound`.
+        No value of F lies below, says the evidence. `result.lower_bound`, the best of the whole run, is larger if its
+        multipliers were not kept.
     lam, radius : float or None
         One of both.
     nonneg : bool array, shape (dim,), or None
@@ -187,7 +187,7 @@ class Certificate:
             0.0 if difference == 0.0 else float("inf"))
 
     def check(self):
-        """ValueError where its numbers are none that a certificate has; whether they are true, `pb.verify` tells."""
+        """Raises ValueError if numbers or shapes are invalid; `pb.verify` decides whether the claims are true."""
         check_array("w", self.w, (np.size(self.w),))
         check_array("phi", self.phi, self.w.shape)
         if max(np.abs(self.w).max(initial=0.0), np.abs(self.phi).max(initial=0.0)) > LARGEST:
@@ -282,7 +282,7 @@ def load_certificate(path):
                             evidence=evidence(arrays), **{name: header.get(name) for name in (
                                 *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")})
         if arrays:
-            raise ValueError(f"nobody knows its array {min(arrays)!r:.40}")
+            raise ValueError(f"unknown array {min(arrays)!r:.40}")
         found.check()
         return found
 

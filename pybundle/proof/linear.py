@@ -160,13 +160,12 @@ class LinearProblem(LabellingProblem):
             np.add.at(C, (places, y[places]), -masses)
             losses = masses * self.cost[y[places], labels]
         phi, sizes = np.zeros((K, self.data.width)), 0.0
-        for first in range(0, len(rows), ROWS):
-            for some, X in self.rows(rows[first:first + ROWS]):
-                part = C[first:first + len(some)]
-                phi[:, :self.data.n_features] += np.asarray((X.T @ part).T if sp.issparse(X) else part.T @ X)
-                if self.data.bias is not None:
-                    phi[:, -1] += self.data.bias * part.sum(axis=0)
-                sizes += self._product_of_norms(part, X)
+        for first, (some, X) in zip(range(0, len(rows), ROWS), self.rows(rows), strict=True):
+            part = C[first:first + len(some)]
+            phi[:, :self.data.n_features] += np.asarray((X.T @ part).T if sp.issparse(X) else part.T @ X)
+            if self.data.bias is not None:
+                phi[:, -1] += self.data.bias * part.sum(axis=0)
+            sizes += self._product_of_norms(part, X)
         phi[:, :self.data.n_features] *= self.data.scale
         terms = min(len(rows), ROWS) + len(rows) / ROWS + np.bincount(places, minlength=1).max() + K + 12.0
         return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
@@ -186,8 +185,6 @@ class LinearProblem(LabellingProblem):
                 C[at, y[at]] -= Fraction(mass)
                 offset += Fraction(mass) * Fraction(float(self.cost[y[at], k]))
         phi = np.full((self.K, self.data.width), Fraction(0), dtype=object)
-        for first in range(0, len(rows), ROWS):
-            for some, X in self.rows(rows[first:first + ROWS]):
-                part = C[first:first + len(some)]
-                phi = phi + part.T @ ex.fractions(*ex.integers(self._with_bias(X)))
+        for first, (some, X) in zip(range(0, len(rows), ROWS), self.rows(rows), strict=True):
+            phi = phi + C[first:first + len(some)].T @ ex.fractions(*ex.integers(self._with_bias(X)))
         return Plane(offset, phi.ravel())

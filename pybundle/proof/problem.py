@@ -109,7 +109,7 @@ class PlainProblem:
         risk, weights = self._parts(evidence), evidence.weights
         lower = np.asarray(risk.lower_bounds, dtype=float)
         sums = np.array([float(ex.total(column)) for column in weights.T])
-        shares = np.where(np.isfinite(lower), weights, weights / sums)
+        shares = weights / np.where(np.isfinite(lower), 1.0, sums)
         rest = np.where(np.isfinite(lower), 1.0 - sums, 0.0)
         if self.exact:
             if not isinstance(risk, Function):

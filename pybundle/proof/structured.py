@@ -47,6 +47,12 @@ class StructuredProblem(LabellingProblem):
 
     exact_kinds = (Structured,)
 
+    def __init__(self, risk, exact):
+        if exact and risk.loss != "hinge":
+            raise ex.ExactError("exact=True takes hinge risks and callables, got a log-loss; pass exact=False, which "
+                                "counts rounding errors instead")
+        super().__init__(risk, exact)
+
     def feasible(self, evidence):
         is_feasible, text = super().feasible(evidence)
         if not is_feasible or not isinstance(evidence, Labellings):

@@ -20,6 +20,9 @@ from .linear import LinearProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
 
+SHARE, COARSE, TINY = 0.5, 1e-9, 1e-280
+"""A check may be uncertain by half the gap that it is about, or by this share of F, and a claim be wrong by as much."""
+
 
 @dataclass
 class Report:
@@ -71,7 +74,7 @@ class Report:
 
 
 def verify(certificate, risk, exact=False):
-    """Computes the claims of a certificate again; shares no code with what made it.
+    """Computes the claims of a certificate again, without the solvers; it calls risk or model where the report says so.
 
     Parameters
     ----------
@@ -90,7 +93,7 @@ def verify(certificate, risk, exact=False):
     Raises
     ------
     StateError
-        Where the file is none of ours.
+        If the file was not written by `Certificate.save`.
     InputTypeError, ParameterError
         For arguments, and for a risk of another size.
 
@@ -177,7 +180,7 @@ def _check_point(report, certificate, problem):
     error = Fraction(error) / n
     claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)
     report.fun = _up(fun + error)
-    report.add("F(w)", abs(fun - claimed) <= allowed + error,
+    report.add("F(w)", abs(fun - claimed) <= allowed + error and allowed <= 100 * error + Fraction(COARSE) * abs(fun),
                f"{float(fun):.17g} +- {float(error):.2g}; {certificate.fun:.17g} + {certificate.error:.2g} claimed")
 
 
@@ -205,8 +208,6 @@ def _check_evidence(report, certificate, problem):
                f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}")
 
 
-SHARE, COARSE, TINY = 0.5, 1e-9, 1e-280
-"""A check may be uncertain by half the gap that it is about, or by this share of F, and a claim be wrong by as much."""
 
 
 def _up(x):

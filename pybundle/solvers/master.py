@@ -83,7 +83,8 @@ class Master:
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam
             # duality gap left in the ball problem: lam/2 (radius^2 - |w|^2) in Lagrangian terms
-            if abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
+            # slopes that cancel do so for smaller lam, too
+            if norm == 0.0 or abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
                 break
             low, high = (lam, high) if norm > radius else (low, lam)
             step = lam * norm / radius         # exact where beta stays the same

@@ -87,8 +87,9 @@ class Risk(Protocol):
         bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
     ``errors_grow : bool``
         True: `slope_errors` are those of the planes so far, and are read again with each plane.
-    ``renewed() -> Risk``
-        the risk itself, or another one over the same data where these were changed in place; asked when a run starts.
+    ``renewed(whole=True) -> Risk``
+        the risk itself, or another one over the same data where these were changed in place; asked when a run starts,
+        with `whole=False` where a sample of large data may decide, as no planes of an earlier run are believed.
     ``slope_sizes : ndarray, shape (P,)``
         bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
         them follows by how much rounding may put a plane above the risk.

@@ -14,6 +14,8 @@ from ..core.validation import check_number, contiguous
 from ._norms import square_norms
 from ._rows import Rows
 
+SAMPLE = 1 << 15
+"""Numbers of a sample, or a row where that is longer."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
@@ -62,6 +64,7 @@ class Examples:
         squares = self._read_mapped() if self.is_mapped and not self.is_sparse else square_norms(self.storage)
         if "fingerprint" not in vars(self):
             self.fingerprint = self.checksum()
+        self._sample = self._sampled()
         if not np.isfinite(squares).all():
             raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
@@ -87,9 +90,15 @@ class Examples:
             number = checksum(array, number)
         return number
 
-    def is_current(self):
-        """Whether norms and fingerprint are those of the data as they are now."""
-        return self.checksum() == self.fingerprint
+    def is_current(self, whole=True):
+        """Whether norms and fingerprint are those of the data as they are now; of a sample of them if not `whole`."""
+        return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
+
+    def _sampled(self):
+        """A checksum of rows, or of entries, far apart: what scales or shifts the data changes it."""
+        def sample(array):
+            return array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]
+        return tuple(crc32(np.ascontiguousarray(sample(array))) for array in self.storage)
 
     def _seed(self):
         return crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())

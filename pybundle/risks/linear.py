@@ -85,10 +85,13 @@ class LinearRisk(Partitioned):
             mark = crc32(np.ascontiguousarray(array), mark)
         return crc32(repr(words).encode(), mark)
 
-    def renewed(self):
-        """The risk itself, or where its data were changed in place one over the data as they are now."""
+    def renewed(self, whole=True):
+        """The risk itself, or where its data were changed in place one over the data as they are now.
+
+        If not `whole`, a sample of the rows decides.
+        """
         data = self.examples
-        if data.is_current():
+        if data.is_current(whole):
             return self
         other, arguments = self.derive(), self._engine.__reduce__()[1]
         other.examples = Examples(data.X, data.scale, data.bias)

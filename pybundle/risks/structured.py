@@ -132,8 +132,11 @@ class Structured(Partitioned):
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
         return crc32(repr(words).encode(), crc32(self.sample_weight))
 
-    def renewed(self):
-        """The risk itself, or where its data were changed in place one over the data as they are now."""
+    def renewed(self, whole=True):
+        """The risk itself, or where its data were changed in place one over the data as they are now.
+
+        All of them are read: little beside a decoding.
+        """
         if self._oracle.is_current():
             return self
         other = self.derive()

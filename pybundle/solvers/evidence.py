@@ -91,13 +91,13 @@ def of_labels(risk, objective, multipliers, aggregate):
 
     `aggregate` is their `(offset, phi, error, offset_error)`. What the truth has is left out.
     """
-    alpha = np.asarray(multipliers)
-    is_counted = alpha > 0.0
-    if risk.n_scores > 1:
-        is_counted[np.arange(len(alpha)), risk.labels] = False
-    examples, labels = np.nonzero(is_counted)
-    labels = labels if risk.n_scores > 1 else np.ones(len(examples), dtype=np.int64)
-    evidence = Labellings.of(examples, labels, alpha[is_counted], risk.sample_weight)
+    alpha, K = np.ravel(multipliers), risk.n_scores
+    used = np.flatnonzero(alpha)
+    examples, labels = np.divmod(used, K) if K > 1 else (used, np.ones(len(used), dtype=np.int64))
+    if K > 1:
+        off = labels != risk.labels[examples]
+        used, examples, labels = used[off], examples[off], labels[off]
+    evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
     size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
     return _best(objective, evidence, size, *aggregate)
 

@@ -178,8 +178,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
-    if hasattr(risk, "renewed"):
-        risk = risk.renewed()
+    if hasattr(risk, "renewed"):        # planes of other data prove nothing: only where some are taken over all is read
+        risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
     objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor

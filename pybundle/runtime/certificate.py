@@ -176,9 +176,12 @@ def ball(objective, w, certificate, bound):
     shift = 1.01 * (bound.error / lam + sizes) + LEAST
     excess = max(certificate.fun + certificate.error - bound.value, 0.0)
     excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
-    distance = max(float(np.linalg.norm(w - v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
+    centre = w + v
+    centre *= 0.5
+    v -= w
+    distance = max(float(np.linalg.norm(v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
     square = excess / lam * (1.0 + 8.0 * UNIT) - 0.25 * distance**2 * (1.0 - 8.0 * UNIT)
-    return 0.5 * (w + v), float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
+    return centre, float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
 
 
 def certify(risk, objective, w, bound, known=None):

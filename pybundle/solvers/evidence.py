@@ -114,7 +114,8 @@ def _best(objective, evidence, size, offset, phi, error, offset_error):
     if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
         t = offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
-    return evidence, LowerBound.from_aggregate(objective, t * offset, t * phi, t * (error + cut * size),
+        phi = t * phi
+    return evidence, LowerBound.from_aggregate(objective, t * offset, phi, t * (error + cut * size),
                                                t * (offset_error + cut * offset))
 
 

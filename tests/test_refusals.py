@@ -64,7 +64,8 @@ def test_a_hinge_of_vast_scores_is_convex():
                 for options in ({"method": "bmrm"}, {"method": "oca", "line_search": False}, {"method": "prox-bmrm"}):
                     w0 = rng.standard_normal(2 * d) * far
                     risk = pb.risks.MulticlassHinge(X * scale, y, n_classes=2)
-                    pb.minimize(risk, w0, lam=lam, n_parts=n_parts, max_iter=15, nonneg=nonneg, **options)
+                    result = pb.minimize(risk, w0, lam=lam, n_parts=n_parts, max_iter=15, nonneg=nonneg, **options)
+                    assert result.lower_bound <= result.fun
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -86,7 +87,8 @@ def test_a_log_loss_in_python_is_convex(method):
         for lam in (1e-4, 1.0):
             risk = pb.risks.Function(fun, 12, lower_bounds=0.0)
             risk.smooth = True
-            pb.minimize(risk, lam=lam, method=method, max_iter=60)
+            result = pb.minimize(risk, lam=lam, method=method, max_iter=60)
+            assert result.lower_bound <= result.fun
 
 
 @pytest.mark.parametrize(("method", "lower_bound"), [("bmrm", -np.inf), ("bmrm", -1.0), ("oca", -np.inf),

@@ -496,3 +496,28 @@ def test_evidence_that_fails_leaves_the_result():
     with pytest.warns(RuntimeWarning, match="no evidence"):
         result = pb.minimize(fun, np.zeros(2), lam=0.5, method="bmrm", tol=1e-3, evidence=True)
     assert result.fun == reference.fun and result.certified and result.certificate.evidence is None
+
+
+NAMES = {1: "up", -1: "down", "up": 1, "down": -1}
+
+
+class Words(Signs):
+    """The model with labellings that no file of numbers holds."""
+
+    def joint_feature(self, x, y):
+        return super().joint_feature(x, NAMES[y])
+
+    def decode(self, w, x):
+        return NAMES[super().decode(w, x)]
+
+    def loss_augmented_decode(self, w, x, y):
+        return NAMES[super().loss_augmented_decode(w, x, NAMES[y])]
+
+
+@pytest.mark.parametrize("method", ["oca", "sgd", "frank-wolfe"])
+def test_labellings_that_are_no_numbers_leave_points(method):
+    X, y = data()
+    risk = pb.risks.Structured(Words(), X, ["up" if k else "down" for k in y])
+    result = pb.minimize(risk, lam=0.5, method=method, tol=1e-2, evidence=True)
+    report = pb.verify(result.certificate, risk)
+    assert report.ok and report.evidence == "points", report

@@ -142,13 +142,14 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
                  (terms * UNIT + offset_error) * offset)
 
 
-def of_points(risk, objective, points, gap):
+def of_points(risk, objective, points, gap, labelled=True):
     """Evidence from the planes at some points, and the bound of their best multipliers: a pass for each point.
 
     Where labellings of the examples can be told, they are the evidence; ties and rounding then decide nothing.
     """
     exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
-    oracle = None if getattr(exact, "smooth", False) or not hasattr(exact, "oracle") else with_batches(exact.oracle())
+    labelled = labelled and hasattr(exact, "oracle") and not getattr(exact, "smooth", False)
+    oracle = with_batches(exact.oracle()) if labelled else None
     bundle = Bundle(exact.dim, exact.n_parts)
     slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
     if oracle is None:
@@ -180,9 +181,8 @@ def of_points(risk, objective, points, gap):
         if k >= 0 and p >= 0:
             weights[k, p] += share
     if oracle is not None:
-        evidence = _of_labelled(exact, known, weights)
-        if evidence is not None:
-            return evidence, bound
+        evidence = _of_labelled(exact, known, weights)      # None where labellings are no numbers
+        return of_points(risk, objective, points, gap, labelled=False) if evidence is None else (evidence, bound)
     used = np.flatnonzero(weights.any(axis=1))
     return Points(np.array([points[k] for k in used]).reshape(len(used), exact.dim), weights[used]), bound
 

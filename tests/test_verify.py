@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference import small_risks
 from test_layering import ROOT, SOURCES, imports
 
 import pybundle as pb
@@ -29,22 +30,10 @@ def chains(seed=0):
     return X, [(x @ np.eye(3) + 0.5 * rng.standard_normal(x.shape)).argmax(1) for x in X]
 
 
-class Signs(pb.models.StructuredModel):
+class Signs(small_risks.Signs):
     """A model in plain Python, whose labellings are plain numbers."""
 
     dim = 4
-
-    def joint_feature(self, x, y):
-        return y * x
-
-    def loss(self, y, y_hat):
-        return float(y != y_hat)
-
-    def decode(self, w, x):
-        return 1 if w @ x >= 0.0 else -1
-
-    def loss_augmented_decode(self, w, x, y):
-        return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
 
 
 def trees():

@@ -48,7 +48,8 @@ class Labellings:
         `weights` (n,) are those of all examples. None where labellings are no numbers, which no file could hold.
         """
         kept = np.flatnonzero(masses > 0.0)
-        kept = kept[np.argsort(examples[kept], kind="stable")]
+        if (np.diff(examples[kept]) < 0).any():
+            kept = kept[np.argsort(examples[kept], kind="stable")]
         examples, masses = np.asarray(examples[kept], dtype=np.intp), masses[kept].astype(np.float64)
         try:
             items = _items(labellings, kept)

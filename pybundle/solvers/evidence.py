@@ -92,7 +92,7 @@ def of_labels(risk, objective, multipliers, aggregate):
     `aggregate` is their `(offset, phi, error, offset_error)`. What the truth has is left out.
     """
     alpha, K = np.ravel(multipliers), risk.n_scores
-    used = np.flatnonzero(alpha)
+    used = np.flatnonzero(alpha != 0.0)
     examples, labels = np.divmod(used, K) if K > 1 else (used, np.ones(len(used), dtype=np.int64))
     if K > 1:
         off = labels != risk.labels[examples]

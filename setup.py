@@ -1,14 +1,16 @@
 """The extension table and the compiler directives; all metadata stands in pyproject.toml.
 
-PYBUNDLE_CHECKED=1 builds with bounds, overflow and initialisation checks.
+PYBUNDLE_CHECKED=1 builds with bounds and initialisation checks.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 CHECKED = os.environ.get("PYBUNDLE_CHECKED") == "1"
 
@@ -33,18 +35,27 @@ GNU_FLAGS = [
     "-Wno-psabi",
     "-Wno-unused-function",
 ]
+LINK_FLAGS = ["-Wl,-s"] if sys.platform == "linux" and not CHECKED else []      # no symbol table: a fifth of the size
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says,
 # a difference is taken before the next one because it is exact.
 FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.oracles._chain",
                "pybundle.oracles._distance_transform", "pybundle.oracles._tree", "pybundle.prox._threshold",
                "pybundle.risks._compiled", "pybundle.risks._engine", "pybundle.risks._linear_finder"}
+SHARED = "pybundle._cyutility"      # the helpers that Cython would write into each extension: compiled once
 ROOT = Path(__file__).parent
 INCLUDED = (Path("pybundle", "core"), Path("pybundle", "features"))    # folders whose headers any extension may include
 
 
+def processors():
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def extensions():
-    """One extension for each .pyx below pybundle/."""
+    """One extension for each .pyx below pybundle/, and the one that they share."""
+    yield Extension(SHARED, [SHARED.replace(".", "/") + ".c"], extra_compile_args=[] if os.name == "nt" else GNU_FLAGS,
+                    extra_link_args=LINK_FLAGS)
     for path in sorted(ROOT.glob("pybundle/**/*.pyx")):
         source = path.relative_to(ROOT)
         folders = (path.parent, *(ROOT / folder for folder in INCLUDED))
@@ -56,12 +67,26 @@ def extensions():
             [str(source)],
             include_dirs=[np.get_include(), *map(str, INCLUDED)],
             extra_compile_args=[] if os.name == "nt" else flags,
+            extra_link_args=LINK_FLAGS,
             define_macros=MACROS,
             depends=depends,
         )
 
 
-setup(
-    ext_modules=cythonize(list(extensions()), compiler_directives=DIRECTIVES, force=CHECKED),
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
-)
+class BuildExtensions(build_ext):
+    """Runs Cython when extensions are built, not when only the metadata are asked for."""
+
+    def build_extensions(self):
+        made = cythonize(list(self.extensions), compiler_directives=DIRECTIVES, force=CHECKED, nthreads=self.parallel,
+                         shared_utility_qualified_name=SHARED)
+        for extension, translated in zip(self.extensions, made, strict=True):
+            extension.sources = translated.sources
+        super().build_extensions()
+
+
+if __name__ == "__main__":      # Cython's processes import this file again where they are not forked
+    setup(
+        ext_modules=list(extensions()),
+        cmdclass={"build_ext": BuildExtensions},
+        options={"build_ext": {"parallel": processors()}},
+    )

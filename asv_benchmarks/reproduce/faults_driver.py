@@ -61,11 +61,11 @@ def distances():
 PROBLEMS = {
     ("digits", "oca"): (digits, {"lam": 0.05, "tol": 1e-4}),
     ("digits", "auto"): (digits, {"lam": 0.01, "tol": 1e-7}),
-    ("digits", "prox-bcfw, lanes=2"): (digits, {"lam": 0.01, "tol": 1e-7, "lanes": 2}),
+    ("digits", "prox-bcfw"): (digits, {"lam": 0.01, "tol": 1e-7}),
     ("digits", "sgd"): (digits, {"lam": 1.0, "tol": 1e-9, "max_iter": 200, "random_state": 0}),
     ("letter sequences, generated", "mp-bcfw"): (sequences, {"lam": 1.0, "tol": 1e-2}),
     ("letter sequences, generated", "auto"): (sequences, {"lam": 0.1, "tol": 1e-6}),
-    ("letter sequences, generated", "prox-bcfw, lanes=2"): (sequences, {"lam": 0.1, "tol": 1e-6, "lanes": 2}),
+    ("letter sequences, generated", "prox-bcfw"): (sequences, {"lam": 0.1, "tol": 1e-6}),
     ("the same, logistic", "lbfgs"): (lambda: sequences("logistic"), {"lam": 0.1, "tol": 1e-6}),
     ("sum of distances, a Python callable", "bmrm"): (distances, {"lam": 1.0, "tol": 1e-3}),
 }
@@ -79,7 +79,7 @@ def main():
     warnings.simplefilter("ignore", pb.ConvergenceWarning)
     rows = []
     for (name, method), (make, options) in PROBLEMS.items():
-        found = row(make, {"method": method.split(",")[0], **options}, arguments.kills,
+        found = row(make, {"method": method, **options}, arguments.kills,
                     np.random.default_rng(arguments.seed))
         rows.append((name, method, *found))
         print(" | ".join(map(str, rows[-1])), flush=True)

@@ -5,8 +5,8 @@
 Passes take turns between one and two threads, and the least time of the repeats counts; so does the bandwidth, of NumPy
 sums over 400 MB in float32. "CPU ratio" is what two threads would gain on idle processors, from the CPU seconds of the
 threads: one thread's against those of the calling thread and of the busier of the two. A solve is by "prox-bcfw", to a
-gap of 1e-2; with `lanes=2` its steps start two by two from the same point, otherwise one after another. Both numbers of
-threads must give the same bits, or the script ends with an error. Writes results/threads.md.
+gap of 1e-2. Both numbers of threads must give the same bits, or the script ends with an error. Writes
+results/threads.md.
 """
 
 import argparse
@@ -40,8 +40,6 @@ def main():
         risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
         rows += passes(name, risk, arguments.repeats, bandwidths[1])
         rows.append(solves(name, risk, lam, solve_repeats))
-        if name != "landmarks":         # whose batches take all the time
-            rows.append(solves(name, risk, lam, solve_repeats, lanes=2))
         print(table(HEADER, rows), flush=True)
     text = TEXT.format(
         version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
@@ -151,15 +149,14 @@ def passes(name, risk, repeats, bandwidth):
         yield row(name, what, seconds, run, share)
 
 
-def solves(name, risk, lam, repeats, **options):
+def solves(name, risk, lam, repeats):
     def run(pool):
-        return pb.minimize(risk, lam=lam, method="prox-bcfw", executor=pool, tol=1e-2, max_iter=100, **options)
+        return pb.minimize(risk, lam=lam, method="prox-bcfw", executor=pool, tol=1e-2, max_iter=100)
 
     seconds, (one, two) = in_turns(run, repeats)
     if not (one.x == two.x).all() or one.lower_bound != two.lower_bound:
         raise SystemExit(f"{name}: two threads ended elsewhere than one")
-    lanes = ", lanes=2" if options else ""
-    return row(name, f"prox-bcfw{lanes} to 1e-2, {one.n_passes:.0f} passes", seconds, run)
+    return row(name, f"prox-bcfw to 1e-2, {one.n_passes:.0f} passes", seconds, run)
 
 
 def bandwidth(repeats):
@@ -196,10 +193,8 @@ pybundle {version}.
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, batches
 of up to 32 examples (chains, trees and linear risks in compiled code; other models where decoding takes milliseconds:
-landmarks, segmentation), and exact steps of dense data with many labels (digit pairs); with `lanes=2` all exact steps
-of dense data and passes over cached planes, see the page "Theory" of the documentation. With it one thread takes
-somewhat longer than without: compare two threads with one of both rows. Without it each step starts from the w that
-the one before left, which is sequential by nature.
+landmarks, segmentation), and exact steps of dense data with many labels (digit pairs). All other steps start from the w
+that the one before left, which is sequential by nature.
 """
 
 

@@ -4,7 +4,7 @@
     step i:  beta_i <- Proj(beta_i + s u_i / |x_i|^2),  u_i = L(y_i, .) + W x_i,   W -= (beta_new - beta) x_i' / s
 
 [Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. The steps are taken
-by `_sdm_pass.Pass`, or in two lanes by `_sdm_lanes.ExactLanes`.
+by `_sdm_pass.Pass`.
 """
 
 import numpy as np

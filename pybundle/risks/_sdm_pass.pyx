@@ -263,7 +263,6 @@ cdef class Pass:
         cdef int K = self.K, ldc = b.ldc, count = <int>min(<Py_ssize_t>self.step, left), ahead, r, q, k
         cdef real products[2 * STEP * STEP]
         cdef real* known = NULL
-        cdef double* gain = NULL
         cdef double total
         cdef int64_t moved
         cdef bint has_products = False, lags = self.lag and t > 0
@@ -289,7 +288,7 @@ cdef class Pass:
                                 S[k * BLOCK + q] += earlier[r * ldc + k] * products[r * STEP + q]
         if has_products:
             known = products
-        moved = self.stepper.decide(rows, count, base, S, coef, known, lags, me.scratch, &total, gain, b, e)
+        moved = self.stepper.decide(rows, count, base, S, coef, known, lags, me.scratch, &total, b, e)
         message.total, message.moved = total, moved
         if not moved:
             memset(coef, 0, self.slot_size)

@@ -19,4 +19,4 @@ cdef class Stepper:
                     Engine e) noexcept nogil
     # Steps at `count` rows with scores S: which of them moved, as bits
     cdef int64_t decide(self, const Py_ssize_t* rows, int count, double* base, real* S, real* coef, real* products,
-                        bint lags, double* scratch, double* total, double* gain, Blocks b, Engine e) noexcept nogil
+                        bint lags, double* scratch, double* total, Blocks b, Engine e) noexcept nogil

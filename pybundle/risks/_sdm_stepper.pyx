@@ -48,7 +48,7 @@ cdef class Stepper:
         self._score(&e.X, rows, count, ahead, W, b.ldw, K, S)
 
     cdef int64_t decide(self, const Py_ssize_t* rows, int count, double* base, real* S, real* coef, real* products,
-                        bint lags, double* scratch, double* total, double* gain, Blocks b, Engine e) noexcept nogil:
+                        bint lags, double* scratch, double* total, Blocks b, Engine e) noexcept nogil:
         """Steps at the rows of a group.
 
         Parameters
@@ -64,8 +64,8 @@ cdef class Stepper:
         lags : bool
             Where they are not: they are asked for together with those of the group before.
         scratch : (2 K,)
-        total, gain : double
-            The block gaps met, and what the steps gained in the dual, are added; `gain` may be NULL.
+        total : double
+            The block gaps met are added.
         """
         cdef int K = e.n_scores, ldc = b.ldc, r, q, k
         cdef real* beta
@@ -110,8 +110,6 @@ cdef class Stepper:
                     if q != r:
                         memset(coef + q * ldc, 0, K * sizeof(real))
             moved |= 1 << r
-            if gain != NULL:
-                gain[0] += gain_of(&point, x, S + r, top[r] if many else 0, coef + r * ldc, many)
             if r + 1 == count:
                 continue
             if not has_products and lags:
@@ -128,18 +126,3 @@ cdef class Stepper:
             if many:
                 highest(S, K, top, b.dense)
         return moved
-
-
-cdef inline double gain_of(const Point* p, const Example* x, const real* u, double top, const real* coef,
-                           bint many) noexcept nogil:
-    # D gains <change, u> - |change|^2 |x|^2 / (2 s), where the changes sum to 0
-    cdef double unit = -p.s / (p.scale * p.scale), linear = 0.0, square = 0.0, change
-    cdef int k
-    if not many:
-        change = -unit * x.y * coef[0]
-        return change * (1.0 - x.y * <double>u[0]) - 0.5 * change * change * x.square / p.s
-    for k in range(p.K):
-        change = unit * coef[k]
-        linear += change * (<double>u[k * BLOCK] - top)
-        square += change * change
-    return linear - 0.5 * square * x.square / p.s

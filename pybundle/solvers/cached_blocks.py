@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from ..bundle._blocks import Blocks
-from ..bundle._lanes import Lanes
 from ..bundle._oracle_pass import OraclePass
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.object_graph import check_array
@@ -33,7 +32,6 @@ BLOCK = 400         # bytes of a block beside its slopes
 SAMPLE = 64         # examples whose planes are looked at
 SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
 VECTORS, NUMBERS = 11, 4    # of length dim, and numbers of every example, beside the blocks
-OF_LANES = 4        # vectors more with two lanes
 IDLE = 4            # iterations without activity after which a plane is forgotten,
 IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
 FULL = 10           # cached passes of which one visits every block
@@ -56,8 +54,6 @@ class CachedBlocks:
         Values are taken at averages of the points instead of the points.
     n_best : int
         Labellings learnt of an example that the oracle is asked for, where it gives more than the best.
-    lanes : int
-        1, or 2 for sweeps over stored planes that two threads may share, see `Lanes`.
     memory_limit : int or None
         Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
     sigma, growth
@@ -74,8 +70,7 @@ class CachedBlocks:
     """
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, lanes=1, memory_limit=None, sigma=None, growth=1.5,
-                 record=None):
+                 average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5, record=None):
         self.risk = risk
         self.oracle, self.record = with_batches(risk.oracle()), record
         if record is not None:
@@ -86,7 +81,6 @@ class CachedBlocks:
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self._hands, self.n_best = Hands(self.blocks), n_best
-        self._lanes = Lanes(self.blocks) if lanes == 2 else None
         self.batch, self.towards = batch, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
@@ -114,16 +108,13 @@ class CachedBlocks:
     def __getstate__(self):
         # the first two belong to the risk, the others to threads
         self._hands.settle()
-        steps = None if self._lanes is None else self._lanes.steps
-        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_lanes": steps, "_pass": None}
+        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_pass": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
-        steps = state.get("_lanes")             # not in checkpoints from before there were lanes
-        self._hands, self._lanes = Hands(self.blocks), None if steps is None else Lanes(self.blocks, steps)
-        self._pass = self._make_pass()
-        self._pass.most_bytes = np.inf if self._for_blocks is None else self._for_blocks    # None in older ones
+        self._hands, self._pass = Hands(self.blocks), self._make_pass()
+        self._pass.most_bytes = self._for_blocks
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
@@ -187,8 +178,7 @@ class CachedBlocks:
 
     def working_bytes(self):
         """What is needed beside the blocks."""
-        vectors = VECTORS + (OF_LANES if self._lanes is not None else 0)
-        return 8 * (vectors * self.dim + NUMBERS * self.n_examples) + self._pass.working_bytes()
+        return 8 * (VECTORS * self.dim + NUMBERS * self.n_examples) + self._pass.working_bytes()
 
     def _keep_within(self):
         """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
@@ -219,20 +209,15 @@ class CachedBlocks:
         if self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
-            self._used_gap = self._sweep(rows, True)
+            self._used_gap = self.blocks.sweep(rows, True)
         else:
             self._turn = 0
             rows = np.flatnonzero(self.blocks.sizes() > 1)
             rng.shuffle(rows)
-            self._gap = self._sweep(rows, False)
+            self._gap = self.blocks.sweep(rows)
             self._used_gap = np.inf
         self.cached_visits += len(rows)
         return self._gap
-
-    def _sweep(self, rows, used_only):
-        if self._lanes is None:
-            return self.blocks.sweep(rows, used_only)
-        return self._lanes.sweep(rows, used_only, self._threads)
 
     def solve(self, w, target):
         """Newton steps from w on the problem of all planes; whether its gap is `target` now, or as small as can be.

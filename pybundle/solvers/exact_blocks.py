@@ -6,14 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.object_graph import check_array, check_float
-from ..risks._sdm_lanes import ExactLanes
 from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 from .evidence import of_labels
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
-VECTORS = 11    # of length dim, at a batch pass: measured. Those of a second thread are gone by then
-OF_LANES = 2    # more with two lanes
+VECTORS = 11    # of length dim, at a batch pass: measured
 LEAST_ENTRIES = 1_000_000       # of X for sums of multipliers in two halves: a second thread comes after 0.1 ms
 SAMPLE = 128    # examples that say how much the rows have in common
 COLUMNS = 4096  # of dense ones at a time
@@ -37,8 +35,6 @@ class ExactBlocks:
         With `blocks`.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
-    lanes : int
-        1, or 2 for passes over dense rows that two threads may share, see `ExactLanes`.
 
     Attributes
     ----------
@@ -50,11 +46,10 @@ class ExactBlocks:
     cached_visits = 0.0
     n_merged = 0
 
-    def __init__(self, risk, known=None, *, lanes=1):
+    def __init__(self, risk, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._blocks = risk.blocks(known if isinstance(known, np.ndarray) else None)
-        self._lanes = ExactLanes(self._blocks) if lanes == 2 else None
         self._evaluated = 0.0
         self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
         self._scores = None         # at the point `_scored`, the best one of the run
@@ -65,9 +60,7 @@ class ExactBlocks:
 
     def __getstate__(self):
         # what the multipliers prove is summed again where it is wanted
-        steps = None if self._lanes is None else self._lanes.steps
-        return vars(self) | {"_blocks": self._blocks.get_state(), "_lanes": steps, "_spare": None, "_aggregate": None,
-                             "_w": None}
+        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None, "_aggregate": None, "_w": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
@@ -82,19 +75,17 @@ class ExactBlocks:
             self._blocks.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
             self._blocks.restore(known["beta"])
-        steps = state.get("_lanes")             # not in checkpoints from before there were lanes
-        self._lanes = None if steps is None else ExactLanes(self._blocks, steps)
 
     @staticmethod
-    def points_needed(risk, lanes=1):
+    def points_needed(risk):
         """Memory of points and of what is as long as they are."""
-        return 8 * (VECTORS + (OF_LANES if lanes == 2 else 0)) * risk.dim
+        return 8 * VECTORS * risk.dim
 
     @classmethod
-    def bytes_needed(cls, risk, lanes=1):
+    def bytes_needed(cls, risk):
         """Memory of multipliers, of three arrays of scores and of points, whatever the way."""
         width = 4 if risk.search_precision == "float32" else 8
-        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk, lanes)
+        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk)
 
     @property
     def visits(self):
@@ -156,7 +147,7 @@ class ExactBlocks:
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
         self._aggregate = self._w = None
-        return (self._blocks if self._lanes is None else self._lanes).visit(order, self._exact._map)
+        return self._blocks.visit(order, self._exact._map)
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""

@@ -110,10 +110,9 @@ def _of_bundle(name, run, data):
 
 
 def _of_labels(name, run, data):
-    risk, lanes = run.risk, run.make_core.keywords["lanes"]
-    points = ExactBlocks.points_needed(risk, lanes)
+    risk, points = run.risk, ExactBlocks.points_needed(run.risk)
     scores = 8 * 3 * risk.n_examples * risk.n_scores
-    return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk, lanes) - scores - points, scores=scores,
+    return Memory(name, data=data, multipliers=ExactBlocks.bytes_needed(risk) - scores - points, scores=scores,
                   points=points)
 
 

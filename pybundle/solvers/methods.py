@@ -31,7 +31,7 @@ SLOW = 150.0
 COST = 20.0
 """Visits of cached blocks that a visit of the oracle counts as, where a run may not look at the clock."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
-BLOCKS = ("kappa", "batch", "n_best", "lanes", "warm_start")
+BLOCKS = ("kappa", "batch", "n_best", "warm_start")
 FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
 
 
@@ -150,16 +150,13 @@ def prox_bcfw(problem):
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
     batch = _batch(problem, default_batch(risk))
-    lanes = check_integer("lanes", problem.options.get("lanes", 1), low=1)
-    if lanes > 2:
-        raise ParameterError(f"lanes must be 1 or 2, got {lanes}")
     if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
-        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, lanes)
+        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return blocks(problem, partial(ExactBlocks, lanes=lanes), Accelerated(share_before=0.06, most_passes=12), kappa)
-    return cached(problem, "prox-bcfw", accelerated(n_best), kappa, batch=batch, n_best=n_best, lanes=lanes)
+        return blocks(problem, ExactBlocks, Accelerated(share_before=0.06, most_passes=12), kappa)
+    return cached(problem, "prox-bcfw", accelerated(n_best), kappa, batch=batch, n_best=n_best)
 
 
 def default_batch(risk):

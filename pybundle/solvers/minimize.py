@@ -123,10 +123,6 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         n_best : "prox-bcfw", and "auto" as long as it runs that
             Labellings learnt of an example that the oracle is asked for (1), for models that give more than the best:
             fewer passes, each of which costs more; for oracles that take most of the time.
-        lanes : "prox-bcfw", and "auto" as long as it runs that
-            2 cuts passes in two, over stored labellings and over dense rows whose labels can be enumerated, which two
-            threads (`n_jobs=2`) share: a third less time, but with one thread up to a quarter more; default 1. Bits
-            depend on it, not on the number of threads.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
             "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
             whether averages of the points are evaluated; passes between two certificates (10, 5).

@@ -193,8 +193,7 @@ pybundle {version}.
 
 Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, batches
 of up to 32 examples (chains, trees and linear risks in compiled code; other models where decoding takes milliseconds:
-landmarks, segmentation), and exact steps of dense data with many labels (digit pairs). All other steps start from the w
-that the one before left, which is sequential by nature.
+landmarks, segmentation). All other steps start from the w that the one before left, which is sequential by nature.
 """
 
 

@@ -175,54 +175,6 @@ PB_TARGET static void FN(dots)(const pb_matrix *X, ptrdiff_t row, const ptrdiff_
     }
 }
 
-/* Rows FIRST <= e < LAST of eight, the group before and this one, against those of this one, each pair once. */
-INLINE void FN(products_of)(const PB_X *const *x, ptrdiff_t d, PB_S *out, const int FIRST, const int LAST)
-{
-    const ptrdiff_t whole = d - d % LANES;
-    FN(vec) acc[2 * PB_STEP][PB_STEP], v[PB_STEP];
-    for (int e = FIRST; e < LAST; e++)
-        for (int q = 0; q < PB_STEP; q++)
-            acc[e][q] = (FN(vec)){0};
-    for (ptrdiff_t j = 0; j < whole; j += LANES) {
-        for (int q = 0; q < PB_STEP; q++)
-            v[q] = FN(load)(x[PB_STEP + q] + j);
-        for (int e = FIRST; e < LAST; e++) {
-            const FN(vec) z = e < PB_STEP ? FN(load)(x[e] + j) : v[e - PB_STEP];
-            for (int q = 0; q < PB_STEP; q++)
-                if (e < PB_STEP + q)
-                    acc[e][q] += z * v[q];
-        }
-    }
-    if (whole < d) {
-        for (int q = 0; q < PB_STEP; q++)
-            v[q] = FN(load_tail)(x[PB_STEP + q] + whole, d - whole);
-        for (int e = FIRST; e < LAST; e++) {
-            const FN(vec) z = e < PB_STEP ? FN(load_tail)(x[e] + whole, d - whole) : v[e - PB_STEP];
-            for (int q = 0; q < PB_STEP; q++)
-                if (e < PB_STEP + q)
-                    acc[e][q] += z * v[q];
-        }
-    }
-    for (int e = FIRST; e < LAST; e++)
-        for (int q = 0; q < PB_STEP; q++)
-            if (e < PB_STEP + q)
-                out[e * PB_STEP + q] = FN(sum)(acc[e][q]);
-}
-
-PB_TARGET static void FN(products)(const pb_matrix *X, const ptrdiff_t *rows, int n, void *out)
-{
-    const PB_X *data = (const PB_X *)X->data, *x[2 * PB_STEP];
-    for (int e = 0; e < 2 * PB_STEP; e++)
-        x[e] = data + rows[e < PB_STEP + n ? e - PB_STEP : 0] * X->d;
-#if PB_VECTORS && PB_BYTES == 64    /* 22 sums in 32 registers */
-    FN(products_of)(x, X->d, (PB_S *)out, 0, 2 * PB_STEP - 1);
-#else
-    FN(products_of)(x, X->d, (PB_S *)out, 0, 2);
-    FN(products_of)(x, X->d, (PB_S *)out, 2, PB_STEP);
-    FN(products_of)(x, X->d, (PB_S *)out, PB_STEP, 2 * PB_STEP - 1);
-#endif
-}
-
 /* W += sum of N rows; the padding of W stays 0. */
 INLINE void FN(add_rows)(const PB_X *const *x, const PB_S *coef, ptrdiff_t d, PB_S *W, const int N)
 {
@@ -244,8 +196,8 @@ INLINE void FN(add_rows)(const PB_X *const *x, const PB_S *coef, ptrdiff_t d, PB
 PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coefs, int ldc, int K,
                                  void *weights, ptrdiff_t ldw)
 {
-    const PB_X *data = (const PB_X *)X->data, *x[2 * PB_STEP];
-    PB_S coef[2 * PB_STEP];
+    const PB_X *data = (const PB_X *)X->data, *x[PB_STEP];
+    PB_S coef[PB_STEP];
     for (int k = 0; k < K; k++) {
         PB_S *W = (PB_S *)weights + k * ldw;
         int count = 0;
@@ -256,13 +208,12 @@ PB_TARGET static void FN(update)(const pb_matrix *X, const ptrdiff_t *rows, int 
                 coef[count++] = c;
             }
         }
-        for (int e = 0; e < count; e += 4)
-            switch (count - e) {
-            default: FN(add_rows)(x + e, coef + e, X->d, W, 4); break;
-            case 3: FN(add_rows)(x + e, coef + e, X->d, W, 3); break;
-            case 2: FN(add_rows)(x + e, coef + e, X->d, W, 2); break;
-            case 1: FN(add_rows)(x + e, coef + e, X->d, W, 1); break;
-            }
+        switch (count) {
+        case 4: FN(add_rows)(x, coef, X->d, W, 4); break;
+        case 3: FN(add_rows)(x, coef, X->d, W, 3); break;
+        case 2: FN(add_rows)(x, coef, X->d, W, 2); break;
+        case 1: FN(add_rows)(x, coef, X->d, W, 1); break;
+        }
     }
 }
 

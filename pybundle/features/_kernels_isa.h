@@ -69,8 +69,6 @@ static const pb_kernels PB_CAT(pb, kernels, PB_ISA) = {
     PB_NAME(top2, f32f32), PB_NAME(top2, f64f64),
     { PB_NAME(dots, f32f32), NULL, PB_NAME(dots, u8f32), NULL, NULL },
     { PB_NAME(dots, f32f64), PB_NAME(dots, f64f64), PB_NAME(dots, u8f64), NULL, NULL },
-    { PB_NAME(products, f32f32), NULL, PB_NAME(products, u8f32), NULL, NULL },
-    { PB_NAME(products, f32f64), PB_NAME(products, f64f64), PB_NAME(products, u8f64), NULL, NULL },
     { PB_NAME(score, f32f32), NULL, PB_NAME(score, u8f32), PB_NAME(step, csr32f32), PB_NAME(step, csr64f32) },
     { PB_NAME(score, f32f64), PB_NAME(score, f64f64), PB_NAME(score, u8f64), PB_NAME(step, csr32f64),
       PB_NAME(step, csr64f64) },

@@ -29,10 +29,7 @@ typedef void (*pb_top2_fn)(const void *S, int K, void *best, void *second, int32
 
 /* out[q] = <X_row, X_rows[q]>, q < n < PB_STEP, of dense rows, in the type of the weights */
 typedef void (*pb_dots_fn)(const pb_matrix *X, ptrdiff_t row, const ptrdiff_t *rows, int n, void *out);
-/* The four rows before `rows` and n <= PB_STEP from there on: out[e * PB_STEP + q] = <X_rows[e - PB_STEP], X_rows[q]> for
- * q < n and e < PB_STEP + q */
-typedef void (*pb_products_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, void *out);
-/* W_k += sum_e coef[e * ldc + k] x_{rows[e]}, e < n <= 2 * PB_STEP: dense W (K, ldw), or W' (d, ldw) with K <= ldw for
+/* W_k += sum_e coef[e * ldc + k] x_{rows[e]}, e < n <= PB_STEP: dense W (K, ldw), or W' (d, ldw) with K <= ldw for
  * CSR, where ldc >= ldw and coefficients behind K are 0 */
 typedef void (*pb_update_fn)(const pb_matrix *X, const ptrdiff_t *rows, int n, const void *coef, int ldc, int K,
                              void *W, ptrdiff_t ldw);
@@ -45,7 +42,6 @@ typedef struct {
     pb_accumulate_fn accumulate[PB_STORAGES];
     pb_top2_fn top2_32, top2_64;
     pb_dots_fn dots32[PB_STORAGES], dots64[PB_STORAGES];         /* NULL for CSR */
-    pb_products_fn products32[PB_STORAGES], products64[PB_STORAGES];    /* the same */
     pb_score_fn step32[PB_STORAGES], step64[PB_STORAGES];        /* scores in any order of the sums, to be followed by */
     pb_update_fn update32[PB_STORAGES], update64[PB_STORAGES];   /* float32: NULL for dense float64 */
 } pb_kernels;

@@ -16,7 +16,6 @@ cdef extern from "_matrix.h" nogil:
                                       double*) noexcept nogil
     ctypedef void (*pb_top2_fn)(const void*, int, void*, void*, int32_t*) noexcept nogil
     ctypedef void (*pb_dots_fn)(const pb_matrix*, Py_ssize_t, const Py_ssize_t*, int, void*) noexcept nogil
-    ctypedef void (*pb_products_fn)(const pb_matrix*, const Py_ssize_t*, int, void*) noexcept nogil
     ctypedef void (*pb_update_fn)(const pb_matrix*, const Py_ssize_t*, int, const void*, int, int, void*,
                                   Py_ssize_t) noexcept nogil
     ctypedef struct pb_kernels:
@@ -29,8 +28,6 @@ cdef extern from "_matrix.h" nogil:
         pb_top2_fn top2_64
         pb_dots_fn* dots32
         pb_dots_fn* dots64
-        pb_products_fn* products32
-        pb_products_fn* products64
         pb_score_fn* step32
         pb_score_fn* step64
         pb_update_fn* update32

@@ -4,7 +4,7 @@
     step i:  beta_i <- Proj(beta_i + s u_i / |x_i|^2),  u_i = L(y_i, .) + W x_i,   W -= (beta_new - beta) x_i' / s
 
 [Keerthi et al. 2008; ALGORITHMS 5.3]; for one score beta_i in [0, c_i] and u_i = 1 - y_i <w, x_i>. The steps are taken
-by `_sdm_pass.Pass`.
+by `_sdm_pass.visit`.
 """
 
 import numpy as np
@@ -176,15 +176,7 @@ cdef class Blocks:
             W[:, e.n_features] = np.asarray(self.base) / e.bias
         return W.ravel()
 
-    # ------------------------------------------------------------------ steps
-    def visit(self, const Py_ssize_t[::1] order, map=None):
-        """An exact block step at each row of `order`, one after the other; gives the sum of the block gaps met.
-
-        See `_sdm_pass.Pass`, and its `run` for `map`.
-        """
-        from ._sdm_pass import Pass         # which is compiled against this class
-        return Pass(self, order).run(map)
-
+    # ------------------------------------------------------------------ what the next pass visits
     def active(self):
         """Rows where beta_i is no vertex, or where the last step or look found a gap, ascending."""
         cdef Py_ssize_t i, n = self.e.n_examples, count = 0

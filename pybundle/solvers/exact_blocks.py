@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.object_graph import check_array, check_float
+from ..risks._sdm_pass import visit
 from ..risks.partition import SHARD_ROWS
 from ..runtime.certificate import UNIT
 from .evidence import of_labels
@@ -147,7 +148,7 @@ class ExactBlocks:
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
         self._aggregate = self._w = None
-        return self._blocks.visit(order, self._exact._map)
+        return visit(self._blocks, order)
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""

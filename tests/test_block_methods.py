@@ -1,18 +1,17 @@
 """Block methods on cached planes: certificates, agreement with the bundle method, averages, warm starts, refusals."""
 
 import pickle
+import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.bundle._blocks import Blocks
+from pybundle.solvers.cached_blocks import CachedBlocks
 from pybundle.solvers.handover import part_planes
-from pybundle.solvers.hands import Hands
+from pybundle.solvers.objective import L2
 from pybundle.solvers.schedules import MultiPlane
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
@@ -107,7 +106,7 @@ def test_bits_repeat_for_any_number_of_threads(method):
 @pytest.mark.parametrize("method, options", [
     ("prox-bcfw", {}), ("prox-bcfw", {"n_best": 3}), ("prox-bcfw", {"memory_limit": 20_000}),
     ("bcfw", {"step": "frank-wolfe", "gap_sampling": True}), ("mp-bcfw", {"gap_sampling": True})])
-def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
+def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
     def run(jobs):
         options.setdefault("max_iter", 60)
         with warnings.catch_warnings():
@@ -118,40 +117,53 @@ def test_batches_in_pieces_give_the_same_bits(method, options, monkeypatch):
 
     monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
     whole = run(1)
-    monkeypatch.setattr("pybundle.solvers.cached_blocks.CHUNK", 4)
-    for name, value in (("PIECE", 1), ("MOST_PIECES", 4), ("THREADS_PAY", -1.0)):       # threads everywhere
-        monkeypatch.setattr(f"pybundle.solvers.batch_pass.{name}", value)
+    for name, value in (("cached_blocks.SHARD", 4), ("cached_blocks.WAVE", 3),          # threads everywhere
+                        ("batch_pass.SHARD", 1), ("batch_pass.MOST_SHARDS", 4)):
+        monkeypatch.setattr(f"pybundle.solvers.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
     assert len(runs) == 1
-    # values are summed chunk by chunk, all else is the same
+    # values are summed shard by shard, all else is the same
     assert runs.pop()[:3] == whole[:3]
 
 
-def test_planes_learnt_by_several_hands_are_those_of_one():
-    rng = np.random.default_rng(0)
-    rows = np.arange(40)
-    offsets, X = rng.random(40), sp.csr_array(rng.integers(-2, 3, (40, 7)).astype(float))
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    one, many = Blocks(40, 7), Blocks(40, 7)
-    places = one.learn(rows, offsets, X)
-    hands, pieces = Hands(many), np.array_split(rows, 8)
-    with hands.shift() as learn, ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda piece: learn(piece, offsets[piece], X[piece]), pieces))
-    assert np.array_equal(np.concatenate(found), places)
-    assert (many.n_planes, many.bytes, many.work) == (one.n_planes, one.bytes, one.work)
-    for mine, others in zip(one.arrays(), many.arrays(), strict=True):
-        assert np.array_equal(*(part.toarray() if sp.issparse(part) else part for part in (mine, others)))
-    with pytest.raises(RuntimeError, match="ended"):        # an executor that goes on after an interrupt
-        learn(pieces[0], offsets[pieces[0]], X[pieces[0]])
-    # Ctrl-C before a shift has settled: the next one takes over what was counted, and nothing reads beyond it
-    many, hand = Blocks(40, 7), many.hand()
-    many.learn(rows, offsets, X, hand)
-    assert many.n_planes == 0 and len(many.arrays()[0]) == one.n_planes
-    assert pickle.loads(pickle.dumps(many)).n_planes == one.n_planes
-    hands = Hands(many)
-    hands._hands[-1] = hand
-    with hands.shift():
-        assert (many.n_planes, many.bytes, many.work) == (one.n_planes, one.bytes, one.work)
+class Interrupting:
+    """An executor whose `map` is left by a KeyboardInterrupt at call number `at`, while threads go on with its work."""
+
+    def __init__(self, at):
+        self.at, self.calls, self.threads = at, 0, []
+
+    def map(self, function, items):
+        self.calls += 1
+        if self.calls < self.at:
+            return list(map(function, items))
+        for item in items:
+            self.threads.append(threading.Thread(target=function, args=(item,)))
+            self.threads[-1].start()
+        raise KeyboardInterrupt
+
+    def close(self):
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("at", [1, 2, 5, 9])
+def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipliers(at, monkeypatch):
+    """Threads that come late have nothing to write to."""
+    monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
+    monkeypatch.setattr("pybundle.solvers.batch_pass.SHARD", 1)
+    executor = Interrupting(at)
+    core = CachedBlocks(chains().derive(executor=executor), L2(1.0), batch=6)
+    core.place(1.0, 0.0, None)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(3):
+            core.exact_pass(np.arange(25))
+            core.evaluate(SimpleNamespace(w=core.w.copy(), observe=lambda w, value: value), core.w.copy())
+    before, point = [part.copy() for part in core.blocks.arrays()[:3]], core.w.copy()
+    executor.close()
+    for mine, others in zip(core.blocks.arrays()[:3], before, strict=True):
+        np.testing.assert_array_equal(mine, others)
+    np.testing.assert_array_equal(core.w, point)
+    np.testing.assert_allclose(point, -core.blocks.copy().aggregate()[1], atol=1e-12)
 
 
 def test_weights_of_examples_and_models_in_plain_python():

@@ -161,7 +161,7 @@ def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam, monkeypatch):
     assert result.success and result.certified and result.gap <= 1e-9
     assert result.lower_bound <= other.fun * (1 + 1e-14) and other.lower_bound <= result.fun * (1 + 1e-14)
     assert lam > 1.0 or result.n_passes <= other.n_passes
-    monkeypatch.setattr(cached_blocks, "CHUNK", 16)
+    monkeypatch.setattr(cached_blocks, "SHARD", 16)
     result, again = (pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=jobs) for jobs in (1, 3))
     assert (again.x == result.x).all() and again.lower_bound == result.lower_bound
     history = result.history

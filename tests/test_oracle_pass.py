@@ -1,15 +1,12 @@
-"""Exact passes in compiled code: the bits of batches asked for one after another, whatever threads there are."""
+"""Exact passes in compiled code: the bits of batches asked for in Python, in accord with the point when they end."""
 
 import ctypes
-import itertools
 import signal
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.interrupts import Interrupted, interrupted_once, undivided
+from reference.interrupts import interrupted_once
 from scipy import LowLevelCallable
 
 import pybundle as pb
@@ -62,19 +59,15 @@ def sentences(kind, single_root=True, change=None):
 
 
 class Lines:
-    """Hinge losses max(0, 1 - <w, x_i>), by functions as C would have them; example `bad` returns a code in the end.
+    """Hinge losses max(0, 1 - <w, x_i>), by functions as C would have them; example `bad` returns a code in the end."""
 
-    `asked()` is called before every answer.
-    """
-
-    def __init__(self, bad=-1, calls=0, dim=6, asked=lambda: None):
+    def __init__(self, bad=-1, calls=0, dim=6):
         rng, self.calls = np.random.default_rng(1), calls
         self.X = X = rng.normal(size=(N, dim)) + 0.3
 
         @ctypes.CFUNCTYPE(ctypes.c_int, number, ctypes.c_int64, ctypes.c_int64, integer, number, number,
                           ctypes.c_void_p)
         def solve(w, dim, i, labelling, value, upper, data):
-            asked()
             score = 1.0 - sum(w[k] * X[i, k] for k in range(dim))
             labelling[0], value[0] = int(score > 0.0), max(0.0, score)
             self.calls -= 1
@@ -145,7 +138,7 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
         core.place(LAM, 0.3, np.ones(core.dim))
         assert isinstance(core._pass, OraclePass)
         if not is_compiled:
-            core._pass = BatchPass(core.blocks, core.oracle, core._hands, batch)
+            core._pass = BatchPass(core.blocks, core.oracle, batch)
         rng = np.random.default_rng(2)
         core.answers = []
         for k in range(5):
@@ -162,80 +155,14 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
     assert one.answers[0] > 0.0
 
 
-def passes(risk, run, batch=16, n=4, **settings):
-    oracle, rng = risk.oracle(), np.random.default_rng(3)
-    blocks = Blocks(N, risk.dim, None, "exact", 7, 20)
-    blocks.place(np.zeros(risk.dim), LAM)
-    visitor = OraclePass(blocks, oracle.finder(batch), batch, oracle.sizes.astype(np.int64), is_wary=False)
-    answers = [visitor.visit(rng.permutation(N), False, run) for _ in range(n)]
-    return blocks, visitor, answers
-
-
-@pytest.mark.parametrize("name", RISKS)
-def test_bits_do_not_depend_on_threads(name):
-    risk = RISKS[name]()
-    one, _, answers = passes(risk, map)
-    for n_threads in (1, 2, 3):
-        with ThreadPoolExecutor(n_threads) as pool:
-            many, visitor, others = passes(risk, pool.map)
-        assert others == answers and state(many) == state(one) and visitor.visits == 4 * N
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_an_interrupt_leaves_the_point_of_the_multipliers(late):
-    risk, executor = words(), Interrupted(late)
-    blocks, visitor, _ = passes(risk, map, n=1)
-
-    seen, before = set(), 0.0
-    for k in range(60):
-        visits = visitor.visits
-        with pytest.raises(KeyboardInterrupt):
-            visitor.visit(np.random.default_rng(k).permutation(N), False, executor.map)
-        value, w = dual(blocks)             # whoever comes late finds that it is over
-        np.testing.assert_allclose(blocks.w, w, atol=1e-11)
-        assert value >= before - 1e-12 * abs(before)
-        before = value
-        seen.add(visitor.visits - visits)
-    executor.join()
-    assert dual(blocks)[0] == before and all(0 <= visits <= N for visits in seen)
-    assert seen == {N} or not late          # helpers that are not late may be done before the interrupt
-
-
-def test_an_interrupt_ends_a_pass_in_the_middle():
-    """A helper waits in the 40th answer till the caller is interrupted; it counted on being slower than the caller."""
-    n_asked, is_there, may_go, helpers = itertools.count(1), threading.Event(), threading.Event(), []
-
-    def asked():
-        if next(n_asked) == 40:
-            is_there.set()
-            may_go.wait()
-
-    def executor(function, items):
-        helpers.extend(threading.Thread(target=function) for _ in items)
-        for helper in helpers:
-            helper.start()
-        is_there.wait()
-        may_go.set()
-        raise KeyboardInterrupt
-
-    blocks, visitor, _ = passes(Lines(asked=asked).risk, map, n=0)
-    with undivided(), pytest.raises(KeyboardInterrupt):
-        visitor.visit(np.random.default_rng(0).permutation(N), False, executor)
-    for helper in helpers:
-        helper.join()
-    assert visitor.visits == 32         # two batches
-    np.testing.assert_allclose(blocks.w, dual(blocks)[1], atol=1e-11)
-
-
 def test_an_example_that_fails_is_named_and_nothing_is_lost():
     lines = Lines(bad=100)
-    for run in (map, None):
-        core = CachedBlocks(lines.risk, L2(LAM), batch=8)
-        core.place(LAM, 0.0, None)
-        with ThreadPoolExecutor(2) as pool, pytest.raises(pb.OracleError, match="code 7 for example 100"):
-            core._pass.visit(np.arange(N), False, run or pool.map)
-        assert core._pass.visits == 96
-        np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)
+    core = CachedBlocks(lines.risk, L2(LAM), batch=8)
+    core.place(LAM, 0.0, None)
+    with pytest.raises(pb.OracleError, match="code 7 for example 100"):
+        core.exact_pass(np.arange(N))
+    assert core.visits == 96
+    np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)
     with pytest.raises(pb.OracleError, match="example 100") as caught:
         pb.minimize(Lines(100, 12 * N).risk, lam=0.1, method="bcfw", tol=1e-12, n_jobs=2)
     assert 0.0 < caught.value.result.lower_bound <= caught.value.result.fun
@@ -250,15 +177,15 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
 
     risk, centre = sentences(np.float64, change=change), np.zeros(12)
     centre[0], texts = 1e200, set()
-    for run in (map, None, BatchPass):
+    for is_compiled in (True, False):
         core = CachedBlocks(risk, L2(LAM), batch=8)
         core.place(LAM, 0.3, centre)
-        if run is BatchPass:
-            core._pass, run = BatchPass(core.blocks, core.oracle, core._hands, 8), map
-        with ThreadPoolExecutor(2) as pool, pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
-            core._pass.visit(np.arange(N), False, run or pool.map)
+        if not is_compiled:
+            core._pass = BatchPass(core.blocks, core.oracle, 8)
+        with pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
+            core.exact_pass(np.arange(N))
         texts.add(str(caught.value))
-        assert core._pass.visits == 96
+        assert core.visits == 96
         phi = core.blocks.copy().aggregate()[1]
         np.testing.assert_allclose(core.w, (0.3 * centre - phi) / (LAM + 0.3), rtol=1e-12, atol=1e-12)
         core.place(LAM, 0.0, None)
@@ -276,7 +203,7 @@ def test_a_long_example_may_fill_a_batch():
     for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
                  pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
         cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
-        cores[1]._pass = BatchPass(cores[1].blocks, cores[1].oracle, cores[1]._hands, 64)
+        cores[1]._pass = BatchPass(cores[1].blocks, cores[1].oracle, 64)
         for core in cores:
             core.place(LAM, 0.0, None)
             core.answer = core.exact_pass(np.full(64, 5))
@@ -286,18 +213,15 @@ def test_a_long_example_may_fill_a_batch():
 def test_rows_outside_are_refused_before_they_are_read():
     rows = np.arange(N)
     rows[3] = 10 ** 9
-    _, visitor, _ = passes(words(), map, n=0)
+    core = CachedBlocks(words(), L2(LAM))
     with pytest.raises(IndexError, match=str(10 ** 9)):
-        visitor.visit(rows)
-    assert visitor.visit(np.arange(0)) == 0.0
+        core.exact_pass(rows)
+    assert core._pass.visit(np.arange(0)) == 0.0
 
 
-def test_sizes_belong_to_examples():
-    finder, blocks = words().oracle().finder(4), Blocks(N, words().dim)
-    with pytest.raises(ValueError, match=f"{N} entries, got {N - 1}"):
-        OraclePass(blocks, finder, 4, np.ones(N - 1, np.int64))
+def test_batches_have_examples():
     with pytest.raises(ValueError, match="batch"):
-        OraclePass(blocks, finder, 0, np.ones(N, np.int64))
+        OraclePass(Blocks(N, words().dim), words().oracle().finder(4), 0)
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
@@ -324,7 +248,7 @@ def test_memory_is_looked_at_after_every_batch(is_compiled):
     risk, seen = words(), []
     held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
     if not is_compiled:
-        held._pass = BatchPass(held.blocks, held.oracle, held._hands, 8)
+        held._pass = BatchPass(held.blocks, held.oracle, 8)
         held._pass.most_bytes = held._for_blocks
     shrink = held._keep_within
 
@@ -395,35 +319,11 @@ def test_proxies_are_asked_themselves():
 def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
     core = CachedBlocks(RISKS[name](), L2(1.0), batch=8)
     if not is_compiled:
-        core._pass = BatchPass(core.blocks, core.oracle, core._hands, 8)
+        core._pass = BatchPass(core.blocks, core.oracle, 8)
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
     with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
         core.exact_pass(np.arange(N))
     assert core.visits < N
-
-
-def test_a_helper_of_a_run_that_was_joins_no_run_of_one_thread():
-    """Executors may call late, and rows that come twice are not for two threads."""
-    risk, called = words(), []
-    blocks, visitor, _ = passes(risk, lambda work, items: called.append(work) or list(map(work, items)), n=1)
-    alone, other, _ = passes(risk, map, n=1)
-    rows, is_over = np.random.default_rng(0).integers(N, size=2 * N), threading.Event()
-
-    def late():
-        while not is_over.is_set():
-            called[0]()
-
-    helpers = [threading.Thread(target=late) for _ in range(2)]
-    for helper in helpers:
-        helper.start()
-    for k in range(30):         # by both threads, then by one
-        order = np.random.default_rng(k).permutation(N)[:64]
-        shared = visitor.visit(order, False, lambda function, items: list(map(function, items)))
-        assert shared == other.visit(order) and visitor.visit(rows, False, called.append) == other.visit(rows)
-    is_over.set()
-    for helper in helpers:
-        helper.join()
-    assert state(blocks) == state(alone) and len(called) == 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of the system")

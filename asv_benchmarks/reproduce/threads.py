@@ -191,9 +191,9 @@ pybundle {version}.
 
 {table}
 
-Threads share the shards of a batch pass, and in the block methods the passes that certify, sums of many planes, batches
-of up to 32 examples (chains, trees and linear risks in compiled code; other models where decoding takes milliseconds:
-landmarks, segmentation). All other steps start from the w that the one before left, which is sequential by nature.
+Threads share the shards of a batch pass, and so the passes of block methods that certify; batches of up to 32 examples
+are shared where a model has no compiled pass and decoding takes milliseconds (landmarks, segmentation). All other steps
+start from the w that the one before left, which is sequential by nature.
 """
 
 

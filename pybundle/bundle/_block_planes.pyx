@@ -240,23 +240,16 @@ cdef class BlockPlanes(BlockStorage):
     def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
         """The same for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
         offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
-        if part.shape[0] != self.n_blocks or self.n_blocks and not 0 <= np.min(part) <= np.max(part) < n_parts:
-            raise ValueError(f"part must name one of {n_parts} parts for each of {self.n_blocks} blocks")
-        self.work += self.aggregate_range(0, self.n_blocks, part, offsets, slopes, sizes)
-        return offsets, slopes, sizes
-
-    def aggregate_range(self, Py_ssize_t first, Py_ssize_t last, const Py_ssize_t[::1] part, double[::1] offset,
-                        double[:, ::1] phi, double[::1] size):
-        """Adds blocks `first` to `last`, this one excluded, to what is there; gives the entries read.
-
-        Several threads may do so, each for other blocks.
-        """
+        cdef double[::1] offset = offsets, size = sizes
+        cdef double[:, ::1] phi = slopes
         cdef Py_ssize_t i
         cdef int q
         cdef Block* b
-        cdef double total, b_sum, norms, work = 0.0
+        cdef double total
+        if part.shape[0] != self.n_blocks or self.n_blocks and not 0 <= np.min(part) <= np.max(part) < n_parts:
+            raise ValueError(f"part must name one of {n_parts} parts for each of {self.n_blocks} blocks")
         with nogil:
-            for i in range(max(first, 0), min(last, self.n_blocks)):
+            for i in range(self.n_blocks):
                 b = &self.blocks[i]
                 total = 0.0
                 for q in range(1, b.n):
@@ -267,15 +260,13 @@ cdef class BlockPlanes(BlockStorage):
                     total = 1.0
                 b.n_used += (total < 1.0) - (b.alpha[0] > 0.0)
                 b.alpha[0] = 1.0 - total
-                b_sum, norms = offset[part[i]], size[part[i]]       # threads that sum may share a line of cache
                 for q in range(1, b.n):
                     if b.alpha[q] > 0.0:
-                        b_sum += b.alpha[q] * b.planes[q].offset
+                        offset[part[i]] += b.alpha[q] * b.planes[q].offset
                         pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
-                        norms += b.alpha[q] * sqrt(self._square(b, q))
-                        work += b.planes[q].slope.n
-                offset[part[i]], size[part[i]] = b_sum, norms
-        return work
+                        size[part[i]] += b.alpha[q] * sqrt(self._square(b, q))
+                        self.work += b.planes[q].slope.n
+        return offsets, slopes, sizes
 
     cdef double _square(self, const Block* b, int q) noexcept nogil:
         """|psi|^2 of a plane in the Euclidean norm."""

@@ -8,13 +8,9 @@ import numpy as np
 from pybundle.bundle._block_steps import NAMES
 
 from pybundle.bundle._block_storage cimport hash_plane, pb_prefetch
-from pybundle.core._atomic cimport pb_count, pb_load, pb_store
-from pybundle.core._rounds cimport wait_for_all
 
 # Bytes of the next block that are read ahead.
 cdef size_t FETCHED = 8192
-# Bytes of blocks from which they are summed in halves, a millisecond each.
-cdef double HALVED = 8e6
 
 
 def _entries(slopes):
@@ -145,7 +141,7 @@ cdef class Blocks(BlockSteps):
         places = self.learn(rows, offsets, slopes)
         return self.climb(rows, places if towards else None)
 
-    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes, Blocks hand=None, shift=None):
+    def learn(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
         """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
 
         Parameters
@@ -153,52 +149,22 @@ cdef class Blocks(BlockSteps):
         rows, offsets : array, shape (len,)
         slopes : csr_array, shape (len, dim)
             int32 indices, sorted, no duplicates; zeros are left out.
-        hand : Blocks, optional
-            One of `hand()`: with hands of their own several threads may learn at once, each for other blocks.
-        shift : object, optional
-            RuntimeError where it is not the `shift` of now: a thread that is late.
         """
         indices, values, starts = _entries(slopes)
         cdef const int32_t[::1] index = indices
         cdef const double[::1] value = values
         cdef const int64_t[::1] start = starts
         cdef Py_ssize_t j
-        cdef Blocks worker = self if hand is None else hand
         self._check(rows, offsets, start)
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
-        worker.is_busy = True           # first: who ends a shift looks at this next
-        try:
-            if shift is not self.shift:
-                raise RuntimeError("the pass that these planes belong to has ended")
-            if worker is not self:
-                worker.cap, worker.tick, worker.metric = self.cap, self.tick, self.metric
-            with nogil:
-                for j in range(rows.shape[0]):
-                    place[j] = worker._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
-                                           &index[0] + start[j] if start[j + 1] > start[j] else NULL,
-                                           &value[0] + start[j] if start[j + 1] > start[j] else NULL)
-                    worker._breathe()
-        finally:
-            worker.is_busy = False
+        with nogil:
+            for j in range(rows.shape[0]):
+                place[j] = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
+                                     &index[0] + start[j] if start[j + 1] > start[j] else NULL,
+                                     &value[0] + start[j] if start[j + 1] > start[j] else NULL)
+                self._breathe()
         return places
-
-    def hand(self):
-        """Scratch and counters for `learn` in a thread of its own; when all have learnt, `settle` it."""
-        return Blocks(0, self.dim)
-
-    def settle(self, BlockSteps hand):
-        """Takes over what a hand has counted."""
-        if hand is self:
-            return
-        self._widen(hand.u_room)
-        self.work += hand.work
-        self.bytes += hand.bytes
-        self.n_planes += hand.n_planes
-        self.n_merged += hand.n_merged
-        self.merging_error += hand.merging_error
-        hand.work = hand.bytes = hand.breath = hand.merging_error = 0.0
-        hand.n_planes = hand.n_merged = 0
 
     def climb(self, const Py_ssize_t[::1] rows, places=None):
         """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the gaps met."""
@@ -253,37 +219,11 @@ cdef class Blocks(BlockSteps):
 
     # ------------------------------------------------------------------ what is known
 
-    def aggregate(self, run=map):
-        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`.
-
-        Many planes are summed in two halves, which two threads of `run(function, items)` may share.
-        """
-        cdef Py_ssize_t n_parts = 2 if self.bytes > HALVED else 1, size = (self.n_blocks + n_parts - 1) // n_parts
-        cdef int64_t turn
-        part = np.repeat(np.arange(n_parts, dtype=np.intp), size)
-        sums = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
-        self.n_sums += 1
-        turn = self.n_sums
-        pb_store(&self.sum_of_now, turn)
-        try:
-            self.work += sum(run(lambda k: self._sum(turn, k * size, (k + 1) * size, part, sums), range(n_parts)))
-        finally:                # compiled: no signal comes between
-            pb_store(&self.sum_of_now, 0)
-            with nogil:
-                wait_for_all(&self.gate)
-        offset, phi, size_of_all = (each[0] if n_parts == 1 else each[0] + each[1] for each in sums)
-        self.offset = offset
-        return self.offset, phi, size_of_all
-
-    def _sum(self, int64_t turn, first, last, part, sums):
-        """As `aggregate_range` for that call of `aggregate`: after an interrupt an executor may still come with it."""
-        pb_count(&self.gate.entered)        # before it looks
-        try:
-            if pb_load(&self.sum_of_now) != turn:
-                raise RuntimeError("the sum that these blocks belong to has ended")
-            return self.aggregate_range(first, last, part, *sums)
-        finally:
-            pb_count(&self.gate.left)
+    def aggregate(self):
+        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`."""
+        offsets, slopes, sizes = self.aggregate_parts(np.zeros(self.n_blocks, dtype=np.intp), 1)
+        self.offset = offsets[0]
+        return self.offset, slopes[0], sizes[0]
 
     def measure(self):
         """Sets the gap of every block to that over all its planes at the present point."""

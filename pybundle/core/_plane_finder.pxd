@@ -13,11 +13,10 @@ cdef struct FoundPlanes:
 
 cdef class PlaneFinder:
 
-    # w of what is asked next, which stays as it is meanwhile; by one thread alone
+    # w of what is asked next, which stays as it is meanwhile
     cdef int place(self, const double* w) except -1 nogil
-    # The most violated planes of n examples, at most as many as it was made for. Two threads may ask at once, with
-    # k = 0 and 1: what is found is theirs until they ask again
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil
+    # The most violated planes of n examples, at most as many as it was made for; they stay until it is asked again
+    cdef int find(self, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil
 
 
 cdef class WeightedFinder(PlaneFinder):

@@ -12,7 +12,7 @@ cdef class PlaneFinder:
         with gil:
             raise NotImplementedError
 
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
+    cdef int find(self, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
         with gil:
             raise NotImplementedError
 
@@ -29,11 +29,11 @@ cdef class WeightedFinder(PlaneFinder):
     cdef int place(self, const double* w) except -1 nogil:
         return self.finder.place(w)
 
-    cdef int find(self, int k, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
+    cdef int find(self, const Py_ssize_t* rows, Py_ssize_t n, FoundPlanes* found) except -1 nogil:
         cdef Py_ssize_t j
         cdef int64_t e, first, size = 0
         cdef double c
-        self.finder.find(k, rows, n, found)
+        self.finder.find(rows, n, found)
         first = found.starts[0]
         for j in range(n):
             c = self.weights[rows[j]]

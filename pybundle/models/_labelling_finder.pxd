@@ -9,8 +9,8 @@ from ..features._rows_finder cimport RowsFinder
 cdef class LabellingFinder(RowsFinder):
 
     cdef const int64_t[::1] starts          # labels of example i: starts[i + 1] - starts[i]
-    cdef int64_t[:, ::1] offsets            # of each half
-    cdef double[:, ::1] values
+    cdef int64_t[::1] offsets
+    cdef double[::1] values
 
     # The loss-augmented labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, const int64_t* offsets, int32_t* labels,

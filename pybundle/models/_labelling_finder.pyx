@@ -26,10 +26,10 @@ cdef class LabellingFinder(RowsFinder):
     def __init__(self, starts, Py_ssize_t dim, Py_ssize_t batch, Py_ssize_t width=0):
         RowsFinder.__init__(self, dim, batch, width)
         self.starts = starts
-        self.offsets, self.values = np.zeros((2, batch + 1), dtype=np.int64), np.empty((2, batch))
+        self.offsets, self.values = np.zeros(batch + 1, dtype=np.int64), np.empty(batch)
 
-    cdef int fill(self, int k, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
-        cdef int64_t* offsets = &self.offsets[k, 0]
+    cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
+        cdef int64_t* offsets = &self.offsets[0]
         cdef Py_ssize_t j
         for j in range(n):
             offsets[j + 1] = offsets[j] + self.starts[rows[j] + 1] - self.starts[rows[j]]
@@ -39,7 +39,7 @@ cdef class LabellingFinder(RowsFinder):
             with gil:
                 raise MemoryError(f"no room for {offsets[n]} labels")
         try:
-            self.decode(n, rows, offsets, labels, &self.values[k, 0])
+            self.decode(n, rows, offsets, labels, &self.values[0])
             self.write(n, rows, offsets, labels, out, losses)
         finally:
             free(labels)

@@ -30,7 +30,7 @@ cdef class LinearFinder(RowsFinder):
     cdef Engine engine
     cdef Weights packed         # None where W is read as it stands
     cdef const double* w
-    cdef double[:, ::1] scores, scratch     # of each half
+    cdef double[::1] scores, scratch
 
     def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):
         RowsFinder.__init__(self, dim, batch, engine.width)
@@ -38,8 +38,8 @@ cdef class LinearFinder(RowsFinder):
         is_narrow = len(engine.storage) == 3 and (
             NARROW * batch * int(engine.storage[2][engine.n_rows]) < engine.n_rows * engine.n_features)
         self.packed = None if is_narrow else engine.pack(np.zeros(dim))
-        self.scores = np.empty((2, batch * engine.n_scores))
-        self.scratch = np.empty((2, BLOCK * engine.n_scores))
+        self.scores = np.empty(batch * engine.n_scores)
+        self.scratch = np.empty(BLOCK * engine.n_scores)
 
     def working_bytes(self):
         return (RowsFinder.working_bytes(self) + np.asarray(self.scores).nbytes
@@ -51,15 +51,15 @@ cdef class LinearFinder(RowsFinder):
             self.engine.refresh(self.packed, w)
         return 0
 
-    cdef int fill(self, int k, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
+    cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n, PlaneRows out, double* losses) except -1 nogil:
         cdef Py_ssize_t j, i, K = self.engine.n_scores
         cdef Py_ssize_t[2] row
         cdef int32_t[2] label
         cdef double[2] coef
         cdef double c
         cdef int y, best
-        cdef const double* scores = &self.scores[k, 0]
-        self.engine.score_all(self.packed, self.w, rows, n, &self.scratch[k, 0], &self.scores[k, 0])
+        cdef const double* scores = &self.scores[0]
+        self.engine.score_all(self.packed, self.w, rows, n, &self.scratch[0], &self.scores[0])
         for j in range(n):
             i = rows[j]
             row[0] = row[1] = i

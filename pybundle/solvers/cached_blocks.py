@@ -19,13 +19,13 @@ from ..risks.oracle import finder_of, with_batches
 from ..runtime.certificate import UNIT
 from .batch_pass import BatchPass, ask
 from .evidence import RecordingOracle, of_blocks
-from .hands import Hands
 from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
 MOST_PLANES = 1 << 20   # the same where evidence is kept, for which none are merged
-CHUNK = 256         # examples that a thread decodes at a time
-SMALL_CHUNK = 64    # the same under a memory limit, which is looked at after each
+SHARD = 256         # examples that a thread decodes at a time,
+WAVE = 16           # and shards whose planes wait to be stored
+SMALL_SHARD = 64    # examples of a shard under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
 MERGED = 1.5        # entries of merged planes, over those of others, to begin with
 BLOCK = 400         # bytes of a block beside its slopes
@@ -80,8 +80,7 @@ class CachedBlocks:
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
-        self._hands, self.n_best = Hands(self.blocks), n_best
-        self.batch, self.towards = batch, step == "frank-wolfe"
+        self.batch, self.n_best, self.towards = batch, n_best, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
@@ -102,18 +101,16 @@ class CachedBlocks:
         batch = min(self.batch, self.n_examples)
         finder = finder_of(self.oracle, batch) if self.n_best == 1 else None
         if finder is None:
-            return BatchPass(self.blocks, self.oracle, self._hands, batch, self.n_best)
-        return OraclePass(self.blocks, finder, batch, self.oracle.sizes.astype(np.int64))
+            return BatchPass(self.blocks, self.oracle, batch, self.n_best, self._threads)
+        return OraclePass(self.blocks, finder, batch)
 
     def __getstate__(self):
-        # the first two belong to the risk, the others to threads
-        self._hands.settle()
-        return vars(self) | {"oracle": None, "_errors": None, "_hands": None, "_pass": None}
+        return vars(self) | {"oracle": None, "_errors": None, "_pass": None}      # which belong to the risk
 
     def __setstate__(self, state):
         vars(self).update(state)
         self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
-        self._hands, self._pass = Hands(self.blocks), self._make_pass()
+        self._pass = self._make_pass()
         self._pass.most_bytes = self._for_blocks
 
     def check_state(self):
@@ -168,7 +165,7 @@ class CachedBlocks:
         while done < len(order):
             before = self._pass.visits
             try:
-                total += self._pass.visit(order[done:], self.towards, self._threads)
+                total += self._pass.visit(order[done:], self.towards)
             finally:
                 self.visits += self._pass.visits - before
             done += self._pass.visits - before
@@ -280,22 +277,20 @@ class CachedBlocks:
         total = getattr(self.oracle, "total", None)
 
         def look(rows):
-            found, *further = ask(self.oracle, rows, weights, self.n_best)
+            found, planes = ask(self.oracle, rows, weights, self.n_best)
             known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
                 rows, found.uppers, norm)
-            for planes in (*further, (rows, *self.oracle.planes(rows, found.labellings))):     # the best is kept
-                learn(*planes)
-            return known
+            return known, planes
 
         value, error = 0.0, 0.0
-        chunk, wave = (CHUNK, self.n_examples) if self._limit is None else (SMALL_CHUNK, 1)
-        chunks = np.array_split(np.arange(self.n_examples), -(-self.n_examples // chunk))
-        for first in range(0, len(chunks), wave):
-            with self._hands.shift() as learn:
-                answers = list(self._threads(look, chunks[first:first + wave]))
-            for rows, (part, part_error) in zip(chunks[first:first + wave], answers, strict=True):
+        size, wave = (SHARD, WAVE) if self._limit is None else (SMALL_SHARD, 1)
+        shards = np.array_split(np.arange(self.n_examples), -(-self.n_examples // size))
+        for first in range(0, len(shards), wave):
+            for (part, part_error), planes in self._threads(look, shards[first:first + wave]):
                 value, error = value + part, error + part_error
-                self.visits += len(rows)
+                for each in planes:
+                    self.blocks.learn(*each)
+                self.visits += len(planes[-1][0])
             self._keep_within()
         self._turn = -1
         fun = run.observe(w, value)
@@ -309,7 +304,7 @@ class CachedBlocks:
 
     def aggregate(self):
         """B, phi and bounds on their rounding errors, summed afresh; the point follows, its drift ends here."""
-        offset, phi, size = self.blocks.aggregate(self._threads)
+        offset, phi, size = self.blocks.aggregate()
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi

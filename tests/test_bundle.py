@@ -304,48 +304,6 @@ def test_dense_planes_in_several_blocks_are_those_in_one(n_new):
     assert grown.equal(0, 0) and not grown.equal(0, len(rows) - 1)
 
 
-def test_planes_that_come_one_after_another_give_the_bits_of_all_at_once():
-    rng, dim, n = np.random.default_rng(0), 4099, 7
-    once, pieces, n_ahead = Bundle(dim, n), Bundle(dim, n), 0
-    for step in range(12):
-        planes = some_planes(rng, n, dim)
-        gone = rng.choice(once.n_planes, size=min(once.n_planes, step % 5), replace=False)
-        ahead = pieces.expect(n)
-        arrived = planes
-        if ahead is not None:
-            n_ahead += 1
-            for rows in np.array_split(rng.permutation(n), 1 + step % 4):
-                slopes = planes.slopes[rows] if step % 2 else csr_array(planes.slopes[rows])
-                ahead.take(rows, Planes(planes.values[rows], planes.offsets[rows], slopes))
-            assert ahead.is_complete() and (ahead.slopes == planes.slopes).all()
-            arrived = planes._replace(slopes=ahead.slopes)
-        for bundle, new in ((once, planes), (pieces, arrived)):
-            if len(gone):
-                bundle.drop(gone)
-            bundle.append(new)
-        assert (once.H == pieces.H).all() and (slopes_of(once) == slopes_of(pieces)).all()
-    assert n_ahead == (11 if DensePlanes.in_pieces(n) else 0)       # the first finds no store
-
-
-def test_planes_that_were_expected_but_did_not_come_are_forgotten():
-    rng, dim, n = np.random.default_rng(1), 23, 4
-    bundle = filled("dense", rng, n_parts=n, dim=dim)
-    expected = bundle.expect(n)
-    for planes in (some_planes(rng, n, dim), some_planes(rng, n, dim)):
-        assert expected is None or not expected.is_complete()
-        bundle.append(planes)
-        A = slopes_of(bundle)
-        np.testing.assert_allclose(bundle.H, A @ A.T, rtol=1e-12, atol=1e-12)
-    assert len(A) == 9 * n
-
-
-def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():
-    slopes = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
-    out = np.zeros((3, 3))
-    Planes(np.zeros(2), np.zeros(2), slopes).write_to(out, [2, 0])
-    assert out.tolist() == [[3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_joined_pieces_are_the_same_planes(sparse):
     rng = np.random.default_rng(2)

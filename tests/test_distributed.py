@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from reference.small_risks import blobs, signs
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 import pybundle as pb
 from pybundle.core.plane import Planes
@@ -15,7 +15,7 @@ from pybundle.core.protocols import planes_of
 from pybundle.core.ragged import Ragged
 from pybundle.distributed.messages import Answer, pack, single_errors, unpack
 from pybundle.distributed.parts import Parts
-from pybundle.distributed.risk import RemoteRisk
+from pybundle.distributed.risk import RemoteRisk, _assembled
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
 
@@ -480,3 +480,9 @@ class Broken:
 
     def __call__(self):
         raise RuntimeError("no data")
+
+
+def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():
+    slopes = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    planes = Planes(np.zeros(2), np.zeros(2), slopes)
+    assert _assembled([(planes, 1), (planes, 0)], 3).slopes.tolist() == [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0]]

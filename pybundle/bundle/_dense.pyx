@@ -6,7 +6,7 @@ others go through BLAS.
 
 import numpy as np
 
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from pybundle.core cimport _blas
@@ -129,39 +129,6 @@ cdef class DensePlanes:
                                           &C[i - first, j], n)
                             j += many
                         i += some
-        return out
-
-    @staticmethod
-    def in_pieces(n):
-        """Whether `inner` of n new rows has the bits of `inner_with` of fewer at a time."""
-        return bool(pb_has_inner(n))
-
-    def inner_with(self, const double[:, ::1] others, const Py_ssize_t[::1] some, const Py_ssize_t[::1] seen,
-                   Py_ssize_t first, Py_ssize_t last):
-        """Columns first..last-1 of `B[some] @ [A; B[seen]].T`, B being `others`; several threads may. See `in_pieces`.
-        """
-        cdef Py_ssize_t m = some.shape[0], n = last - first, j, k
-        out = np.empty((m, n))
-        cdef double[:, ::1] C = out
-        cdef const double** rows
-        if others.shape[1] != self.dim or min(np.min(some, initial=0), np.min(seen, initial=0)) < 0 or max(
-                np.max(some, initial=0), np.max(seen, initial=0)) >= others.shape[0]:
-            raise ValueError(f"others must have {self.dim} columns and the rows that are asked for")
-        if not 0 <= first <= last <= self.count + seen.shape[0]:
-            raise ValueError(f"columns must lie in 0..{self.count + seen.shape[0]}, got {first}..{last}")
-        if m == 0 or n == 0:
-            return out
-        rows = <const double**>malloc((m + n) * sizeof(double*))
-        if rows == NULL:
-            raise MemoryError(f"no room for {m + n} rows")
-        for j in range(m):
-            rows[j] = &others[some[j], 0]
-        for j in range(n):
-            k = first + j
-            rows[m + j] = self._rows[k] if k < self.count else &others[seen[k - self.count], 0]
-        with nogil:
-            pb_inner(<int>m, <int>n, <int>self.dim, rows, rows + m, &C[0, 0])
-        free(rows)
         return out
 
     def columns(self, const Py_ssize_t[::1] coordinates):

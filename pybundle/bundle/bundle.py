@@ -19,7 +19,6 @@ from ..core.plane import Planes
 from ..core.validation import check_choice, check_integer
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
-from .ahead import Ahead
 from .sizes import SPARSE_BELOW, estimate_bytes
 
 FORMAT, VERSION = "pybundle bundles", 1
@@ -73,7 +72,6 @@ class Bundle:
                          "idle": np.empty(0, dtype=np.int64), "products": np.empty(0),
                          "origins": np.empty(0, dtype=np.int64)}
         self.centre = None
-        self._ahead = self._spare = None
 
     def _new_store(self, sparse):
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
@@ -146,23 +144,6 @@ class Bundle:
         if self._store is not None and not self.is_sparse and self._room is None:
             self._store.prepare(n)
 
-    def expect(self, n):
-        """One plane for each of n parts is on its way: gives an `Ahead` that they may come to, and prepares the memory.
-
-        None where that would not do any good, as products of sparse planes cost little. The next `append` takes over
-        what was done if it is one of `Planes` with the slopes of the `Ahead`.
-        """
-        self._ahead = None
-        self.prepare(n)
-        if self._store is None or self.is_sparse or self._room is not None or not self._store.in_pieces(n):
-            return None
-        slopes, self._spare = self._spare, None
-        if slopes is None or len(slopes) != n:
-            slopes = np.empty((n, self.dim))
-        slopes[:] = 0.0
-        self._ahead = Ahead(self._store, slopes)
-        return self._ahead
-
     def append(self, planes: Planes, slack=False, parts=None, inner=None):
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
@@ -182,10 +163,7 @@ class Bundle:
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
         self._columns["origins"][first:last] = planes.origin
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.slopes is slopes and ahead.is_complete():
-            inner, self._spare = ahead.products, slopes
-        elif inner is None:
+        if inner is None:
             inner = self._store.inner(first)
         self._gram[first:last, :last] = inner
         self._gram[:first, first:last] = inner[:, :first].T
@@ -227,7 +205,7 @@ class Bundle:
 
     def _push(self, part, slope, offset, row, norm2):
         """Adds one plane whose inner products `row` with the others are known."""
-        j, self._ahead = self.n_planes, None
+        j = self.n_planes
         self._reserve(j + 1)
         self._store.append(slope[None, :])
         self._gram[j, :j] = self._gram[:j, j] = row
@@ -275,8 +253,6 @@ class Bundle:
         for k in moved:
             self._gram[:len(order), k] = self._gram[:len(order), order[k]]
         self._store.keep(order)
-        if self._ahead is not None:
-            self._ahead.keep(order)
         for column in self._columns.values():
             column[moved] = column[order[moved]]
         self.n_planes = len(order)

@@ -58,18 +58,6 @@ class Planes(NamedTuple):
         offsets = values - inner
         return cls(values, offsets - 2.0**-53 * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
 
-    def write_to(self, out, rows):
-        """Row j of the slopes becomes row `rows[j]` of `out`, which must be zero there."""
-        if not issparse(self.slopes):
-            out[rows] = self.slopes
-            return
-        slopes = self.slopes
-        if not slopes.has_canonical_format:     # entries may stand for a sum
-            slopes = slopes.copy()
-            slopes.sum_duplicates()
-        for row, first, last in zip(rows, slopes.indptr, slopes.indptr[1:], strict=False):
-            out[row, slopes.indices[first:last]] = slopes.data[first:last]
-
     def density(self):
         """Share of stored slope entries that are not zero."""
         rows, dim = self.slopes.shape

@@ -87,17 +87,15 @@ class RemoteRisk:
         """One plane for each part, tight at w: w goes out once, and the last part is waited for."""
         return self.gather(self.submit(w))
 
-    def gather(self, number, ahead=None):
-        """The planes of a round in the order of the parts; `ahead`, one of the bundle, takes them as they come."""
+    def gather(self, number):
+        """The planes of a round in the order of the parts."""
         pieces = [None] * self.n_parts
         while any(piece is None for piece in pieces):
             for arrival in self.collect():
                 if arrival.round == number and pieces[arrival.parts[0]] is None:
                     for row, p in enumerate(arrival.parts):
                         pieces[p] = arrival.planes, row
-                    if ahead is not None:
-                        ahead.take(arrival.parts, arrival.planes)
-        return _assembled(pieces, self.dim, None if ahead is None else ahead.slopes)
+        return _assembled(pieces, self.dim)
 
     def values(self, w):
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""
@@ -224,12 +222,10 @@ def checked(answer):
     raise error from failure.error
 
 
-def _assembled(pieces, dim, slopes=None):
-    """Planes in the order of the parts from (planes, row) of each, and perhaps their slopes."""
+def _assembled(pieces, dim):
+    """Planes in the order of the parts from (planes, row) of each."""
     values = np.array([planes.values[row] for planes, row in pieces])
     offsets = np.array([planes.offsets[row] for planes, row in pieces])
-    if slopes is not None:
-        return Planes(values, offsets, slopes)
     count = sum(planes.slopes.indptr[row + 1] - planes.slopes.indptr[row] if sp.issparse(planes.slopes) else dim
                 for planes, row in pieces)
     if count < DENSE_FROM * dim * len(pieces):
@@ -238,7 +234,7 @@ def _assembled(pieces, dim, slopes=None):
     for p, (planes, row) in enumerate(pieces):
         if sp.issparse(planes.slopes):
             inside = slice(*planes.slopes.indptr[row:row + 2])
-            slopes[p, planes.slopes.indices[inside]] = planes.slopes.data[inside]
+            np.add.at(slopes[p], planes.slopes.indices[inside], planes.slopes.data[inside])     # entries may repeat
         else:
             slopes[p] = planes.slopes[row]
     return Planes(values, offsets, slopes)

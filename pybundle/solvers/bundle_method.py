@@ -166,7 +166,8 @@ class BundleMethod(Run):
         if not hasattr(self.risk, "gather"):
             return super().ask(w)
         number = self.risk.submit(w)
-        return self.risk.gather(number, self.bundle.expect(self.risk.n_parts))     # while workers work
+        self.bundle.prepare(self.risk.n_parts)      # while workers work
+        return self.risk.gather(number)
 
     def slope_errors(self):
         return self._errors[0]

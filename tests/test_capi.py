@@ -2,7 +2,11 @@
 
 import ctypes
 import gc
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,6 +108,42 @@ def test_misuse_is_answered_with_a_code():
     misuse = library("host").misuse
     misuse.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]
     assert misuse(table(), sample()) == 0
+
+
+def test_options_of_a_newer_host_are_refused():
+    """They were dropped without a word."""
+    newer = library("host").newer
+    newer.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]
+    assert newer(table(), sample()) == 0
+
+
+def test_finish_tells_why_the_first_step_failed():
+    first_pass, texts = library("host").first_pass, [ctypes.create_string_buffer(400) for _ in range(2)]
+    first_pass.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data), ctypes.c_char_p, ctypes.c_char_p]
+    assert first_pass(table(), sample(bad_example=5, mistake=7), *texts) == 0
+    assert b"fun returned code 7 for part 1" in texts[0].value
+    assert texts[1].value.startswith(b"there is nothing to tell: the first step failed (fun returned code 7 for part 1")
+
+
+AFTER_THE_END = """
+import ctypes
+from native.build import Data, library, sample
+from test_capi import table
+function = library("host").leave_behind
+function.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]
+assert function(table(), sample()) == 0
+"""
+
+
+def test_calls_after_the_end_of_python_are_harmless():
+    """Exit handlers in C run after Py_FinalizeEx: `free` was a segmentation fault there."""
+    library("host")         # no compiler: skipped
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_END], env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    codes, text, rest, freed = done.stdout.splitlines()
+    assert codes == "-7 -7 -7 -7 -7 1" and text.startswith("Python has been finalised")
+    assert rest == f"auto {pb.__version__}" and freed == "freed"
 
 
 def test_nothing_is_left_after_many_solves():

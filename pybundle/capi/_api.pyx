@@ -1,6 +1,7 @@
 """The functions of `pybundle.h`: C structs in, a `Machine` behind an opaque handle, error codes out.
 
-Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it.
+Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it. Those in
+the table look first whether there is an interpreter: a host may free its solvers after the end of Python.
 """
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import LowLevelCallable
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
+from ..core.version import __version__
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
 from .machine import Machine, code_of
@@ -18,6 +20,9 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from pybundle.risks._compiled cimport plane_function, risk_function, solve_function
+
+cdef extern from "Python.h" nogil:
+    bint Py_IsInitialized()
 
 cdef extern from "pybundle.h" nogil:
     int PB_ABI
@@ -59,6 +64,7 @@ cdef extern from "pybundle.h" nogil:
         int (*resume)(pb_solver*, const pb_settings*) noexcept nogil
         const char* (*error)(pb_solver*) noexcept nogil
         void (*free)(pb_solver*) noexcept nogil
+        const char* version
 
 CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": PB_NUMERICAL, "PB_MEMORY": PB_MEMORY,
          "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL}
@@ -72,6 +78,7 @@ cdef class Handle:
     cdef object machine
     cdef int64_t dim
     cdef bytes text
+    cdef str reason         # why `init` failed
 
     cdef int fail(self, error):
         """The code of an exception, whose text is kept; that of a caller turned away must leave it to the other."""
@@ -82,12 +89,17 @@ cdef class Handle:
 
 
 cdef copy_struct(void* to, const void* given, size_t size, str name):
-    """As much of a struct as its owner knows of; `to` holds `size` bytes."""
+    """As much of a struct as its owner knows of; `to` holds `size` bytes, and what is known beyond must be zero."""
     if given == NULL:
         raise ParameterError(f"{name} must not be NULL")
     cdef size_t known = (<const size_t*>given)[0]
     if known < sizeof(size_t):
         raise ParameterError(f"size of {name} must be set, got {known}; make it with PB_INIT({name})")
+    cdef size_t at
+    for at in range(size, known):
+        if (<const char*>given)[at]:
+            raise ParameterError(f"{name} sets an option at byte {at}, but this pybundle ({__version__}) knows {size} "
+                                 "bytes; this option needs a newer pybundle")
     memset(to, 0, size)
     memcpy(to, given, min(known, size))
 
@@ -147,7 +159,9 @@ cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bo
     memcpy(to, &result, min(known, sizeof(pb_result)))
 
 
-cdef void api_settings(pb_settings* settings) noexcept with gil:
+# ---------------------------------------------------------------------- what the table points to: safe without Python
+
+cdef void api_settings(pb_settings* settings) noexcept nogil:
     cdef pb_settings made
     if settings == NULL:
         return
@@ -158,12 +172,46 @@ cdef void api_settings(pb_settings* settings) noexcept with gil:
 
 
 cdef int api_init(const pb_problem* problem, const pb_settings* settings, const double* w0,
-                  pb_solver** solver) noexcept with gil:
-    cdef Handle handle
-    cdef const double[::1] start
+                  pb_solver** solver) noexcept nogil:
     if solver == NULL:
         return PB_PARAMETER
     solver[0] = NULL
+    return init(problem, settings, w0, solver) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_step(pb_solver* solver) noexcept nogil:
+    return step(solver) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_progress(pb_solver* solver, pb_result* result) noexcept nogil:
+    return progress(solver, result) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept nogil:
+    return finish(solver, result, w) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept nogil:
+    return resume(solver, settings) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef const char* api_error(pb_solver* solver) noexcept nogil:
+    if Py_IsInitialized():
+        return error_text(solver)
+    return "Python has been finalised, and the solver with it"
+
+
+cdef void api_free(pb_solver* solver) noexcept nogil:
+    if Py_IsInitialized():          # else its memory went with the interpreter
+        free_solver(solver)
+
+
+# ---------------------------------------------------------------------- the same with the GIL
+
+cdef int init(const pb_problem* problem, const pb_settings* settings, const double* w0,
+              pb_solver** solver) noexcept with gil:
+    cdef Handle handle
+    cdef const double[::1] start
     try:
         handle = Handle()
     except MemoryError:
@@ -180,6 +228,7 @@ cdef int api_init(const pb_problem* problem, const pb_settings* settings, const 
         handle.machine = Machine(risk, settings_of(settings), point)
         return PB_OK
     except BaseException as error:
+        handle.reason = str(error)
         return handle.fail(error)
 
 
@@ -188,7 +237,7 @@ cdef Handle handle_of(pb_solver* solver):
         raise ParameterError("solver must not be NULL")
     cdef Handle handle = <Handle><PyObject*>solver
     if handle.machine is None:
-        raise ParameterError("init of this solver failed; free it")
+        raise ParameterError(f"init of this solver failed ({handle.reason}); free it")
     return handle
 
 
@@ -198,7 +247,7 @@ cdef int failed(pb_solver* solver, error):
     return handle.fail(error)
 
 
-cdef int api_step(pb_solver* solver) noexcept with gil:
+cdef int step(pb_solver* solver) noexcept with gil:
     cdef Handle handle
     try:
         handle = handle_of(solver)
@@ -209,7 +258,7 @@ cdef int api_step(pb_solver* solver) noexcept with gil:
         return failed(solver, error)
 
 
-cdef int api_progress(pb_solver* solver, pb_result* result) noexcept with gil:
+cdef int progress(pb_solver* solver, pb_result* result) noexcept with gil:
     try:
         machine = handle_of(solver).machine
         at = machine.progress()
@@ -220,7 +269,7 @@ cdef int api_progress(pb_solver* solver, pb_result* result) noexcept with gil:
         return failed(solver, error)
 
 
-cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
+cdef int finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
     cdef Handle handle
     cdef const double[::1] best
     try:
@@ -237,7 +286,7 @@ cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept wi
         return failed(solver, error)
 
 
-cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept with gil:
+cdef int resume(pb_solver* solver, const pb_settings* settings) noexcept with gil:
     cdef Handle handle
     try:
         handle = handle_of(solver)
@@ -248,7 +297,7 @@ cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept wit
         return failed(solver, error)
 
 
-cdef const char* api_error(pb_solver* solver) noexcept with gil:
+cdef const char* error_text(pb_solver* solver) noexcept with gil:
     cdef Handle handle
     if solver == NULL:
         return "there is no solver"
@@ -261,7 +310,7 @@ cdef const char* api_error(pb_solver* solver) noexcept with gil:
         return "the error has no text"
 
 
-cdef void api_free(pb_solver* solver) noexcept with gil:
+cdef void free_solver(pb_solver* solver) noexcept with gil:
     cdef Handle handle
     if solver == NULL:
         return
@@ -271,9 +320,14 @@ cdef void api_free(pb_solver* solver) noexcept with gil:
     Py_DECREF(handle)
 
 
+cdef char[32] VERSION               # outlives the interpreter, as the table does
+cdef bytes _version = __version__.encode()[:31]
+memcpy(VERSION, <const char*>_version, len(_version) + 1)
+
 cdef pb_api API
 API.abi, API.size = PB_ABI, sizeof(pb_api)
 API.settings, API.init, API.step, API.progress = api_settings, api_init, api_step, api_progress
 API.finish, API.resume, API.error, API.free = api_finish, api_resume, api_error, api_free
+API.version = VERSION
 
 _C_API = PyCapsule_New(&API, "pybundle.capi._C_API", NULL)

@@ -92,7 +92,7 @@ class Machine:
                 self.status = Status.INTERRUPTED
                 raise
             except Exception as error:
-                self.status, self._error = Status.FAILED, str(error)
+                self.status, self._error = Status.FAILED, str(error) or type(error).__name__
                 run.distrust(error)
                 raise
             reason = first_reason(self._rules, run.progress())
@@ -143,6 +143,9 @@ class Machine:
             self._pool.close()
 
     def _met_something(self):
+        if self._run.w is None and self._error is not None:
+            raise ParameterError(f"there is nothing to tell: the first step failed ({self._error}); mend it and call "
+                                 "resume with settings")
         if self._run.w is None:
             raise ParameterError("step must be called, and succeed once, before there is anything to tell")
 

@@ -16,14 +16,16 @@
  *
  * Versions. PB_ABI changes where a host compiled before could break; pb_import refuses another one. Within one, structs
  * and pb_api grow at the end only. The first field of a struct is its size as the caller knows it: PB_INIT
- * sets it, and the rest to zero.
+ * sets it, and the rest to zero. Fields that an older package does not know must be zero: PB_PARAMETER.
  *
  * Threads. Every function may be called from any thread, with or without the GIL. Two solvers may run in two threads at
  * once and give the same bits as alone. One solver is for one thread at a time: a second gets PB_BUSY. The functions of
  * a problem are called without the GIL, with n_jobs > 1 from several threads at once. There is no global state.
  *
  * Ownership. `init` copies everything but what `user_data` points to, which must live until `free`. The text of
- * `error` belongs to the solver and lasts until the next call with it. Without Python.h only the types are declared. */
+ * `error` belongs to the solver and lasts until the next call with it. Solvers are freed before Py_FinalizeEx; `free`
+ * afterwards does nothing, and other functions give PB_INTERNAL. There is no interpreter but the main one, and no use of
+ * a solver in a child of fork. Without Python.h only the types are declared. */
 #ifndef PYBUNDLE_H
 #define PYBUNDLE_H
 
@@ -112,7 +114,7 @@ typedef enum {
     PB_MEMORY = -4,
     PB_BUSY = -5,                   /* the solver is in use by another thread, or by the caller of this function */
     PB_KEYBOARD = -6,               /* Ctrl-C; the solver can go on */
-    PB_INTERNAL = -7
+    PB_INTERNAL = -7                /* an error of another kind, or Python has been finalised */
 } pb_code;
 
 typedef struct pb_solver pb_solver;
@@ -132,7 +134,8 @@ typedef struct {
      * next. */
     int (*progress)(pb_solver *solver, pb_result *result);
     /* Certificate and best w (dim,), after any step, also a failed one unless it was the first; PB_PARAMETER where
-     * `progress` gives that. NULLs are left out. Takes a pass over the data. The solver stays as it is. */
+     * `progress` gives that; where the first step failed, its text tells why. NULLs are left out. Takes a pass over
+     * the data. The solver stays as it is. */
     int (*finish)(pb_solver *solver, pb_result *result, double *w);
     /* NULL: further steps go on where the last one ended, with the same bits as without `finish`. New settings: they
      * start from the best w with all planes found so far, of whatever lam; from the w alone where the risk has
@@ -142,6 +145,7 @@ typedef struct {
      * the next call on it: for the thread that the solver is for. PB_BUSY, which others get, leaves none. */
     const char *(*error)(pb_solver *solver);
     void (*free)(pb_solver *solver);    /* NULL is fine */
+    const char *version;                /* of the package, for reports of errors */
 } pb_api;
 
 /* pb_problem problem = PB_INIT(pb_problem); */

@@ -3,6 +3,7 @@
 #include "pybundle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Trains until the solver stops; `pause_at` > 0 finishes and resumes after so many steps. trace (2 * room,): best value
@@ -120,4 +121,96 @@ int misuse(const pb_api *api, const data *s) {
     if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 25;
     api->free(solver);
     return 0;
+}
+
+/* A host of a later version, whose structs have one more field; 0, or the number of the first wrong answer. */
+int newer(const pb_api *api, const data *s) {
+    struct { pb_problem known; const char *later; } problem = {PB_INIT(pb_problem), NULL};
+    struct { pb_settings known; double later; } settings = {PB_INIT(pb_settings), 0.0};
+    struct { pb_result known; double later; } result = {PB_INIT(pb_result), 7.0};
+    pb_solver *solver;
+    problem.known.size = sizeof problem;
+    settings.known.size = sizeof settings;
+    result.known.size = sizeof result;
+    problem.known.dim = s->K * s->d;
+    problem.known.user_data = (void *)s;
+    problem.known.risk = risk;
+    problem.known.n_parts = s->P;
+    api->settings(&settings.known);
+    settings.known.lam = 1.0;
+    if (api->init(&problem.known, &settings.known, NULL, &solver) != PB_OK) return 1;   /* not used: fine */
+    if (api->step(solver) < 0 || api->finish(solver, &result.known, NULL) != PB_OK || result.later != 7.0) return 2;
+    settings.later = 0.5;
+    if (api->resume(solver, &settings.known) != PB_PARAMETER) return 3;
+    if (!strstr(api->error(solver), "pb_settings sets an option at byte")) return 4;
+    if (!strstr(api->error(solver), "needs a newer pybundle")) return 5;
+    if (api->resume(solver, NULL) != PB_OK || api->step(solver) < 0) return 6;          /* it is still the old one */
+    api->free(solver);
+    if (api->init(&problem.known, &settings.known, NULL, &solver) != PB_PARAMETER) return 7;
+    if (api->step(solver) != PB_PARAMETER || !strstr(api->error(solver), "needs a newer pybundle")) return 8;
+    api->free(solver);
+    settings.later = 0.0;
+    problem.later = "name";
+    if (api->init(&problem.known, &settings.known, NULL, &solver) != PB_PARAMETER) return 9;
+    if (!strstr(api->error(solver), "pb_problem sets an option at byte")) return 10;
+    api->free(solver);
+    return 0;
+}
+
+/* What `finish` says after a first step that failed, and after the second call of it. */
+int first_pass(const pb_api *api, const data *s, char *step, char *finish) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    pb_solver *solver;
+    int codes = 0;
+    problem.dim = s->K * s->d;
+    problem.user_data = (void *)s;
+    problem.risk = risk;
+    problem.n_parts = s->P;
+    api->settings(&settings);
+    settings.lam = 1.0;
+    if (api->init(&problem, &settings, NULL, &solver) != PB_OK) return 1;
+    codes += api->step(solver) != PB_ORACLE;
+    snprintf(step, 400, "%s", api->error(solver));
+    codes += 10 * (api->finish(solver, NULL, NULL) != PB_PARAMETER);
+    codes += 100 * (api->finish(solver, NULL, NULL) != PB_PARAMETER);
+    snprintf(finish, 400, "%s", api->error(solver));
+    api->free(solver);
+    return codes;
+}
+
+/* A solver that nobody frees before Python ends, as one in static storage. */
+static const pb_api *left_api;
+static pb_solver *left;
+
+static void after_the_end(void) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    pb_result result = PB_INIT(pb_result);
+    pb_solver *other = left;
+    double w[64];
+    left_api->settings(&settings);
+    settings.lam = 1.0;
+    printf("%d ", left_api->init(&problem, &settings, NULL, &other));
+    printf("%d %d %d %d %d\n", left_api->step(left), left_api->progress(left, &result),
+           left_api->finish(left, &result, w), left_api->resume(left, &settings), other == NULL);
+    printf("%s\n%s %s\n", left_api->error(left), settings.method, left_api->version);
+    left_api->free(left);
+    left_api->free(NULL);
+    printf("freed\n");
+    fflush(stdout);
+}
+
+int leave_behind(const pb_api *api, const data *s) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    problem.dim = s->K * s->d;
+    problem.user_data = (void *)s;
+    problem.risk = risk;
+    problem.n_parts = s->P;
+    api->settings(&settings);
+    settings.lam = 1.0;
+    left_api = api;
+    if (api->init(&problem, &settings, NULL, &left) != PB_OK || api->step(left) < 0) return 1;
+    return atexit(after_the_end);
 }

@@ -20,6 +20,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": CHECKED,
     "cdivision": not CHECKED,
+    "allow_none_for_extension_args": False,     # None for a typed argument of a `def` is a TypeError, not a crash
     "freethreading_compatible": True,
 }
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.core.ragged import Ragged
 from pybundle.core.validation import contiguous
-from pybundle.features import Examples
+from pybundle.features.examples import Examples
 
 STORAGES = {
     "float32": lambda X: X.astype(np.float32),

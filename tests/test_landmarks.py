@@ -215,7 +215,7 @@ M = MapFeatures(2)
     (lambda: pb.models.Landmarks((4, 4), [-1], CodeWindows([[0, 0]], 1)), ParameterError, "at least one cell"),
     (lambda: pb.models.Landmarks((4, 4), [-1, 0], CodeWindows([[[1, 1]]] * 3)), ParameterError, "2 landmarks, got 3"),
     (lambda: CodeWindows([[0.5, 1]]), InputTypeError, "windows must be integers"),
-    (lambda: CodeWindows([[-1, 1]]), ParameterError, "rows and columns >= 0"),
+    (lambda: CodeWindows([[-1, 1]]), ParameterError, "rows and columns 0..1024"),
     (lambda: lbp_maps(np.zeros(3)), ParameterError, "images must have shape"),
 ])  # fmt: skip
 def test_errors_of_parameters(make, error, text):

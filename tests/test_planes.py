@@ -11,7 +11,10 @@ from test_structured import Pairs, pairs
 import pybundle as pb
 from pybundle.core.protocols import Oracle
 from pybundle.core.ragged import Ragged
-from pybundle.features import LazyWeights, RowSums, merge_rows, sum_rows
+from pybundle.features._plane_rows import merge_rows
+from pybundle.features._rows import RowSums, sum_rows
+from pybundle.features.examples import Examples
+from pybundle.features.weights import LazyWeights
 from pybundle.models.batch_oracle import BatchOracle
 from pybundle.models.model_oracle import ModelOracle
 from pybundle.risks.oracle import OneByOne, with_batches
@@ -216,7 +219,7 @@ def test_small_batches_of_wide_rows_read_w_as_it_stands():
     rng = np.random.default_rng(9)
     for dtype in (np.float32, np.float64):
         X = sp.csr_array(sp.random(50, 400, density=0.02, random_state=rng, format="csr", dtype=dtype))
-        rows = pb.features.Examples(X, scale=0.5, bias=2.0).rows(3)
+        rows = Examples(X, scale=0.5, bias=2.0).rows(3)
         w = rng.normal(size=3 * 401)
         weights, some = LazyWeights(rows, w), np.array([3, 7, 7, 49])
         full = np.hstack([0.5 * X.toarray(), np.full((50, 1), 2.0)]) @ w.reshape(3, -1).T
@@ -250,7 +253,7 @@ def test_rows_are_sorted_merged_and_without_zeros(n):
 
 
 def test_sums_of_rows_are_checked():
-    rows = pb.features.Examples(np.eye(3)).rows(2)
+    rows = Examples(np.eye(3)).rows(2)
     entries = np.array([0, 2]), np.array([1, 0], np.int32), np.ones(2), np.array([0, 2])
     assert sum_rows(6, RowSums(rows, *entries)).toarray().tolist() == [[0, 0, 1, 1, 0, 0]]
     for k, bad in ((0, np.array([0, 3])), (1, np.array([2, 0], np.int32)), (2, np.ones(3))):

@@ -12,6 +12,7 @@ import numpy as np
 
 from pybundle.bundle._block_storage cimport (Plane, hash_plane, padded, pb_return_pages, pb_slope, pb_slope_axpy,
                                              pb_slope_dot, pb_slope_value, slope_bytes)
+from pybundle.core._indices cimport check_indices
 
 
 # Rounding of a weighted mean of two slopes, as a share of the mean of their norms.
@@ -246,8 +247,9 @@ cdef class BlockPlanes(BlockStorage):
         cdef int q
         cdef Block* b
         cdef double total
-        if part.shape[0] != self.n_blocks or self.n_blocks and not 0 <= np.min(part) <= np.max(part) < n_parts:
-            raise ValueError(f"part must name one of {n_parts} parts for each of {self.n_blocks} blocks")
+        if part.shape[0] != self.n_blocks:
+            raise ValueError(f"part must have {self.n_blocks} entries, one a block, got {part.shape[0]}")
+        check_indices("part", part, n_parts)
         with nogil:
             for i in range(self.n_blocks):
                 b = &self.blocks[i]

@@ -253,6 +253,8 @@ cdef class BlockSteps(BlockPlanes):
 
     def average(self, int k):
         """The average of the points after oracle steps (k = 0) or cached ones (1): (w, B), or None before any."""
+        if not 0 <= k < 2:
+            raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
         if count == 0.0:
             return None

@@ -94,6 +94,8 @@ cdef class Blocks(BlockSteps):
         cdef const double[::1] offset = offsets, value = entries[1]
         cdef const int32_t[::1] index = entries[0]
         cdef const int64_t[::1] start = entries[2]
+        self._check(rows, offsets, start)
+        check_entries(index, start, dim)
         for j in range(row.shape[0]):
             n = start[j + 1] - start[j]
             indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
@@ -156,6 +158,9 @@ cdef class Blocks(BlockSteps):
         cdef const int64_t[::1] start = starts
         cdef Py_ssize_t j
         self._check(rows, offsets, start)
+        check_entries(index, start, self.dim)
+        if worker.dim != self.dim:
+            raise ValueError(f"hand must be one of blocks of {self.dim} weights, got {worker.dim}")
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
         with nogil:
@@ -241,6 +246,19 @@ cdef class Blocks(BlockSteps):
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].gap
         return out
+
+
+cdef int check_entries(const int32_t[::1] index, const int64_t[::1] start, Py_ssize_t dim) except -1:
+    """ValueError for rows that reach beyond the entries, or entries beyond the weights."""
+    cdef Py_ssize_t j
+    cdef bint fits = start[0] == 0 and start[start.shape[0] - 1] <= index.shape[0]
+    for j in range(1, start.shape[0]):
+        fits &= start[j - 1] <= start[j]
+    for j in range(index.shape[0]):
+        fits &= 0 <= index[j] < dim
+    if not fits:
+        raise ValueError(f"slopes must be a valid CSR matrix of {dim} columns; see check_format(full_check=True)")
+    return 0
 
 
 cdef void fetch(const Block* b) noexcept nogil:

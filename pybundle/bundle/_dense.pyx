@@ -10,6 +10,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from pybundle.core cimport _blas
+from pybundle.core._indices cimport check_indices
 
 cdef extern from "_inner.h" nogil:
     bint pb_has_inner(int m)
@@ -111,6 +112,8 @@ cdef class DensePlanes:
 
     def inner(self, Py_ssize_t first):
         """`A[first:] @ A.T`, shape (len - first, len): one product of `2 dim len (len - first)` flops."""
+        if not 0 <= first <= self.count:
+            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
         cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
@@ -156,10 +159,12 @@ cdef class DensePlanes:
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
         """`A[first:] @ w`, shape (len - first,)."""
-        out = np.empty(self.count - first)
-        cdef double[::1] y = out
         if w.shape[0] != self.dim:
             raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
+        if not 0 <= first <= self.count:
+            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
+        out = np.empty(self.count - first)
+        cdef double[::1] y = out
         if first < self.count:
             with nogil:
                 self.multiply(&w[0], first, &y[0])
@@ -168,6 +173,7 @@ cdef class DensePlanes:
     def keep(self, const Py_ssize_t[::1] order):
         """Row k becomes old row `order[k]`; needs `order[k] >= k` or a row not read later (see `survivors`)."""
         cdef Py_ssize_t k
+        check_indices("order", order, self.count)
         for k in range(order.shape[0]):
             if order[k] != k:
                 memcpy(<double*>self._rows[k], self._rows[order[k]], self.dim * sizeof(double))

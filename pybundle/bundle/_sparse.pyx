@@ -6,6 +6,8 @@ A stored non-zero takes 12 bytes. Dropped rows leave holes that are closed when 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from pybundle.core._indices cimport check_indices
+
 cdef enum:
     LANES = 8   # new planes handled together in one sweep over the stored rows
 
@@ -46,6 +48,8 @@ cdef class SparsePlanes:
         if not rows.has_canonical_format:      # `inner` scatters entries, it does not add them
             rows = rows.copy()
             rows.sum_duplicates()
+        if rows.shape[1] != self.dim or rows.nnz and not 0 <= rows.indices.min() <= rows.indices.max() < self.dim:
+            raise ValueError(f"slopes must be rows of {self.dim} columns, with indices 0..{self.dim - 1}")
         cdef Py_ssize_t need = self.count + rows.shape[0], end = self.used + rows.nnz
         if need > self._start.shape[0]:
             self._start = np.resize(self._start, max(need, 2 * self._start.shape[0]))
@@ -64,6 +68,8 @@ cdef class SparsePlanes:
     def inner(self, Py_ssize_t first):
         """`A[first:] @ A.T`, shape (len - first, len), by scattering LANES new rows at a time."""
         cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
+        if not 0 <= first <= self.count:
+            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.zeros((n_new, self.count))
         cdef double[:, ::1] C = out
         cdef double[:, ::1] scatter = np.zeros((self.dim, LANES)) if n_new else np.zeros((1, LANES))
@@ -114,6 +120,10 @@ cdef class SparsePlanes:
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
         """`A[first:] @ w`, shape (len - first,)."""
+        if w.shape[0] != self.dim:
+            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
+        if not 0 <= first <= self.count:
+            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.zeros(self.count - first)
         cdef double[::1] y = out
         cdef Py_ssize_t[::1] start = self._start, length = self._length
@@ -121,8 +131,6 @@ cdef class SparsePlanes:
         cdef double[::1] data = self._data
         cdef Py_ssize_t j, e
         cdef double total
-        if w.shape[0] != self.dim:
-            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
         with nogil:
             for j in range(first, self.count):
                 total = 0.0
@@ -133,6 +141,7 @@ cdef class SparsePlanes:
 
     def keep(self, const Py_ssize_t[::1] order):
         """Row k becomes old row `order[k]`."""
+        check_indices("order", order, self.count)
         order_array = np.asarray(order)
         self._start[:len(order_array)] = self._start[order_array]
         self._length[:len(order_array)] = self._length[order_array]

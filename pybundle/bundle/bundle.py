@@ -13,10 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of, read_archive, refusing, write_archive
-from ..core.exceptions import InputTypeError, StateError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.object_graph import check_array
 from ..core.plane import Planes
-from ..core.validation import check_choice, check_integer
+from ..core.sparse import check_sparse
+from ..core.validation import (
+    check_choice,
+    check_count,
+    check_indices,
+    check_integer,
+    contiguous,
+    integer_array,
+    real_array,
+)
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
 from .sizes import SPARSE_BELOW, estimate_bytes
@@ -61,8 +70,8 @@ class Bundle:
     """
 
     def __init__(self, dim, n_parts, storage="auto"):
-        self.dim = check_integer("dim", dim, low=1)
-        self.n_parts = check_integer("n_parts", n_parts, low=1)
+        self.dim = check_count("dim", dim)
+        self.n_parts = check_count("n_parts", n_parts)
         self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
         self._room = None           # planes that there will never be more of
         self._store = None if storage == "auto" else self._new_store(storage == "sparse")
@@ -81,6 +90,7 @@ class Bundle:
 
         Where there are planes already, they move there. A limit beyond what the machine has reserves nothing.
         """
+        n_planes = check_integer("n_planes", n_planes, low=1)
         try:
             np.empty(estimate_bytes(self.dim, n_planes), dtype=np.uint8)
         except (MemoryError, ValueError):       # more than an array may have
@@ -121,8 +131,9 @@ class Bundle:
 
     def move_centre(self, w, products=None):
         """Tracks the point w; `products` are those of the stored planes where the caller knows them."""
+        known = self.dot(w) if products is None else _check_shape("products", products, (self.n_planes,))
         self.centre = w
-        self.products[:] = self.dot(w) if products is None else products
+        self.products[:] = known
 
     @property
     def slope_bytes(self):
@@ -141,6 +152,7 @@ class Bundle:
 
     def prepare(self, n):
         """Takes memory for n more dense planes, in a time of waiting: fresh pages cost more than copying."""
+        n = check_integer("n", n, low=0, high=self.n_parts)
         if self._store is not None and not self.is_sparse and self._room is None:
             self._store.prepare(n)
 
@@ -152,14 +164,15 @@ class Bundle:
         of a part. Cost: one GEMM of `2 dim n_planes P` flops, unless the products of the new planes with the stored
         ones and each other are known (`inner`). NaN or infinite entries are the caller's to refuse.
         """
-        slopes, offsets = planes.slopes, np.asarray(planes.offsets, dtype=np.float64)
+        planes, slack, parts, inner = self._check(planes, slack, parts, inner)
+        slopes, offsets = planes.slopes, planes.offsets
         if self._store is None:
             self._store = self._new_store(planes.density() < SPARSE_BELOW)
         first, last = self.n_planes, self.n_planes + len(offsets)
         self._reserve(last)
         self._store.append(slopes)
         self._columns["offsets"][first:last] = offsets
-        self._columns["parts"][first:last] = np.arange(len(offsets)) if parts is None else parts
+        self._columns["parts"][first:last] = parts
         self._columns["beta"][first:last] = 0.0
         self._columns["idle"][first:last] = 0
         self._columns["origins"][first:last] = planes.origin
@@ -176,9 +189,33 @@ class Bundle:
         if useless.any():
             self.drop(new[useless])
 
+    def _check(self, planes, slack, parts, inner):
+        """The arguments of `append` as arrays that fit each other."""
+        if not isinstance(planes, Planes):
+            raise InputTypeError(f"planes must be Planes, got {type(planes).__name__}")
+        offsets, slopes = _check_shape("offsets", planes.offsets, (np.size(planes.offsets),)), planes.slopes
+        n = len(offsets)
+        if not sp.issparse(slopes):
+            slopes = _check_shape("slopes", slopes, (n, self.dim))
+        elif check_sparse("slopes", slopes).shape != (n, self.dim) or slopes.dtype.kind not in "biuf":
+            raise ParameterError(f"slopes must have shape {(n, self.dim)}, one row an offset, got {slopes.shape} of "
+                                 f"{slopes.dtype}")
+        if parts is None:
+            parts = np.arange(n)
+        parts = check_indices("parts", np.add(integer_array("parts", parts), self.dim), self.n_parts + self.dim)
+        parts = parts - self.dim
+        slack = np.asarray(slack)
+        if len(parts) != n or slack.shape not in ((), (n,)) or slack.dtype != np.bool_:
+            raise ParameterError(f"parts must have {n} entries, one an offset, and slack as many bools, got "
+                                 f"{len(parts)} and shape {slack.shape} of {slack.dtype}")
+        if inner is not None:
+            inner = _check_shape("inner", inner, (n, self.n_planes + n))
+        check_integer("origin", planes.origin, low=-1)
+        return planes._replace(offsets=offsets, slopes=slopes), slack, parts, inner
+
     def new_signs(self, coordinates):
         """Those coordinates k whose constraint `w_k >= 0` is not stored yet."""
-        return np.setdiff1d(coordinates, -1 - self.parts[self.parts < 0])
+        return np.setdiff1d(check_indices("coordinates", coordinates, self.dim), -1 - self.parts[self.parts < 0])
 
     def append_signs(self, coordinates):
         """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
@@ -200,6 +237,9 @@ class Bundle:
 
     def append_flat(self, offsets):
         """Adds the plane `offsets[p] + <0, w>` to every part of finite offset."""
+        offsets = _check_shape("offsets", offsets, (self.n_parts,))
+        if self._store is None:
+            self._store = self._new_store(False)
         for p in np.flatnonzero(np.isfinite(offsets)):
             self._push(p, np.zeros(self.dim), float(offsets[p]), np.zeros(self.n_planes), 0.0)
 
@@ -246,6 +286,9 @@ class Bundle:
 
     def drop(self, indices):
         """Removes planes; planes from the end move into the holes, so the order changes."""
+        indices = check_indices("indices", indices, self.n_planes)
+        if len(indices) == 0:
+            return
         order = survivors(self.n_planes, indices)
         moved = np.flatnonzero(order != np.arange(len(order)))
         for k in moved:                      # rows first, then columns: both live in the same array
@@ -259,13 +302,14 @@ class Bundle:
 
     def settle(self, beta):
         """Takes the multipliers of a master solution and ages the planes."""
+        beta = _check_shape("beta", beta, (self.n_planes,))
         self.beta[:] = beta
         self.idle[:] += 1
         self.idle[beta > 0.0] = 0
 
     def prune(self, max_idle):
         """Drops planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
-        old = np.flatnonzero(self.idle > max_idle)
+        old = np.flatnonzero(self.idle > check_integer("max_idle", max_idle))
         if len(old):
             self.drop(old)
 
@@ -282,6 +326,7 @@ class Bundle:
             What the slopes of the parts may be off by in norm, by the rounding of aggregates; that of their offsets is
             subtracted from them.
         """
+        n_planes = check_integer("n_planes", n_planes, low=0)
         excess, errors = self.n_planes - n_planes, np.zeros(self.n_parts)
         if excess <= 0:
             return errors
@@ -318,6 +363,7 @@ class Bundle:
 
     def combine(self, beta):
         """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""
+        beta = _check_shape("beta", beta, (self.n_planes,))
         if self._store is None:
             return np.zeros(self.dim), 0.0
         beta = np.where(self.parts >= 0, beta, 0.0)
@@ -325,16 +371,16 @@ class Bundle:
 
     def dot(self, w, first=0):
         """`<a_j, w>` for the planes from `first` on."""
-        if self._store is None:
-            return np.empty(0)
-        return self._store.dot(np.ascontiguousarray(w, dtype=np.float64), first)
+        w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
+        return np.empty(0) if self._store is None else self._store.dot(w, first)
 
     def model(self, products, slack):
         """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 
         Parts with `slack` have the zero plane too; other parts without planes give minus infinity.
         """
-        out = np.where(slack, 0.0, -np.inf)
+        products = _check_shape("products", products, (self.n_planes,))
+        out = np.where(_check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
         planes = self.parts >= 0
         np.maximum.at(out, self.parts[planes], (self.offsets + products)[planes])
         return out
@@ -407,6 +453,17 @@ class Bundle:
         with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
             header, arrays = read_archive(path, FORMAT, VERSION)
             return cls._from_arrays(arrays, header)
+
+
+def _check_shape(name, value, shape):
+    """`value` as float64 in C order, of that shape; NaN is the caller's to refuse."""
+    try:
+        array = real_array(value)
+    except TypeError as problem:
+        raise InputTypeError(f"{name} must be real numbers: {problem}") from problem
+    if array.shape != shape:
+        raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
+    return contiguous(array)
 
 
 def survivors(n, dropped):

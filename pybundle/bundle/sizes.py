@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.validation import check_integer, check_number
 
 ENTRY = 12           # bytes of an entry of a sparse slope
 PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries and the factor that a master works with
@@ -13,12 +14,16 @@ SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored
 
 def estimate_bytes(dim, n_planes, density=1.0):
     """Bytes that `n_planes` planes take at that density of the slopes, with Gram matrix and master problem."""
+    dim, n_planes = check_integer("dim", dim, low=0), check_integer("n_planes", n_planes, low=0)
+    density = check_number("density", density, low=0.0)
     slopes = float(ENTRY) * density if density < SPARSE_BELOW else 8.0
     return int(slopes * dim * n_planes + PAIR * n_planes**2)
 
 
 def planes_within(limit, dim, density=1.0):
     """Largest number of planes whose `estimate_bytes` is at most `limit`."""
+    dim, density = check_integer("dim", dim, low=0), check_number("density", density, low=0.0)
+    limit = check_number("limit", limit, low=0.0, high=2.0**63)
     slopes = (ENTRY * density if density < SPARSE_BELOW else 8.0) * dim
     if limit < slopes + PAIR:
         raise ParameterError(f"memory_limit must hold one plane of {slopes + PAIR:.0f} bytes, got {limit:.0f}; raise "

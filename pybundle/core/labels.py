@@ -80,7 +80,7 @@ def sign_labels(y, n_examples, n_classes=None):
     if not (found <= {-1, 1} or found <= {0, 1}):
         raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(found)[:5]}; use "
                              "pb.risks.MulticlassHinge for more than two classes")
-    if n_classes not in (None, 2):
+    if n_classes is not None and check_integer("n_classes", n_classes) != 2:
         raise ParameterError(f"n_classes must be 2 or None, got {n_classes!r}")
     if len(found) < 2 and n_classes is None:
         raise ParameterError(f"y must hold two classes, got only {found.pop()}; pass n_classes=2 if the other one is "

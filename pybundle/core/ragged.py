@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .exceptions import InputTypeError, ParameterError
+from .sparse import check_sparse
 from .validation import contiguous
 
 
@@ -33,8 +34,8 @@ class Ragged(Sequence):
         if not sp.issparse(values) and not isinstance(values, np.ndarray):
             raise InputTypeError(f"values must be an array or a CSR matrix, got {type(values).__name__}; "
                                  "Ragged.of joins a list of arrays")
-        if sp.issparse(values) and values.format != "csr":
-            values = values.tocsr()
+        if sp.issparse(values):
+            values = check_sparse("values", values).tocsr()
         offsets, total = np.asarray(offsets), values.shape[0]
         if offsets.size and offsets.dtype.kind not in "iu":
             raise InputTypeError(f"offsets must be integers, got dtype {offsets.dtype}")
@@ -70,9 +71,9 @@ class Ragged(Sequence):
                 raise ParameterError(f"{name}[{i}] must have rows of shape {items[0].shape[1:]} like {name}[0], "
                                      f"got shape {item.shape}")
         offsets = np.concatenate([[0], np.cumsum([item.shape[0] for item in items])])
-        values = sp.vstack([_pruned(item) for item in items], format="csr") if sp.issparse(items[0]) else (
-            np.concatenate(items))
-        return cls(values, offsets)
+        if not sp.issparse(items[0]):
+            return cls(np.concatenate(items), offsets)
+        return cls(sp.vstack([_pruned(item) for item in items], format="csr"), offsets)
 
     @classmethod
     def unchecked(cls, values, offsets):
@@ -133,7 +134,7 @@ def _pruned(matrix):
 
 def _array(item, name, integers):
     if sp.issparse(item):
-        return item
+        return check_sparse(name, item)
     try:
         array = np.asarray(item)
     except ValueError as problem:

@@ -30,14 +30,21 @@ def check_number(name, value, *, low=None, strict=False, high=None):
     return value
 
 
-def check_integer(name, value, *, low=None):
-    """An integer of at least `low`, as int."""
+def check_integer(name, value, *, low=None, high=None):
+    """An integer in `[low, high]`, as int."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
     value = int(value)
     if low is not None and value < low:
         raise ParameterError(f"{name} must be an integer >= {low}, got {value}")
+    if high is not None and value > high:
+        raise ParameterError(f"{name} must be an integer <= {high}, got {value}")
     return value
+
+
+def check_count(name, value, *, low=1):
+    """A number of things that are numbered in int32, as int: a slip of the finger is no lack of memory."""
+    return check_integer(name, value, low=low, high=np.iinfo(np.int32).max)
 
 
 def check_choice(name, value, choices):
@@ -98,6 +105,18 @@ def check_rows(name, rows, n_examples, labellings=None):
     return rows
 
 
+def check_indices(name, value, n):
+    """Integers 0..n - 1 as a vector of intp."""
+    array = integer_array(name, value)
+    if array.ndim != 1 or (array.size and not 0 <= array.min() <= array.max() < n):
+        raise ParameterError(f"{name} must be a vector of integers 0..{n - 1}, got {_shown(array)}")
+    return array.astype(np.intp, copy=False)
+
+
+def _shown(array):
+    return f"shape {array.shape}" if array.ndim != 1 else f"numbers {array.min()}..{array.max()}"
+
+
 def integer_array(name, value):
     """`value` as an array of integers of any size; an empty one has no type to refuse."""
     try:
@@ -106,7 +125,7 @@ def integer_array(name, value):
         raise InputTypeError(f"{name} must be integers: {problem}") from problem
     if array.size and array.dtype.kind not in "iu":
         raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; pass {name}.astype(int)")
-    return array
+    return array if array.flags.aligned else array.copy()
 
 
 def real_array(value, copy=False):
@@ -118,6 +137,7 @@ def real_array(value, copy=False):
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"entries of dtype {array.dtype} are not real numbers")
-        return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+        array = np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+        return array if array.flags.aligned else array.copy()
     except (ValueError, OverflowError) as problem:
         raise TypeError(str(problem)) from problem

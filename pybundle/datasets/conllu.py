@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.archive import name_of
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer
 from .lines import numbered_lines
 
@@ -66,6 +66,8 @@ def read_conllu(source, max_sentences=None, *, unlabelled=False):
     >>> sentence.forms, sentence.upos, sentence.heads.tolist()
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
     """
+    if not isinstance(unlabelled, (bool, np.bool_)):
+        raise InputTypeError(f"unlabelled must be True or False, got {type(unlabelled).__name__}")
     if max_sentences is not None:
         max_sentences = check_integer("max_sentences", max_sentences, low=1)
     sentences, rows, name = [], [], name_of(source)

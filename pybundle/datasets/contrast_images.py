@@ -68,9 +68,9 @@ def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=4
     ((20, 2), (31, 2), (31, 2), (20,))
     """
     n = check_integer("n", n, low=1)
-    if np.shape(shape) != (2,) or np.shape(weights) != (4,):
+    if [isinstance(pair, (tuple, list, np.ndarray)) and len(pair) for pair in (shape, weights)] != [2, 4]:
         raise ParameterError(f"shape must be (height, width) and weights four numbers, got {shape!r} and {weights!r}")
-    height, width = (check_integer("shape", size, low=1) for size in shape)
+    height, width = (check_integer("shape", size, low=1, high=1 << 15) for size in shape)
     noise, n_sweeps = check_number("noise", noise, low=0.0), check_integer("n_sweeps", n_sweeps, low=0)
     weights = np.array([check_number("weights", weight) for weight in weights])
     if (weights[2:] < 0.0).any():

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, check_number
+from ..core.validation import check_integer, check_number, real_array
 from .digits import load_digits
 
 
@@ -182,6 +182,8 @@ def _draw(n, lengths, language, noise, held_out, random_state):
     shortest, longest = _pair("lengths", lengths, 1)
     noise = check_number("noise", noise, low=0.0)
     language = markov_language() if language is None else _check_language(language)
+    if not isinstance(held_out, (bool, np.bool_)):
+        raise InputTypeError(f"held_out must be True or False, got {type(held_out).__name__}")
     rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     data = load_digits()
     X, y = (data.X_test, data.y_test) if held_out else (data.X, data.y)
@@ -212,7 +214,9 @@ def _pair(name, pair, low):
 
 
 def _check_language(language):
-    start, transition = (np.asarray(part, dtype=np.float64) for part in language)
+    if not isinstance(language, Language):
+        raise InputTypeError(f"language must be a Language, got {type(language).__name__}; see markov_language")
+    start, transition = (real_array(part) for part in language)
     if start.shape != (10,) or transition.shape != (10, 10):
         raise ParameterError(f"language must hold start (10,) and transition (10, 10), got shapes {start.shape} and "
                              f"{transition.shape}")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer
 from .lines import Line, check_digits, numbered_lines, parse_int, short
@@ -84,6 +84,8 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0], None)
     """
     n_features = None if n_features is None else check_integer("n_features", n_features, low=1)
+    if not isinstance(zero_based, (bool, np.bool_)):
+        raise InputTypeError(f"zero_based must be True or False, got {type(zero_based).__name__}")
     shift = 0 if zero_based else 1
     y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
     for number, line in numbered_lines(path):
@@ -160,9 +162,11 @@ def read_conll(path, *, n_columns=None, comment=None):
     [[('He', 'PRP', 'B-NP'), ('sleeps', 'VBZ', 'B-VP')], [('Yes', 'UH', 'O')]]
     """
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
+    if comment is not None and (not isinstance(comment, str) or not comment):
+        raise InputTypeError(f"comment must be a text that comments begin with, got {type(comment).__name__}")
     sentences, tokens = [], []
     for number, line in numbered_lines(path):
-        if comment and line.startswith(comment):
+        if comment is not None and line.startswith(comment):
             continue
         token = tuple(BETWEEN_BLANKS.findall(line))
         if token:

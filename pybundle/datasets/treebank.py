@@ -101,6 +101,8 @@ def crossing_arcs(heads):
     [False, False, True, False, False]
     """
     heads = integer_array("heads", heads)
+    if heads.ndim != 1:
+        raise ParameterError(f"heads must be a vector, got shape {heads.shape}")
     n = len(heads)
     if n and (heads[0] != -1 or (heads[1:] < 0).any() or (heads >= n).any()):
         raise ParameterError(f"heads must be -1 for the root, then nodes 0..{n - 1}, got {heads.tolist()}")

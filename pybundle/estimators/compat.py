@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import scipy.sparse as sp
+
+from ..core.sparse import check_sparse
+
 
 class NoCallbacks:
     """Stands for the callbacks of scikit-learn where it has none, before 1.9."""
@@ -29,4 +33,11 @@ def _newer(module, name, fallback) -> Any:
 
 CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", NoCallbacks)
 with_callbacks = _newer("sklearn.callback", "with_callbacks", undecorated)
-validate_data = _newer("sklearn.utils.validation", "validate_data", data_validated)
+_validate_data = _newer("sklearn.utils.validation", "validate_data", data_validated)
+
+
+def validate_data(estimator, X, *y, **options):
+    """That of scikit-learn, which does not look at the indices of sparse matrices."""
+    if sp.issparse(X):
+        check_sparse("X", X)
+    return _validate_data(estimator, X, *y, **options)

@@ -8,6 +8,7 @@ images; all tables together need not fit into the second. Four cells at a time s
 
 from libc.stdint cimport int64_t
 
+from ..core._indices cimport check_indices
 from ._plane_rows cimport PlaneRows
 
 cdef enum:
@@ -54,6 +55,7 @@ cdef class CodeTemplates:
         if W.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != n or out.shape[1] != self.total:
             raise ValueError(f"W must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
                              f"({n}, {self.total})")
+        check_indices("rows", rows, self.codes.shape[0])
         with nogil:
             for i in range((n + IMAGES - 1) // IMAGES):
                 self._score(&rows[i * IMAGES], min(n - i * IMAGES, <Py_ssize_t>IMAGES), &W[0], &out[i * IMAGES, 0])
@@ -95,6 +97,18 @@ cdef class CodeTemplates:
                 c += 4 if last - c >= 4 else 1
             out += width * height
 
+    cdef int _check_positions(self, const int[:, :, ::1] positions) except -1:
+        """ValueError for a position outside of its box: from there windows may leave the maps."""
+        cdef Py_ssize_t i, j, k
+        cdef bint fits = positions.shape[2] == 2
+        for i in range(positions.shape[0] if fits else 0):
+            for j in range(positions.shape[1]):
+                for k in range(2):
+                    fits &= 0 <= <Py_ssize_t>positions[i, j, k] - self.boxes[j, k] < self.boxes[j, 2 + k]
+        if not fits:
+            raise ValueError("positions must be pairs x, y inside of the boxes")
+        return 0
+
     def add(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const double[:, ::1] scales,
             double[::1] slope):
         """slope[:n_cells * n_codes] += sum_ij scales[i, j] * indicators of the codes seen from positions[i, j]."""
@@ -105,6 +119,8 @@ cdef class CodeTemplates:
                 or positions.shape[1] != L or scales.shape[0] != rows.shape[0] or scales.shape[1] != L:
             raise ValueError(f"slope must have at least {self.cells.shape[0] * self.n_codes} entries, positions and "
                              f"scales the shapes ({rows.shape[0]}, {L}, 2) and ({rows.shape[0]}, {L})")
+        check_indices("rows", rows, self.codes.shape[0])
+        self._check_positions(positions)
         with nogil:
             for i in range(rows.shape[0]):
                 image = &self.codes[rows[i], 0, 0, 0]
@@ -124,6 +140,9 @@ cdef class CodeTemplates:
         if positions.shape[0] != rows.shape[0] or gold.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
                 or positions.shape[1] != L or gold.shape[1] != L:
             raise ValueError(f"positions and gold must have shape ({rows.shape[0]}, {L}, 2)")
+        check_indices("rows", rows, self.codes.shape[0])
+        self._check_positions(positions)
+        self._check_positions(gold)
         cdef PlaneRows out = PlaneRows(n_cells * self.n_codes + rest.shape[1], rows.shape[0])
         with nogil:
             for i in range(rows.shape[0]):
@@ -154,6 +173,7 @@ cdef class CodeTemplates:
                 or coefs.shape[1] != self.total:
             raise ValueError(f"slope must have at least {self.cells.shape[0] * self.n_codes} entries and coefs the "
                              f"shape ({rows.shape[0]}, {self.total})")
+        check_indices("rows", rows, self.codes.shape[0])
         with nogil:
             for i in range(rows.shape[0]):
                 self._spread(&self.codes[rows[i], 0, 0, 0], &coefs[i, 0], &slope[0])

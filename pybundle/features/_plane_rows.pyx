@@ -36,6 +36,8 @@ cdef class PlaneRows:
     def __cinit__(self, Py_ssize_t dim, Py_ssize_t n_planes, Py_ssize_t width=0):
         if dim > np.iinfo(np.int32).max:
             raise OverflowError(f"sparse planes need less than 2^31 weights, got {dim}")
+        if min(dim, n_planes, width) < 0:
+            raise ValueError(f"dim, n_planes and width must be at least 0, got {dim}, {n_planes} and {width}")
         self.dim, self.n_planes, self.width = dim, n_planes, width
         self.indptr = np.zeros(n_planes + 1, dtype=np.int64)
         self.block = <double*>calloc(max(width, 1), sizeof(double))
@@ -227,20 +229,31 @@ cdef class PlaneRows:
 
 
 def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
-    """csr_array of `n_planes` dense vectors or CSR rows, taken one after another, each sorted and merged."""
+    """csr_array of `n_planes` dense vectors or CSR rows, taken one after another, each sorted and merged.
+
+    ValueError where they are more or fewer, or do not fit into `dim` columns.
+    """
     cdef PlaneRows planes = PlaneRows(dim, n_planes)
     cdef const double[::1] data
     cdef const int32_t[::1] indices
     cdef Py_ssize_t q
     for slope in slopes:
+        if planes.closed == n_planes:
+            raise ValueError(f"slopes must be {n_planes} rows, got more")
         if sp.issparse(slope):
             found, values = slope.indices, slope.data
         else:
             found = np.flatnonzero(slope)
             values = slope[found]
         data, indices = np.ascontiguousarray(values), np.ascontiguousarray(found, dtype=np.int32)
+        if data.shape[0] != indices.shape[0]:
+            raise ValueError(f"slopes must have as many indices as values, got {indices.shape[0]} and {data.shape[0]}")
         planes.reserve(data.shape[0])
         for q in range(data.shape[0]):
+            if not 0 <= indices[q] < dim:
+                raise ValueError(f"slopes must have indices 0..{dim - 1}, got {indices[q]} in row {planes.closed}")
             planes.put(indices[q], data[q])
         planes.close()
+    if planes.closed < n_planes:
+        raise ValueError(f"slopes must be {n_planes} rows, got {planes.closed}")
     return planes.matrix()

@@ -67,6 +67,8 @@ cdef class Rows:
     cdef const pb_kernels* kernels
     cdef object _args
 
+    # ValueError where the weights were packed for rows of another width, or never
+    cdef int check_weights(self, Weights w) except -1
     # Weights packed in float64 from w = W.ravel(), which all changed
     cdef void refresh(self, Weights packed, const double* w) noexcept nogil
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile

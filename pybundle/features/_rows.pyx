@@ -10,6 +10,8 @@ from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from ..core._indices cimport check_indices
+
 
 cdef extern from "_kernels.h" nogil:
     const pb_kernels* pb_kernels_at(int level)
@@ -102,6 +104,12 @@ cdef class Rows:
             indices, indptr = storage[1], storage[2]
             self.X.indices = &indices[0] if indices.shape[0] else NULL
             self.X.indptr = &indptr[0]
+        if len(storage) == 1:
+            fits = data.shape == (self.n_rows, n_features) and data.flags.c_contiguous
+        else:
+            fits = indptr.shape[0] == self.n_rows + 1 and indptr[self.n_rows] <= min(data.size, indices.shape[0])
+        if not fits:
+            raise ValueError(f"storage must hold {self.n_rows} contiguous rows of {n_features} features")
         if data.size:
             raw = data.reshape(-1).view(np.int8)
             self.X.data = &raw[0]
@@ -245,6 +253,15 @@ cdef class Rows:
                 total += coef[e]
             slope[self.n_features] += self.bias * total
 
+    cdef int check_weights(self, Weights w) except -1:
+        cdef Py_ssize_t rows = self.n_scores, columns = self.n_features
+        if self.kind >= PB_CSR32:
+            rows, columns = columns, rows
+        if w.W64.shape[0] != rows or w.W64.shape[1] < columns or w.base.shape[0] != self.n_scores:
+            raise ValueError(f"w must be packed for {self.n_scores} scores of {self.n_features} features; use `pack` "
+                             "of these rows")
+        return 0
+
     def scores(self, Weights w, const Py_ssize_t[::1] rows, real[:, ::1] out):
         """Scores of the given rows, one after another, into out (len(rows), K) of the packed precision."""
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
@@ -252,6 +269,8 @@ cdef class Rows:
         cdef real* S
         if out.shape[0] != n or out.shape[1] != K or w.is_single != (sizeof(real) == 4):
             raise ValueError(f"out must have shape ({n}, {K}) and dtype {w.precision}")
+        self.check_weights(w)
+        check_indices("rows", rows, self.n_rows)
         if n == 0:
             return
         S = <real*>malloc(K * BLOCK * sizeof(real))
@@ -273,6 +292,7 @@ cdef class Rows:
                 or out.shape[0] != rows.shape[0] or out.shape[1] != self.n_scores:
             raise ValueError(f"W must have shape ({self.n_scores}, {self.width}), out ({rows.shape[0]}, "
                              f"{self.n_scores}), and rows must be sparse")
+        check_indices("rows", rows, self.n_rows)
         if rows.shape[0]:
             with nogil:
                 self.score_unpacked(&W[0, 0], &rows[0], rows.shape[0], &out[0, 0])
@@ -286,6 +306,7 @@ cdef class Rows:
         cdef Py_ssize_t k
         if packed.is_single or w.shape[0] < size:
             raise ValueError(f"w must have {size} entries, packed in float64")
+        self.check_weights(packed)
         with nogil:
             for e in range(indices.shape[0]):
                 if indices[e] < 0 or indices[e] >= size:
@@ -309,6 +330,7 @@ cdef class Rows:
             raise ValueError(f"slope must have {self.n_scores * self.width} entries")
         if label.shape[0] != n or coefs.shape[0] != n:
             raise ValueError(f"labels and coefs must have {n} entries like rows")
+        check_indices("rows", rows, self.n_rows)
         if n:
             with nogil:
                 self.add_labelled(n, &rows[0], &label[0], &coefs[0], &slope[0])
@@ -415,6 +437,8 @@ cdef class RowSums:
         self.features, self.rows, self.first = features, rows, first
         self.labels, self.coefs, self.starts = labels, coefs, starts
         self.n_planes, self.end = len(starts) - 1, first + features.n_scores * features.width
+        if first < 0 or self.n_planes < 0 or starts[0] != 0 or (np.diff(starts) < 0).any():
+            raise ValueError("starts must begin with 0 and not fall, and first must not be negative")
         if not len(rows) == len(labels) == len(coefs) == self.starts[self.n_planes]:
             raise ValueError(f"rows, labels and coefs must have {self.starts[self.n_planes]} entries")
         for e in range(self.rows.shape[0]):

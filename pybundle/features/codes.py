@@ -7,7 +7,7 @@ import numpy as np
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, real_array
+from ..core.validation import check_count, check_integer, real_array
 from ._codes import CodeTemplates
 from ._rows import Rows, RowSums, sum_rows
 from .examples import Examples
@@ -45,7 +45,8 @@ def lbp_maps(images, n_maps=1, margin=0):
         raise InputTypeError(f"images must be arrays of grey values: {problem}") from problem
     if images.ndim not in (2, 3) or 0 in images.shape[-2:]:
         raise ParameterError(f"images must have shape (H, W) or (n, H, W), got {images.shape}")
-    n_maps, margin = check_integer("n_maps", n_maps, low=1), check_integer("margin", margin, low=0)
+    n_maps = check_integer("n_maps", n_maps, low=1, high=16)
+    margin = check_integer("margin", margin, low=0, high=LARGEST)
     stack = images[None] if images.ndim == 2 else images
     height, width = stack.shape[1] + 2 * margin, stack.shape[2] + 2 * margin
     codes = np.zeros((len(stack), n_maps, height, width), dtype=np.uint8)
@@ -68,6 +69,8 @@ def _patterns(stack, block, margin, codes):
         codes |= (sums[:, y:y + height, x:x + width] >= centre).view(np.uint8) << np.uint8(bit)
 
 
+LARGEST = 1 << 10
+"""Rows and columns of a window, and margins, that anybody may mean: no array of a slip of the finger is made."""
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 """(row, column) of the neighbour of bit 0..7."""
 
@@ -96,14 +99,16 @@ class CodeWindows:
         windows = np.asarray(windows)
         if windows.dtype.kind not in "iu":
             raise InputTypeError(f"windows must be integers, got dtype {windows.dtype}")
-        if windows.ndim not in (2, 3) or windows.shape[-1] != 2 or windows.size == 0 or windows.min() < 0:
-            raise ParameterError("windows must hold rows and columns >= 0 with shape (n_maps, 2) or "
+        if windows.ndim not in (2, 3) or windows.shape[-1] != 2 or windows.size == 0 or windows.min() < 0 \
+                or windows.max() > LARGEST:
+            raise ParameterError(f"windows must hold rows and columns 0..{LARGEST} with shape (n_maps, 2) or "
                                  f"(n_landmarks, n_maps, 2), got shape {windows.shape}")
-        self.windows, self.margin = windows.astype(np.int64), check_integer("margin", margin, low=0)
+        self.windows, self.margin = windows.astype(np.int64), check_integer("margin", margin, low=0, high=LARGEST)
         self.n_maps = windows.shape[-2]
 
     def cells(self, n_landmarks):
         """For every landmark an int array (n_cells, 3): map, row and column from the position."""
+        n_landmarks = check_integer("n_landmarks", n_landmarks, low=1, high=LARGEST)
         if self.windows.ndim == 3 and len(self.windows) != n_landmarks:
             raise ParameterError(f"windows must be given for {n_landmarks} landmarks, got {len(self.windows)}")
         windows = np.broadcast_to(self.windows, (n_landmarks, self.n_maps, 2))
@@ -213,7 +218,7 @@ class MapFeatures:
     """
 
     def __init__(self, n_features):
-        self.n_features = check_integer("n_features", n_features, low=1)
+        self.n_features = check_count("n_features", n_features)
 
     def sizes(self, n_landmarks):
         """Number of weights of every landmark, shape (n_landmarks,)."""
@@ -233,6 +238,8 @@ class BoundFeatures:
     def __init__(self, features, X, shape, boxes):
         self._pixels = int(shape[0] * shape[1])
         if isinstance(X, np.ndarray):
+            if X.ndim < 2 or X.shape[-1] != features.n_features:
+                raise ParameterError(f"X must have {features.n_features} columns, got shape {X.shape}")
             X = X.reshape(-1, X.shape[-1])
         else:
             X = Ragged.of(X)

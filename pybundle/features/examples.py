@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.sparse import check_sparse
 from ..core.validation import check_number, contiguous
 from ._norms import square_norms
 from ._rows import Rows
@@ -169,6 +170,7 @@ def _dense(X):
 def _sparse(X):
     if X.ndim != 2:
         raise ParameterError(f"X must have shape (n_examples, n_features), got shape {X.shape}")
+    X = check_sparse("X", X)
     if X.format != "csr":
         X = X.tocsr()
     if X.dtype not in (np.float32, np.float64):
@@ -178,14 +180,6 @@ def _sparse(X):
         X = X.astype(np.float64)
     if X.shape[1] > LARGEST_INDEX:
         raise ParameterError(f"X must have fewer than 2^31 features, got {X.shape[1]}")
-    nnz = len(X.data)
-    if (len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0 or X.indptr[-1] > nnz
-            or len(X.indices) < X.indptr[-1] or (np.diff(X.indptr) < 0).any()):
-        raise ParameterError("X must be a valid CSR matrix, but its indptr does not fit its data; "
-                             "see X.check_format()")
-    if nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
-        raise ParameterError(f"X must have column indices in 0..{X.shape[1] - 1}, got "
-                             f"{X.indices.min()}..{X.indices.max()}; see X.check_format()")
     storage = contiguous(X.data), contiguous(X.indices, np.int32), contiguous(X.indptr, np.int64)
     return X, storage
 

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer, real_array
+from ..core.sparse import check_sparse
+from ..core.validation import check_choice, check_integer, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 
@@ -76,6 +77,7 @@ class Kernel:
 
     def gram(self, X, precision="float64", executor=None):
         """The Gram matrix of tokens as (array,), or (data, indices, indptr) where it is sparse."""
+        check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
         factors, n = self._factors(X), X.shape[0]
         out = np.empty((n, n), dtype=precision)
@@ -98,7 +100,7 @@ class Kernel:
     def take(self, X):
         """The columns of X that the kernel looks at, float64."""
         if sp.issparse(X):
-            X = X.tocsr().astype(np.float64, copy=False)
+            X = check_sparse("X", X).tocsr().astype(np.float64, copy=False)
         else:
             try:
                 X = real_array(X)

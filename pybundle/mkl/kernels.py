@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer, check_number, real_array
+from ..core.validation import check_choice, check_integer, check_number, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 from .kernel import Kernel
@@ -121,9 +121,10 @@ class B1Spline(Kernel):
                         self.columns)
 
     def is_definite(self, X):
-        return self.take(X[:1]).shape[1] == 1
+        return self.take(X).shape[1] == 1
 
     def gram(self, X, precision="float64", executor=None):
+        check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
 
         def block(first):

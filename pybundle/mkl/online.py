@@ -139,7 +139,10 @@ class OnlineProximal:
 
     def score(self, X, Y):
         """1 less the mean loss of an example."""
-        return 1.0 - float(np.mean([self._learner.model.loss(y, z) for y, z in zip(Y, self.predict(X), strict=True)]))
+        found = self.predict(X)
+        if len(Y) != len(found):
+            raise ParameterError(f"Y must hold a labelling for each of the {len(found)} examples, got {len(Y)}")
+        return 1.0 - float(np.mean([self._learner.model.loss(y, z) for y, z in zip(Y, found, strict=True)]))
 
     def regret(self, theta, mean_loss):
         """Regret against a fixed point so far (13), and the bound (14), (15) or (16) beside it.

@@ -226,7 +226,10 @@ class OnlineMKL:
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
-            return float(np.mean(found == np.asarray(Y)))
+            Y = np.asarray(Y)
+            if Y.shape != found.shape:
+                raise ParameterError(f"Y must have a class for each row of X, shape {found.shape}, got {Y.shape}")
+            return float(np.mean(found == Y))
         return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
 
     def functions(self):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.sparse import check_sparse
 from ..core.validation import real_array
 from ..models import Chain, Multiclass
 
@@ -95,7 +96,7 @@ def as_structure(model):
 def check_tokens(name, X):
     """Rows of finite numbers: a float64 array, or CSR."""
     if sp.issparse(X):
-        X = sp.csr_array(X)
+        X = sp.csr_array(check_sparse(name, X))
         if X.dtype.kind not in "biuf":
             raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
         X = X.astype(np.float64, copy=False)
@@ -114,7 +115,10 @@ def check_tokens(name, X):
 
 def classes_of(Y):
     """The classes that occur in Y, ascending."""
-    classes = np.unique(np.asarray(Y))
+    try:
+        classes = np.unique(np.asarray(Y))
+    except ValueError as problem:
+        raise InputTypeError(f"y must hold one class a row, got {type(Y).__name__}: {problem}") from problem
     if classes.ndim != 1 or len(classes) < 2:
         raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
                              "where others come later")

@@ -39,7 +39,7 @@ cdef class ChainData:
     def __reduce__(self):
         return ChainData, self.arguments
 
-    def solve(self, const Py_ssize_t[::1] rows, Weights packed, const double[:, ::1] W, ChainTables tables,
+    def solve(self, const Py_ssize_t[::1] rows, Weights packed or None, const double[:, ::1] W, ChainTables tables,
               const double[:, ::1] transition, const double[::1] start, const double[::1] end, bint loss):
         """Best labellings (all, one after another), their offsets, and values relative to the truth.
 

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from ..core._indices cimport check_indices
 from ..features._plane_rows cimport PlaneRows
 from ..oracles._arborescence cimport FOUND, max_tree, tree_scratch
 from ..oracles._matrix_tree cimport tree_marginals
@@ -48,6 +49,12 @@ cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_ro
     return found
 
 
+cdef int check_size(str name, Py_ssize_t found, Py_ssize_t wanted) except -1:
+    if found != wanted:
+        raise ValueError(f"{name} must have {wanted} entries, got {found}")
+    return 0
+
+
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
                     const double[::1] scales=None, const int32_t[::1] labels=None):
@@ -61,6 +68,8 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
     cdef int32_t* first_move = NULL
     cdef int k = 0
     cdef ArcWeights at
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("w", w.shape[0], arcs.dim)
     if rows.shape[0] == 0:
         return
     if moves is not None and moves.size:
@@ -148,6 +157,9 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, co
     cdef int n, m
     cdef int32_t h, g
     cdef double total = 0.0
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("slope", slope.shape[0], arcs.dim)
+    check_size("scales", scales.shape[0], rows.shape[0])
     with nogil:
         for j in range(rows.shape[0]):
             i = rows[j]
@@ -201,6 +213,10 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
 
     Where the marginals have no bound on their errors, the best tree, of entropy 0, is the distribution.
     """
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("w", w.shape[0], arcs.dim)
+    check_size("slope", slope.shape[0], arcs.dim)
+    check_size("scales", scales.shape[0], rows.shape[0])
     if rows.shape[0]:
         with nogil:
             add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &gold[0], single_root, &scales[0], &slope[0],

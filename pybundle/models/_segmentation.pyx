@@ -102,7 +102,7 @@ def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long 
                 row += 1
 
 
-def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold,
+def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold or None,
                 const long long[::1] rows, bint loss, int[::1] labels, long long[::1] counts, double[::1] values):
     """Best covers of the items whose scores are rows local[j]..local[j + 1] - 1; scores are spoilt.
 

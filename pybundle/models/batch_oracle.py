@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decoded, ExamplePlane
 from ..core.validation import check_rows, check_vector
-from ..features import merge_rows
+from ..features._plane_rows import merge_rows
 
 
 class BatchOracle(ABC):
@@ -157,6 +157,15 @@ class BatchOracle(ABC):
     def key(self, labelling):
         """Bytes of the labelling: equal keys mean equal planes of an example."""
         return np.asarray(labelling).tobytes()
+
+
+def check_sums(oracle, rows, scales, slope):
+    """Rows and scales as the kernels want them; ParameterError unless `slope` can take a sum of planes."""
+    rows = check_rows("rows", rows, oracle.n_examples)
+    if not isinstance(slope, np.ndarray) or slope.shape != (oracle.dim,) or slope.dtype != np.float64 \
+            or not slope.flags.writeable:
+        raise ParameterError(f"slope must be a writeable float64 array of shape ({oracle.dim},)")
+    return rows, check_vector("scales", scales, len(rows))
 
 
 def check_scores(values, rows):

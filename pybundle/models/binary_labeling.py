@@ -11,15 +11,15 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import WeightedLabels
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_rows, check_vector
-from ..features import Rows, RowSums, sum_rows
+from ..core.validation import check_choice, check_count, check_indices, check_rows, check_vector, integer_array
+from ..features._rows import Rows, RowSums, sum_rows
 from ..oracles.graphcut import min_cut_batch
 from .base import StructuredModel
-from .batch_oracle import BatchOracle
+from .batch_oracle import BatchOracle, check_sums
 from .graphs import labels_of, read_features, read_graphs, read_labels, sums
 
 LOSSES = ("mean", "hamming", "balanced")
@@ -62,8 +62,8 @@ class BinaryLabeling(StructuredModel):
     """
 
     def __init__(self, n_features, n_edge_features, loss="mean", class_weights=None):
-        self.n_features = check_integer("n_features", n_features, low=1)
-        self.n_edge_features = check_integer("n_edge_features", n_edge_features, low=1)
+        self.n_features = check_count("n_features", n_features)
+        self.n_edge_features = check_count("n_edge_features", n_edge_features)
         self.loss_name = check_choice("loss", loss, LOSSES)
         weights = check_vector("class_weights", (1.0, 1.0) if class_weights is None else class_weights, 2)
         if (weights < 0.0).any():
@@ -73,7 +73,7 @@ class BinaryLabeling(StructuredModel):
         self.nonneg = np.arange(self.dim) >= self.n_features
 
     def joint_feature(self, x, y):
-        oracle, rows = self._bind(x, np.zeros(np.shape(labels_of(y)), np.int64)), np.zeros(1, np.intp)
+        oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
         oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)       # relative to all zeros,
         nodes = oracle.nodes.values                                         # which score minus the sum of features
@@ -81,10 +81,13 @@ class BinaryLabeling(StructuredModel):
         return feature
 
     def loss(self, y, y_hat):
-        labels = np.asarray(labels_of(y))
-        weights = np.asarray(y.weights, dtype=np.float64) if isinstance(y, WeightedLabels) else np.ones(len(labels))
+        labels, found = (check_indices(name, labels_of(z), 2) for name, z in (("y", y), ("y_hat", y_hat)))
+        if labels.shape != found.shape:
+            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
+        weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
+            len(labels))
         costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
-        return float(costs[labels != np.asarray(labels_of(y_hat))].sum())
+        return float(costs[labels != found].sum())
 
     def node_costs(self, labels, weights, offsets):
         """What a wrong label costs at each node of graphs `offsets[i]:offsets[i + 1]`."""
@@ -99,7 +102,11 @@ class BinaryLabeling(StructuredModel):
         return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
 
     def decode(self, w, x):
-        n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
+        try:
+            n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
+            np.shape(x[1]), np.shape(x[2])          # ValueError where rows differ in length
+        except (TypeError, ValueError, LookupError) as problem:
+            raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
         return self._solve(w, x, np.zeros(n, np.int64), loss=False)
 
     def loss_augmented_decode(self, w, x, y):
@@ -157,6 +164,7 @@ class BinaryLabelingOracle(BatchOracle):
         return self._rows.pack(w[:d]), w[d:].copy()
 
     def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
         packed, w_pairs = weights
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         scores = np.empty((len(at_nodes), 1))
@@ -176,6 +184,7 @@ class BinaryLabelingOracle(BatchOracle):
         return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
 
     def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         changed, nodes, node_ends, moved, edges, _ = self._changes(rows, labellings)
         d = self.model.n_features
         per_node, per_edge = (np.repeat(scales, part.sizes[rows]) for part in (self.nodes, self._edges))
@@ -206,6 +215,7 @@ class BinaryLabelingOracle(BatchOracle):
         return changed, nodes, node_ends, moved, edges, edge_ends
 
     def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         at_nodes = self.nodes.rows(rows)
         wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
         return self._losses(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))

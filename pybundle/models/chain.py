@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_vector, contiguous
+from ..core.validation import check_choice, check_count, check_vector, contiguous
 from ..oracles import viterbi
 from .base import StructuredModel
 from .chain_oracle import ChainOracle, scores
@@ -59,8 +59,8 @@ class Chain(StructuredModel):
 
     def __init__(self, n_labels, n_features, loss="hamming", normalised=False, start=True, end=True,
                  indicators=False, rescaling="margin"):
-        self.n_labels = check_integer("n_labels", n_labels, low=1)
-        self.n_features = check_integer("n_features", n_features, low=1)
+        self.n_labels = check_count("n_labels", n_labels)
+        self.n_features = check_count("n_features", n_features)
         if isinstance(loss, str):
             check_choice("loss", loss, ("hamming",))
             self.costs = 1.0 - np.eye(self.n_labels)
@@ -106,7 +106,8 @@ class Chain(StructuredModel):
         return np.concatenate([block.ravel(), rest])
 
     def loss(self, y, y_hat):
-        y, y_hat = np.asarray(y), np.asarray(y_hat)
+        y = self.labels([y], [np.size(y)], "y").values
+        y_hat = self.labels([y_hat], [len(y)], "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
 
     def decode(self, w, x):
@@ -137,6 +138,8 @@ class Chain(StructuredModel):
                                  "is [sequence]")
         if self.indicators:
             return Ragged(self._from_indicators(X, name), X.offsets)
+        if X.values.dtype.kind not in "biuf":
+            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.values.dtype}")
         if X.values.shape[1] != self.n_features:
             raise ParameterError(f"{name}[0] must have n_features = {self.n_features} columns, got "
                                  f"{X.values.shape[1]}" + ("; feature numbers need indicators=True" if
@@ -175,7 +178,7 @@ class Chain(StructuredModel):
             i = int(bad[0])
             raise ParameterError(f"{name}[{i}] must have {sizes[i]} labels, one for each token of X[{i}], got "
                                  f"{Y.sizes[i]}")
-        if values.min() < 0 or values.max() >= self.n_labels:
+        if len(values) and (values.min() < 0 or values.max() >= self.n_labels):
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
             raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
         return Ragged.unchecked(contiguous(values, np.int32), Y.offsets)

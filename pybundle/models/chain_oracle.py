@@ -11,13 +11,14 @@ from ..core.exceptions import NumericalError
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.ragged import Ragged
 from ..core.validation import check_rows
-from ..features import Examples, LazyWeights
+from ..features.examples import Examples
+from ..features.weights import LazyWeights
 from ..oracles._chain import ChainTables, k_best_items
 from ._chain import ChainData, augment, losses
 from ._chain_finder import ChainFinder
 from ._chain_marginals import ColumnSums, subtract_truths
 from ._chain_slack import slack_items
-from .batch_oracle import BatchOracle, check_lengths, check_scores
+from .batch_oracle import BatchOracle, check_lengths, check_scores, check_sums
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
@@ -88,7 +89,7 @@ class ChainOracle(BatchOracle):
         return weights
 
     def solve_batch(self, rows, weights, loss=True):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         if loss and self._model.rescaling == "slack":
             return self._solve_slack(rows, weights)
         packed = weights.tokens.packed(int(self.sizes[rows].sum()))
@@ -98,7 +99,7 @@ class ChainOracle(BatchOracle):
 
     def best_batch(self, rows, weights, k):
         """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         labels, values, offsets = self._empty(rows)
         owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
         for low, high, unary, truths in self._scores(rows, offsets, weights, True):
@@ -139,7 +140,7 @@ class ChainOracle(BatchOracle):
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows, scales = check_sums(self, rows, scales, slope)
         found = self._found(rows, labellings)
         return self._data.add(rows, found.values, found.offsets, np.ascontiguousarray(scales, dtype=np.float64), slope)
 
@@ -151,12 +152,11 @@ class ChainOracle(BatchOracle):
         return self._data.planes(rows, found.values, found.offsets, self.dim)
 
     def losses(self, rows, labellings):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         return self._losses(rows, self._found(rows, labellings), self._gold.take(rows))
 
     def marginals_batch(self, rows, weights, scales, slope):
-        rows = np.asarray(rows, dtype=np.intp)
-        scales = np.ascontiguousarray(scales, dtype=np.float64)
+        rows, scales = check_sums(self, rows, scales, slope)
         _, values, offsets = self._empty(rows)
         entropies = np.empty((len(rows), 2))
         W, transition, start, end = self._model.split(slope)

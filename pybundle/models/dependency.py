@@ -13,8 +13,8 @@ from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, check_rows, check_vector, contiguous
-from ..features import Examples
+from ..core.validation import check_count, check_integer, check_rows, check_vector, contiguous, integer_array
+from ..features.examples import Examples
 from ..oracles._matrix_tree import tree_errors
 from ..oracles.arborescence import max_arborescence
 from ._arcs import HashedArcs, RowArcs, arc_scores
@@ -22,7 +22,7 @@ from ._dependency import add_trees, marginal_sentences, most_additions, solve_se
 from ._dependency_finder import DependencyFinder
 from .arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, check_lengths
+from .batch_oracle import BatchOracle, check_lengths, check_sums
 
 
 class Dependency(StructuredModel):
@@ -60,7 +60,7 @@ class Dependency(StructuredModel):
     """
 
     def __init__(self, n_features, *, single_root=True):
-        self.dim = check_integer("n_features", n_features, low=1)
+        self.dim = check_count("n_features", n_features)
         if not isinstance(single_root, (bool, np.bool_)):
             raise InputTypeError(f"single_root must be True or False, got {single_root!r}")
         self.single_root = bool(single_root)
@@ -126,7 +126,10 @@ class Dependency(StructuredModel):
         return sp.csr_array(slope[None])
 
     def loss(self, y, y_hat):
-        return float(np.count_nonzero(np.asarray(y)[1:] != np.asarray(y_hat)[1:]))
+        y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)
+        if y.ndim != 1 or y.shape != y_hat.shape:
+            raise ParameterError(f"y and y_hat must be heads of the same words, got shapes {y.shape} and {y_hat.shape}")
+        return float(np.count_nonzero(y[1:] != y_hat[1:]))
 
     def decode(self, w, x):
         return max_arborescence(self.arc_scores(w, x), self.single_root)[0]
@@ -249,7 +252,7 @@ class DependencyOracle(BatchOracle):
         return np.ascontiguousarray(values, dtype=np.int32)
 
     def solve_batch(self, rows, weights, loss=True):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets, values)
@@ -257,7 +260,7 @@ class DependencyOracle(BatchOracle):
 
     def best_batch(self, rows, weights, k):
         """Best trees, and the best of those that differ from them in the head of one word."""
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets, values, moves)
@@ -291,7 +294,7 @@ class DependencyOracle(BatchOracle):
 
         Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
         """
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
         solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
@@ -299,6 +302,7 @@ class DependencyOracle(BatchOracle):
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         rows, heads, offsets = self._heads(rows, labellings)
         return add_trees(self._arcs, rows, self._gold, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
 
@@ -312,7 +316,7 @@ class DependencyOracle(BatchOracle):
         return np.add.reduceat(heads != gold, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
 
     def marginals_batch(self, rows, weights, scales, slope):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows, scales = check_sums(self, rows, scales, slope)
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
         marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
                            np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
@@ -330,7 +334,7 @@ class DependencyOracle(BatchOracle):
         return np.concatenate([[0], np.cumsum(self._starts[rows + 1] - self._starts[rows])])
 
     def _heads(self, rows, labellings):
-        rows = np.asarray(rows, dtype=np.intp)
+        rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         if len(rows) == 0:
             return rows, np.zeros(0, np.int32), offsets

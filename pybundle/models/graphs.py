@@ -8,7 +8,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
 from ..core.validation import real_array
-from ..features import Examples
+from ..features.examples import Examples
 from .batch_oracle import check_lengths
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_number, real_array
+from ..core.validation import check_number, check_vector, real_array
 from ..oracles._tree import GridTree
 from ..oracles.tree import check_parents
 from .base import StructuredModel
@@ -96,6 +96,8 @@ class Landmarks(StructuredModel):
         self.n_appearance = int(np.sum(descriptor.sizes(L)))
         self.dim = self.n_appearance + 4 * len(self.children)
         self.nonneg = None
+        if not isinstance(nonneg, (bool, np.bool_)):
+            raise InputTypeError(f"nonneg must be True or False, got {type(nonneg).__name__}")
         if nonneg and len(self.children):
             self.nonneg = np.zeros(self.dim, dtype=bool)
             self.nonneg[self.n_appearance:].reshape(-1, 4)[:, [0, 2]] = True
@@ -149,7 +151,7 @@ class Landmarks(StructuredModel):
         return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
 
     def _decode(self, w, X, Y, loss):
-        oracle = LandmarksOracle(self, X, Y, known=loss)
+        oracle, w = LandmarksOracle(self, X, Y, known=loss), check_vector("w", w, self.dim)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
 
     def weights_of_loss(self, points):

@@ -12,7 +12,7 @@ from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_rows, real_array
 from ..oracles._grid_marginals import grid_marginals, roundings
 from ..oracles._tree import GridTree
-from .batch_oracle import BatchOracle, check_scores
+from .batch_oracle import BatchOracle, check_scores, check_sums
 
 SPARSE_DIM = 16384
 """Planes of single examples are CSR rows from this dimension on."""
@@ -69,6 +69,7 @@ class LandmarksOracle(BatchOracle):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))
 
     def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
         scores, gold = self._scores(rows, weights), self._gold_labels[rows]
         if loss:
             weights.tree.add_distances(gold, self._loss_weights[rows], scores)
@@ -90,6 +91,7 @@ class LandmarksOracle(BatchOracle):
         return values
 
     def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         model, gold = self.model, self._gold[rows]
         positions = model.check_positions(np.asarray(labellings), "labellings")
         coefs = np.where((positions == gold).all(axis=2), 0.0, scales[:, None])
@@ -117,6 +119,7 @@ class LandmarksOracle(BatchOracle):
         return ExamplePlane(float(losses[0]), slopes)
 
     def marginals_batch(self, rows, weights, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         model, n, gold = self.model, len(rows), self._gold[rows]
         scores = self._scores(rows, weights)
         unary, moments = np.empty_like(scores), np.empty((n, model.n_landmarks, 4))
@@ -137,6 +140,7 @@ class LandmarksOracle(BatchOracle):
         return len(rows) * (1 + int((self.model.boxes[:, 2] * self.model.boxes[:, 3]).max()))
 
     def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         return self.model.deviation(self._gold[rows], round_pixels(np.asarray(labellings)), self._loss_weights[rows])
 
 
@@ -153,7 +157,9 @@ def positions_of(Y, n_landmarks):
                 if np.shape(y) != wanted:
                     raise ParameterError(f"Y[{i}] must have shape (n_landmarks, 2) = {wanted}, got {np.shape(y)}")
         points = real_array(Y if isinstance(Y, np.ndarray) else np.stack([np.asarray(y) for y in Y]))
-    except TypeError as problem:
+    except ParameterError:
+        raise
+    except (TypeError, ValueError) as problem:      # numbers that are none, rows of different length
         raise InputTypeError(f"Y must hold positions (x, y): {problem}") from problem
     if points.ndim != 3 or points.shape[1:] != wanted:
         raise ParameterError(f"Y must have shape (n, n_landmarks, 2) = (n, {n_landmarks}, 2), got {points.shape}")

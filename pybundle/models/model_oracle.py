@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from ..core.exceptions import OracleError
 from ..core.protocols import Decodings
+from ..core.sparse import check_sparse
 from ..core.validation import check_choice, check_integer, check_rows, read_only, real_array
-from ..features import merge_rows
+from ..features._plane_rows import merge_rows
 from .batch_oracle import BatchOracle, check_lengths
 
 UNIT = 2.0**-53
@@ -176,6 +177,7 @@ def own(labelling):
 def as_feature(feature, dim, i):
     """A joint feature as a float64 vector or a CSR row of `dim` entries, a copy; OracleError names example i."""
     if sp.issparse(feature):
+        feature = check_sparse("joint_feature", feature, OracleError)
         row = sp.csr_array(feature.reshape(1, -1) if feature.ndim == 1 else feature, dtype=np.float64, copy=True)
         size, entries = row.shape[1] if row.shape[0] == 1 else -1, row.data
     else:

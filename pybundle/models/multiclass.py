@@ -10,10 +10,13 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix
 from ..core.protocols import Decodings
-from ..core.validation import check_choice, check_integer, check_rows
-from ..features import Examples, LazyWeights, RowSums, sum_rows
+from ..core.sparse import check_sparse
+from ..core.validation import check_choice, check_count, check_integer, check_rows, check_vector
+from ..features._rows import RowSums, sum_rows
+from ..features.examples import Examples
+from ..features.weights import LazyWeights
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, check_scores
+from .batch_oracle import BatchOracle, check_scores, check_sums
 
 LEAST = -700.0
 """Logarithm of the least share of a label; less is 0."""
@@ -42,8 +45,8 @@ class Multiclass(StructuredModel):
     """
 
     def __init__(self, n_classes, n_features, loss=None, rescaling="margin"):
-        self.n_classes = check_integer("n_classes", n_classes, low=2)
-        self.n_features = check_integer("n_features", n_features, low=1)
+        self.n_classes = check_count("n_classes", n_classes, low=2)
+        self.n_features = check_count("n_features", n_features)
         self.costs = cost_matrix(loss, self.n_classes)
         if self.costs is None:
             self.costs = 1.0 - np.eye(self.n_classes)
@@ -52,21 +55,30 @@ class Multiclass(StructuredModel):
 
     def joint_feature(self, x, y):
         feature = np.zeros((self.n_classes, self.n_features))
-        feature[y] = _dense(x)
+        feature[self._label("y", y)] = self._dense(x)
         return feature.ravel()
 
     def loss(self, y, y_hat):
-        return float(self.costs[y, y_hat])
+        return float(self.costs[self._label("y", y), self._label("y_hat", y_hat)])
 
     def decode(self, w, x):
-        return int(np.argmax(w.reshape(self.n_classes, -1) @ _dense(x)))
+        return int(np.argmax(self._scores(w, x)))
 
     def loss_augmented_decode(self, w, x, y):
-        scores = w.reshape(self.n_classes, -1) @ _dense(x)
+        scores, y = self._scores(w, x), self._label("y", y)
         return int(np.argmax(_violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
 
     def oracle(self, X, Y):
         return MulticlassOracle(self, X, Y)
+
+    def _scores(self, w, x):
+        return check_vector("w", w, self.dim).reshape(self.n_classes, -1) @ self._dense(x)
+
+    def _dense(self, x):
+        return check_vector("x", check_sparse("x", x).toarray().ravel() if sp.issparse(x) else x, self.n_features)
+
+    def _label(self, name, y):
+        return check_integer(name, y, low=0, high=self.n_classes - 1)
 
 
 class MulticlassOracle(BatchOracle):
@@ -100,6 +112,7 @@ class MulticlassOracle(BatchOracle):
         return LazyWeights(self._rows, w)
 
     def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
         margins = self._margins(rows, weights)
         values = _violations(margins, self._costs[self._y[rows]], self._rescaling) if loss else margins
         labels = np.argmax(values, axis=1)
@@ -107,6 +120,7 @@ class MulticlassOracle(BatchOracle):
         return Decodings(labels, best, best)
 
     def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         labels, losses = np.asarray(labellings), self.losses(rows, labellings)
         coefs = np.where(labels == self._y[rows], 0.0, scales * losses if self._rescaling == "slack" else scales)
         self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
@@ -129,9 +143,11 @@ class MulticlassOracle(BatchOracle):
         return weights
 
     def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
         return self._costs[self._y[rows], np.asarray(labellings)]
 
     def marginals_batch(self, rows, weights, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
         with np.errstate(over="ignore", invalid="ignore"):
             margins = self._margins(rows, weights)
             check_scores(margins.sum(axis=1), rows)
@@ -162,10 +178,6 @@ class MulticlassOracle(BatchOracle):
     def _margins(self, rows, weights):
         scores = weights.scores(rows)
         return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
-
-
-def _dense(x):
-    return x.toarray().ravel() if sp.issparse(x) else x
 
 
 def _violations(margins, costs, rescaling):

@@ -17,11 +17,11 @@ from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decodings
 from ..core.ragged import Ragged
-from ..core.validation import check_choice, check_integer, check_rows, check_vector, contiguous
+from ..core.validation import check_choice, check_count, check_rows, check_vector, contiguous, integer_array
 from ..oracles.segmentation import check_widths, gather, label_runs, segment, starts_of
 from ._segmentation import Gold, Templates, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .base import StructuredModel
-from .batch_oracle import BatchOracle, check_lengths
+from .batch_oracle import BatchOracle, check_lengths, check_sums
 
 BLOCK = 512
 """Columns whose windows are multiplied at once: windows and scores stay in the cache."""
@@ -75,7 +75,7 @@ class Segmentation(StructuredModel):
 
     def __init__(self, height, widths, *, symbols=None, fillers=(), loss="start", layout="columns",
                  rescaling="margin"):
-        self.height = check_integer("height", height, low=1)
+        self.height = check_count("height", height)
         self.widths = check_widths(widths)
         n_labels = len(self.widths)
         self.symbols = _labels("symbols", np.arange(n_labels) if symbols is None else symbols)
@@ -141,7 +141,10 @@ class Segmentation(StructuredModel):
     def _columns(self, X):
         """The examples as a Ragged of finite rows (height,) of uint8, float32 or float64."""
         if not isinstance(X, Ragged):
-            X = [np.asarray(x) for x in X]
+            try:
+                X = [np.asarray(x) for x in X]
+            except ValueError as problem:
+                raise InputTypeError(f"X must hold images, arrays of numbers: {problem}") from problem
             if self.layout == "image":
                 X = [x.T for x in X]
             for i, x in enumerate(X):
@@ -202,11 +205,13 @@ class SegmentationOracle(BatchOracle):
         return self._model.prepare(w)
 
     def solve_batch(self, rows, weights, loss=True):
-        labellings, values = _solve(self._model, weights, self._columns, np.asarray(rows, np.int64), self._gold, loss)
+        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
+        labellings, values = _solve(self._model, weights, self._columns, rows, self._gold, loss)
         return Decodings(labellings, values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
-        rows = np.asarray(rows, dtype=np.int64)
+        rows, scales = check_sums(self, rows, scales, slope)
+        rows = rows.astype(np.int64, copy=False)
         found = _covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         scales, costs = np.asarray(scales, dtype=np.float64), _losses(self._model, self._gold, rows, found)
         add_windows(self._model._templates, self._columns.values, self._gold, rows, found.values, found.offsets,
@@ -225,7 +230,7 @@ class SegmentationOracle(BatchOracle):
                                     found.offsets, scales)
 
     def losses(self, rows, labellings):
-        rows = np.asarray(rows, dtype=np.int64)
+        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
         found = _covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         return _losses(self._model, self._gold, rows, found)
 
@@ -341,9 +346,4 @@ def _check_shape(model, i, shape):
 
 
 def _labels(name, values):
-    values = np.asarray(values)
-    if values.size == 0:
-        values = values.astype(np.int64)
-    if values.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} must be integers, got dtype {values.dtype}")
-    return values.astype(np.int64, copy=False)
+    return integer_array(name, values).astype(np.int64, copy=False)

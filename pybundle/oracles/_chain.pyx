@@ -97,7 +97,7 @@ cdef class ChainTables:
 
     def marginal_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                        Py_ssize_t last, const double[::1] weights, double[:, ::1] marginals, double[::1] values,
-                       double[:, ::1] entropies, double[:, :, ::1] pairs):
+                       double[:, ::1] entropies or None, double[:, :, ::1] pairs):
         """Marginals of the items first..last; returns the first that has a NaN or +inf, or -1.
 
         `values` receives the log partitions, -inf where every labelling is forbidden. `entropies` (n, 2)

@@ -101,7 +101,7 @@ cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py
 
 
 def segment_items(const double[:, ::1] scores, const long long[::1] offsets, const int[::1] widths,
-                  const int[::1] run_start, const int[::1] run_width, const double[:, ::1] transition,
+                  const int[::1] run_start, const int[::1] run_width, const double[:, ::1] transition or None,
                   Py_ssize_t first, Py_ssize_t last, int[::1] labels, long long[::1] counts, double[::1] values):
     """Covers of the items first..last-1.
 

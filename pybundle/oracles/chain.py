@@ -235,6 +235,8 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     if weights.shape != (n,) or not np.isfinite(weights).all():
         raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
+    if not isinstance(entropy, (bool, np.bool_)):
+        raise InputTypeError(f"entropy must be True or False, got {type(entropy).__name__}")
     marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty((n, 2)) if entropy else None
     work = _work(offsets, tables)
     sums = {first: np.zeros((1, K, K)) for first, _ in cut(work)}

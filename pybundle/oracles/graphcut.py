@@ -147,7 +147,7 @@ def _check_arrays(unary, edges, pairwise):
 
 
 def _floats(name, value):
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous and value.flags.aligned:
         return value
     try:
         return real_array(value)

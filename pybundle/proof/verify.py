@@ -119,6 +119,8 @@ def verify(certificate, risk, exact=False):
         certificate.check()
     except (ValueError, TypeError, AttributeError) as error:
         raise ParameterError(f"certificate must hold numbers that fit together: {error}") from error
+    if not isinstance(exact, (bool, np.bool_)):
+        raise InputTypeError(f"exact must be True or False, got {type(exact).__name__}")
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
     report, problem = Report(problem=certificate.problem()), _problem_of(risk, len(certificate.w), bool(exact))

@@ -24,11 +24,13 @@ def check_norms(norms):
 
 def check_rates(name, rates):
     """A finite nonnegative number, or a vector of them."""
-    if np.ndim(rates) == 0:
-        return check_number(name, rates, low=0.0)
     try:
+        if np.ndim(rates) == 0:
+            return check_number(name, rates, low=0.0)
         rates = real_array(rates, copy=True)
-    except TypeError as problem:
+    except ParameterError:
+        raise
+    except (TypeError, ValueError) as problem:      # also rows of different length
         raise InputTypeError(f"{name} must be a number >= 0 or a vector of them: {problem}") from problem
     bad = np.flatnonzero(~(np.isfinite(rates) & (rates >= 0.0)))
     if rates.ndim != 1 or len(bad):

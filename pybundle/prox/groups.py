@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.validation import real_array
+from ..core.validation import check_count, real_array
 from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
 from .membership import check_covered, members, offsets_of
 from .shrinkage import quotient
@@ -98,7 +98,7 @@ class Groups(_Groups):
     @classmethod
     def single(cls, dim):
         """All features in one group."""
-        groups = object.__new__(cls)
+        dim, groups = check_count("dim", dim, low=0), object.__new__(cls)
         groups._set(np.zeros(dim, dtype=np.intp), [dim])
         return groups
 
@@ -121,11 +121,11 @@ class Groups(_Groups):
 
     def directions(self, x, norms):
         """`x_g / norms[g]` for every group, 0 where x is."""
-        return quotient(x, self.spread(norms))
+        return quotient(self._array("x", x, self.dim), self.spread(norms))
 
     def spread(self, values):
         """The value of its group for every feature, shape (dim,)."""
-        spread = np.repeat(values, np.diff(self.offsets))
+        spread = np.repeat(self._array("values", values, self.n_groups), np.diff(self.offsets))
         if self.order is not None:
             spread[self.order] = spread.copy()
         return spread
@@ -209,7 +209,8 @@ class OverlappingGroups(_Groups):
 
         `z = x - add(v)` with `|v_g| <= radii[g]`, whatever the groups and the number of sweeps.
         """
-        z, v = x.copy(), np.zeros(len(self.indices))
+        z, radii = np.array(Groups._array("x", x, self.dim)), Groups._array("radii", radii, self.n_groups)
+        v = np.zeros(len(self.indices))
         for _ in range(sweeps):
             shrink_in_turn(z, self.indices, self.offsets, radii, v)
         return z, v

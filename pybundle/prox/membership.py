@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_integer, integer_array
+from ..core.validation import check_count, integer_array
 
 
 def members(groups, dim):
     """Features of all groups one after another, sizes of the groups, number of features."""
     if dim is not None:
-        dim = check_integer("dim", dim, low=1)
+        dim = check_count("dim", dim)
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
         raise InputTypeError(f"groups must be a vector of labels or a list of slices or index arrays, got "
                              f"{type(groups).__name__}")

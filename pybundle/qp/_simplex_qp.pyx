@@ -24,6 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.core.validation import check_choice, check_integer
+
 from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._working_set cimport WorkingSet
@@ -72,6 +74,14 @@ class MasterSolution(NamedTuple):
     status: int
 
 
+def _check_array(name, array, dtype):
+    if type(array) is not np.ndarray or array.dtype != dtype or not array.flags.aligned:
+        raise InputTypeError(f"{name} must be an array of {np.dtype(dtype)}, got "
+                             f"{getattr(array, 'dtype', type(array).__name__)}; see solve_simplex_qp")
+    if name != "H" and not array.flags.c_contiguous or name == "x" and not array.flags.writeable:
+        raise InputTypeError(f"{name} must be contiguous, and x writeable; pass {name}.copy()")
+
+
 cdef class SimplexQP:
     """Solver object for a growing master problem.
 
@@ -92,9 +102,8 @@ cdef class SimplexQP:
         """Forgets the factor kept by `reuse`: to be called when planes were removed or renumbered."""
         self.faces.forget()
 
-    def solve(self, H, const double[::1] f, const int[::1] parts, slack, double[::1] x, double scale=1.0,
-              double tol=0.0, double rtol=0.0, Py_ssize_t max_steps=1000000, bint reuse=False,
-              method="auto"):
+    def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
+              max_steps=1000000, bint reuse=False, method="auto"):
         """Minimises in place, from x.
 
         Signals are heeded about every 50 ms of work, a single factorisation apart; where a handler raises,
@@ -129,28 +138,39 @@ cdef class SimplexQP:
         -------
         MasterSolution
         """
-        cdef const double[:, :] H_view = H
-        cdef Py_ssize_t m = f.shape[0], j, n_parts
-        cdef const unsigned char[::1] slack_view = np.ascontiguousarray(slack).view(np.uint8)
-        cdef Goal goal = Goal(tol, rtol, max_steps, METHODS[method])
+        cdef Py_ssize_t m, j, n_parts
         cdef int status
-        if H_view.shape[0] != m or H_view.shape[1] != m or parts.shape[0] != m or x.shape[0] != m or m == 0:
+        check_choice("method", method, METHODS)
+        max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
+        for name, array in (("H", H), ("f", f), ("x", x), ("parts", parts)):
+            _check_array(name, array, np.int32 if name == "parts" else np.float64)
+        slack = np.ascontiguousarray(slack)
+        if slack.dtype not in (np.bool_, np.uint8) or slack.ndim != 1:
+            raise InputTypeError(f"slack must be a vector of bools, got {slack.dtype} of shape {slack.shape}")
+        m = f.size
+        if H.shape != (m, m) or f.ndim != 1 or parts.shape != (m,) or x.shape != (m,) or m == 0:
             raise ParameterError(f"H must be (m, m), parts and x (m,) with m = len(f) >= 1, got {H.shape}, "
-                                 f"{parts.shape[0]} and {x.shape[0]} for m = {m}")
-        if H_view.strides[1] != 8 and m > 1:
+                                 f"{parts.shape} and {x.shape} for m = {m}")
+        if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
+        cdef const double[:, :] H_view = H
+        cdef const double[::1] f_view = f
+        cdef const int[::1] parts_view = parts
+        cdef double[::1] x_view = x
+        cdef const unsigned char[::1] slack_view = slack.view(np.uint8)
+        cdef Goal goal = Goal(tol, rtol, max_steps, METHODS[method])
         n_parts = slack_view.shape[0]
         for j in range(m):
-            if not -1 <= parts[j] < n_parts:
-                raise ParameterError(f"parts must be in -1..{n_parts - 1}, got {parts[j]} at index {j}")
+            if not -1 <= parts_view[j] < n_parts:
+                raise ParameterError(f"parts must be in -1..{n_parts - 1}, got {parts_view[j]} at index {j}")
         self.point.reserve(m + n_parts + 2)
         self.pairs.reserve(m + n_parts + 2)
         self.faces.reserve(m + n_parts + 2)
         h = np.empty(m)
         cdef double[::1] h_view = h
-        self.point.problem = Problem(&H_view[0, 0], H_view.strides[0] // 8, &f[0], &parts[0], scale,
+        self.point.problem = Problem(&H_view[0, 0], H_view.strides[0] // 8, &f_view[0], &parts_view[0], scale,
                                      <int>m, <int>n_parts)
-        self.point.x, self.point.h = &x[0], &h_view[0]
+        self.point.x, self.point.h = &x_view[0], &h_view[0]
         for j in range(n_parts):
             self.point.slack[j] = slack_view[j]
         if not (reuse and self.keeps_factor and self.faces.face.n_parts == n_parts):

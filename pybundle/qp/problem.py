@@ -51,7 +51,8 @@ class SimplexProblem:
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
         `product` is H @ x where it is known already.
         """
-        product = self.H @ x if product is None else product
+        x = check_vector("x", x, len(self.f))
+        product = self.H @ x if product is None else check_vector("product", product, len(self.f))
         g = product - self.f
         quadratic, linear = 0.5 * float(x @ product), float(self.f @ x)
         n_parts = len(self.slack)
@@ -134,7 +135,7 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     problem = _check_problem(H, f, parts, slack)
     m = len(problem.f)
     tol = check_number("tol", tol, low=0.0, strict=True)
-    max_steps = check_integer("max_steps", max_steps, low=1)
+    max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
     # A little less than tol: the gap is summed again below and rounds differently there.

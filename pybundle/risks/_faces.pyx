@@ -11,6 +11,7 @@ rows is added for one label, then for the next.
 
 from libc.stdlib cimport free, malloc
 
+from ..core._indices cimport check_indices
 from ..features._rows cimport BLOCK, PB_CSR32, Rows, Weights
 
 
@@ -72,6 +73,7 @@ def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, doub
     cdef Scratch b
     if out.shape[0] != X.n_scores * X.width or coef.shape[0] != n or coef.shape[1] != X.n_scores:
         raise ValueError(f"out must have {X.n_scores * X.width} entries, coef shape ({n}, {X.n_scores})")
+    check_indices("rows", rows, X.n_rows)
     _allocate(&b, X)
     with nogil:
         while i < n:
@@ -122,8 +124,10 @@ def add_face_products(Rows X, Weights v, const double[:, ::1] alpha, const Py_ss
     cdef Py_ssize_t i = 0, j, n = rows.shape[0]
     cdef int count, block
     cdef Scratch b
-    if out.shape[0] != X.n_scores * X.width or alpha.shape[1] != X.n_scores:
-        raise ValueError(f"out must have {X.n_scores * X.width} entries, alpha {X.n_scores} columns")
+    if out.shape[0] != X.n_scores * X.width or alpha.shape[0] != X.n_rows or alpha.shape[1] != X.n_scores:
+        raise ValueError(f"out must have {X.n_scores * X.width} entries, alpha shape ({X.n_rows}, {X.n_scores})")
+    X.check_weights(v)
+    check_indices("rows", rows, X.n_rows)
     _allocate(&b, X)
     with nogil:
         while i < n:

@@ -240,6 +240,8 @@ cdef class Blocks:
         cdef Py_ssize_t i
         cdef int K = e.n_scores, k, y
         cdef double risk = 0.0, top
+        if S.shape[0] != e.n_examples or S.shape[1] != K:
+            raise ValueError(f"S must have shape ({e.n_examples}, {K}), got ({S.shape[0]}, {S.shape[1]})")
         with nogil:
             for i in range(e.n_examples):
                 y, top = e.y[i], 0.0

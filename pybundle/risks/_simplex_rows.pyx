@@ -62,6 +62,15 @@ def project_rows(const double[:, ::1] V, const double[::1] mass, double[:, ::1] 
     free(v)
 
 
+cdef int _check_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c,
+                     Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support) except -1:
+    cdef Py_ssize_t n = y.shape[0], K = S.shape[1]
+    if not (alpha.shape[0] == out.shape[0] == S.shape[0] == c.shape[0] == support.shape[0] == n
+            and alpha.shape[1] == out.shape[1] == K >= 1 and 0 <= start <= stop <= n):
+        raise ValueError(f"alpha, S and out must have the same shape (n, K) with n = {n}")
+    return 0
+
+
 def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c, cost,
                     double sigma, Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support):
     """Proximal step of the rows start..stop of a multiclass hinge.
@@ -92,9 +101,7 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
     cdef double* new
     cdef double* u
     cdef double* v
-    if not (alpha.shape[0] == out.shape[0] == S.shape[0] and alpha.shape[1] == out.shape[1] == K
-            and 0 <= start <= stop <= S.shape[0]):
-        raise ValueError("alpha, S and out must have the same shape (n, K)")
+    _check_step(alpha, S, y, c, start, stop, out, support)
     if cost is not None:
         L = cost
     u = <double*>malloc(2 * (K + 1) * sizeof(double))
@@ -146,6 +153,7 @@ def hinge_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t
     """As `multiclass_step` for the binary hinge: `u = 1 - y s`, a in [0, c]; support 2 strictly between, 1 at c."""
     cdef Py_ssize_t i
     cdef double smooth = 0.0, offset = 0.0, risk = 0.0, u, a, step = 0.5 / sigma
+    _check_step(alpha, S, y, c, start, stop, out, support)
     with nogil:
         for i in range(start, stop):
             u = 1.0 - y[i] * S[i, 0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
-from ..core.validation import check_integer, check_rows, check_vector
+from ..core.validation import check_count, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ._compiled import ExampleCalls
 from ._function_finder import FunctionFinder
@@ -100,10 +100,10 @@ class CompiledOracle(BatchOracle):
 
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
                  fingerprint=None):
-        self.n_examples = check_integer("n_examples", n_examples, low=1)
-        self.dim = check_integer("dim", dim, low=1)
-        self.label_size = check_integer("label_size", label_size, low=1)
-        max_entries = self.dim if max_entries is None else check_integer("max_entries", max_entries, low=1)
+        self.n_examples = check_count("n_examples", n_examples)
+        self.dim = check_count("dim", dim)
+        self.label_size = check_count("label_size", label_size)
+        max_entries = self.dim if max_entries is None else check_count("max_entries", max_entries)
         if max_entries > MOST_ENTRIES:
             raise ParameterError(f"max_entries must be at most {MOST_ENTRIES}, got {max_entries}; leave it out for dim")
         self.sizes = np.full(self.n_examples, 64) if sizes is None else self._per_example("sizes", sizes).astype(int)

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy import LowLevelCallable
 
 from ..core.exceptions import ContradictionError, InputTypeError, OracleError, ParameterError
-from ..core.validation import check_integer, check_vector, real_array
+from ..core.sparse import check_sparse
+from ..core.validation import check_count, check_vector, real_array
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
@@ -58,8 +59,8 @@ class Function:
             raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
                                  f"got {type(fun).__name__}")
         self.fun = fun
-        self.dim = check_integer("dim", dim, low=1)
-        self.n_parts = check_integer("n_parts", n_parts, low=1)
+        self.dim = check_count("dim", dim)
+        self.n_parts = check_count("n_parts", n_parts)
         self.n_parts_given = True
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
@@ -109,7 +110,7 @@ class Function:
         if sp.issparse(slopes):
             if slopes.dtype.kind not in "biuf":
                 raise OracleError(f"fun must return real subgradients, got dtype {slopes.dtype}")
-            slopes = sp.csr_array(slopes, dtype=np.float64, copy=True)
+            slopes = sp.csr_array(check_sparse("subgradients of fun", slopes, OracleError), dtype=np.float64, copy=True)
             entries = slopes.data
         else:
             try:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
-from ..features import Examples
+from ..features.examples import Examples
 from ._engine import Engine
 from ._line_search import line_search
 from ._sdm import Blocks
@@ -55,7 +55,7 @@ class LinearRisk(Partitioned):
                               self.examples.bias)
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
-        self._set_precision(precision or "float32")
+        self._set_precision("float32" if precision is None else precision)
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
 

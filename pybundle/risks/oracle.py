@@ -8,7 +8,9 @@ from ..core._plane_finder import PlaneFinder
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
-from ..features import LazyWeights, RowSums, merge_rows, sum_rows
+from ..features._plane_rows import merge_rows
+from ..features._rows import RowSums, sum_rows
+from ..features.weights import LazyWeights
 from ._linear_finder import LinearFinder
 
 

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 from ..core.exceptions import ContradictionError, OracleError, ParameterError
 from ..core.plane import Planes
+from ..core.sparse import check_sparse
 
 
 def lower_bounds_of(risk):
@@ -22,7 +23,10 @@ def as_arrays(planes: Planes):
     """What a user's risk may return as lists or in another sparse format."""
     slopes = planes.slopes
     try:
-        slopes = csr_array(slopes) if issparse(slopes) else np.ascontiguousarray(slopes, dtype=np.float64)
+        if issparse(slopes):
+            slopes = csr_array(check_sparse("slopes of the risk", slopes, OracleError))
+        else:
+            slopes = np.ascontiguousarray(slopes, dtype=np.float64)
         values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # which a run keeps
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
 from ..runtime.result import Status
@@ -56,6 +56,8 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
     lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     checkpoint = options.pop("checkpoint", None)
+    if not isinstance(interval, (bool, np.bool_)):
+        raise InputTypeError(f"interval must be True or False, got {type(interval).__name__}")
     plan = Interval(risk, lams, options) if interval else Grid(lams)
     callbacks = as_callbacks(options.pop("callback", None))
     options["callback"] = watching = [_OfPath(function) for function in callbacks]

@@ -1,0 +1,50 @@
+"""Sparse matrices at the public border: SciPy's own products and conversions trust indices, and so do the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exceptions import InputTypeError, ParameterError
+
+
+def check_sparse(name, X, error=ParameterError):
+    """The matrix itself, where its indices lie inside of its shape: one read of them, O(nnz).
+
+    SciPy looks at them when told to only, and a wrong one makes it read or write beyond its memory.
+
+    Raises
+    ------
+    error, InputTypeError
+    """
+    if X.format in ("csr", "csc"):
+        _check_compressed(name, X, error)
+    elif X.format == "coo":
+        for axis, indices in enumerate(X.coords if hasattr(X, "coords") else (X.row, X.col)):
+            if len(indices) != len(X.data):
+                raise error(f"{name} must be a valid COO matrix, got {len(X.data)} entries and {len(indices)} indices")
+            _check_range(name, "indices", indices, X.shape[axis], error)
+    elif X.format == "bsr":
+        try:
+            X.check_format(full_check=True)
+        except ValueError as problem:
+            raise error(f"{name} must be a valid BSR matrix: {problem}") from problem
+    return X
+
+
+def _check_compressed(name, X, error):
+    rows, columns = X.shape if X.format == "csr" and len(X.shape) == 2 else (
+        X.shape[::-1] if len(X.shape) == 2 else (1, X.shape[0]))
+    kind, arrays = X.format.upper(), (X.data, X.indices, X.indptr)
+    if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
+        raise InputTypeError(f"{name} must be a valid {kind} matrix of arrays; see check_format()")
+    if X.indptr.dtype.kind != "i" or X.indices.dtype.kind != "i":
+        raise InputTypeError(f"{name} must have indices of int32 or int64, got {X.indices.dtype} and {X.indptr.dtype}")
+    if (len(X.indptr) != rows + 1 or X.indptr[0] != 0 or X.indptr[-1] > len(X.data) or len(X.data) != len(X.indices)
+            or (np.diff(X.indptr) < 0).any()):
+        raise error(f"{name} must be a valid {kind} matrix, but its indptr does not fit its data; see check_format()")
+    _check_range(name, "column indices" if kind == "CSR" else "row indices", X.indices, columns, error)
+
+
+def _check_range(name, what, indices, n, error):
+    if len(indices) and (indices.min() < 0 or indices.max() >= n):
+        raise error(f"{name} must have {what} in 0..{n - 1}, got {indices.min()}..{indices.max()}; see check_format()")

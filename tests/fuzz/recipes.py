@@ -1,0 +1,617 @@
+"""Valid arguments for everything public, one recipe a callable: what the fuzz starts from.
+
+A recipe is a function of a random generator that gives a dict of arguments. A method is called on what the recipe of
+its class makes, or on the object of that name in `OBJECTS`: what public calls return, and no folder names.
+"""
+
+import functools
+import importlib
+import inspect
+import io
+
+import numpy as np
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.bundle import Bundle
+from pybundle.core.plane import Planes
+from pybundle.core.ragged import Ragged
+
+FOLDERS = ("bundle", "datasets", "estimators", "features", "mkl", "models", "oracles", "proof", "prox", "qp", "risks",
+           "runtime.callbacks", "solvers")
+LEFT_OUT = {
+    "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
+    "prox.Regulariser": "a base class", "prox.GroupwiseRegulariser": "a base class", "proof.Report": "a result",
+    "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
+    "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
+    "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
+    "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",
+}
+"""Callables without a recipe. The folders capi, distributed and plotting are left out, too."""
+OF_SKLEARN = {"get_metadata_routing", "get_params", "set_params", "set_callbacks", "save"}
+
+
+def f(r, *shape):
+    return r.standard_normal(shape)
+
+
+def flat(r, n=12, d=3, K=3):
+    X, y = f(r, n, d), r.integers(0, K, n)
+    y[:K] = range(K)
+    kind = r.integers(4)
+    return {"X": X if kind < 2 else X.astype(np.float32) if kind == 2 else sp.csr_array(X * (X > 0)), "y": y}
+
+
+def binary(r):
+    data = flat(r, K=2)
+    return {**data, "y": 2 * data["y"] - 1}
+
+
+def words(r):
+    return {"X": [f(r, 3, 2), f(r, 2, 2)], "Y": [np.array([0, 1, 2]), r.integers(0, 3, 2)]}
+
+
+def trees(r):
+    return {"X": [sp.csr_array(f(r, 4, 2)), sp.csr_array(f(r, 1, 2))], "Y": [np.array([-1, 0, 1]), np.array([-1, 0])]}
+
+
+def graph(r):
+    return pb.models.Graph(f(r, 4, 2), np.array([[0, 1], [1, 2], [2, 3]]), r.random((3, 1)))
+
+
+def graphs(r):
+    return {"X": [graph(r), graph(r)], "Y": [r.integers(0, 2, 4), np.array([0, 1, 0, 1])]}
+
+
+def images(r):
+    return {"X": f(r, 3, 16, 2), "Y": r.integers(0, 4, (3, 2, 2))}
+
+
+def strips(r):
+    return {"X": [f(r, 3, 2), f(r, 2, 2)], "Y": [np.array([0, 1]), np.array([1])]}
+
+
+DATA = {"Chain": words, "Dependency": trees, "BinaryLabeling": graphs, "Landmarks": images, "Segmentation": strips,
+        "Multiclass": lambda r: {"X": f(r, 6, 2), "Y": r.integers(0, 3, 6)}}
+MODELS = {
+    "Chain": lambda r: {"n_labels": 3, "n_features": 2, "start": True, "end": True},
+    "Dependency": lambda r: {"n_features": 2, "single_root": bool(r.integers(2))},
+    "BinaryLabeling": lambda r: {"n_features": 2, "n_edge_features": 1, "class_weights": (1.0, 2.0)},
+    "Landmarks": lambda r: {"shape": (4, 4), "parents": [-1, 0], "descriptor": pb.features.MapFeatures(2),
+                            "boxes": np.array([[0, 0, 4, 4], [0, 0, 4, 4]]), "anchors": f(r, 2, 2), "unit": 1.0},
+    "Segmentation": lambda r: {"height": 2, "widths": np.array([1, 2]), "symbols": np.array([0, 1])},
+    "Multiclass": lambda r: {"n_classes": 3, "n_features": 2, "loss": 1.0 - np.eye(3)},
+}
+RECIPES = {f"models.{name}": made for name, made in MODELS.items()}
+
+
+def model(name, r):
+    return getattr(pb.models, name)(**MODELS[name](r))
+
+
+def structured(name, r, **options):
+    return pb.risks.Structured(model(name, r), **DATA[name](r), **options)
+
+
+def example(name, r):
+    made, data = model(name, r), DATA[name](r)
+    return made, f(r, made.dim), data["X"][0], data["Y"][0], data["Y"][0]
+
+
+for _name in MODELS:
+    def _of(name, *keys):
+        def made(r):
+            _, w, x, y, z = example(name, r)
+            known = {"w": np.abs(w), "x": x, "y": y, "y_hat": z}
+            return {key: known[key] for key in keys}
+        return made
+    RECIPES |= {f"models.{_name}.decode": _of(_name, "w", "x"), f"models.{_name}.loss": _of(_name, "y", "y_hat"),
+                f"models.{_name}.joint_feature": _of(_name, "x", "y"),
+                f"models.{_name}.loss_augmented_decode": _of(_name, "w", "x", "y"),
+                f"models.{_name}.oracle": DATA[_name]}
+
+EDGES = np.array([[0, 1], [1, 2]])
+FORESTS = {"scores": lambda r: f(r, 4, 4), "single_root": lambda r: bool(r.integers(2))}
+RECIPES |= {
+    "models.BinaryLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
+                                                   "offsets": np.array([0, 4])},
+    "models.Chain.feature": lambda r: {"x": f(r, 3, 2), "y": np.array([0, 1, 2])},
+    "models.Chain.labels": lambda r: {"Y": [np.array([0, 1]), np.array([2])], "sizes": np.array([2, 1])},
+    "models.Chain.split": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
+    "models.Chain.tokens": lambda r: {"X": words(r)["X"]},
+    "models.Dependency.arc_scores": lambda r: {"w": f(r, 2), "x": sp.csr_array(f(r, 4, 2))},
+    "models.Dependency.hashed": lambda r: {"bits": 8, "attributes": ("word", "pos"), "templates": (
+        "h.word distance", "h.pos m.pos"), "single_root": True, "blocks": False},
+    "models.Landmarks.check_positions": lambda r: {"points": r.integers(0, 4, (3, 2, 2))},
+    "models.Landmarks.decode_batch": lambda r: {"w": np.abs(f(r, model("Landmarks", r).dim)), "X": f(r, 3, 16, 2)},
+    "models.Landmarks.deformation": lambda r: {"positions": r.integers(0, 4, (3, 2, 2))},
+    "models.Landmarks.deviation": lambda r: {"gold": r.integers(0, 4, (3, 2, 2)), "positions": r.integers(
+        0, 4, (3, 2, 2)), "weights": np.ones(3)},
+    "models.Landmarks.from_examples": lambda r: {"shape": (4, 4), "parents": [-1, 0], "Y": r.integers(0, 4, (3, 2, 2)),
+                                                 "descriptor": pb.features.MapFeatures(2), "margin": 1},
+    "models.Landmarks.tree": lambda r: {"w": np.abs(f(r, model("Landmarks", r).dim))},
+    "models.Landmarks.weights_of_loss": lambda r: {"points": r.integers(0, 4, (3, 2, 2))},
+    "models.Segmentation.prepare": lambda r: {"w": f(r, model("Segmentation", r).dim)},
+    "models.Segmentation.starts": lambda r: {"y": np.array([0, 1])},
+    "models.Segmentation.template": lambda r: {"w": f(r, model("Segmentation", r).dim), "label": 1},
+    # ------------------------------------------------------------------ decoders
+    "oracles.arborescence_marginals": lambda r: {key: make(r) for key, make in FORESTS.items()},
+    "oracles.arborescence_marginals_batch": lambda r: {"scores": f(r, 20), "lengths": np.array([3, 1])},
+    "oracles.argmax_batch": lambda r: {"scores": f(r, 4, 3)},
+    "oracles.distance_transform": lambda r: {"f": f(r, 4, 5), "a": np.ones(2), "b": np.zeros(2)},
+    "oracles.distance_transform_batch": lambda r: {"f": f(r, 3, 4, 5), "a": np.ones(2), "b": np.zeros(2)},
+    "oracles.forward_backward": lambda r: {"unary": f(r, 4, 3), "transition": f(r, 3, 3), "start": f(r, 3),
+                                           "end": f(r, 3)},
+    "oracles.forward_backward_batch": lambda r: {"unary": f(r, 6, 3), "offsets": np.array([0, 4, 6]), "transition": f(
+        r, 3, 3), "start": f(r, 3), "end": f(r, 3), "weights": np.ones(2), "entropy": True},
+    "oracles.k_best_viterbi": lambda r: {"unary": f(r, 4, 3), "transition": f(r, 3, 3), "k": 5, "start": f(r, 3)},
+    "oracles.max_arborescence": lambda r: {key: make(r) for key, make in FORESTS.items()},
+    "oracles.max_arborescence_batch": lambda r: {"scores": f(r, 20), "lengths": np.array([3, 1])},
+    "oracles.min_cut": lambda r: {"unary": f(r, 3), "edges": EDGES, "pairwise": r.random(2)},
+    "oracles.min_cut_batch": lambda r: {"unary": f(r, 6), "edges": np.concatenate([EDGES, EDGES]), "pairwise": r.random(
+        4), "node_offsets": np.array([0, 3, 6]), "edge_offsets": np.array([0, 2, 4])},
+    "oracles.segment": lambda r: {"scores": f(r, 2, 5), "widths": np.array([1, 2]), "transition": f(r, 2, 2)},
+    "oracles.segment_batch": lambda r: {"scores": f(r, 9, 2), "offsets": np.array([0, 5, 9]), "widths": np.array(
+        [1, 2]), "transition": f(r, 2, 2)},
+    "oracles.tree_marginals": lambda r: {"unaries": [f(r, 3), f(r, 2)], "parents": [-1, 0], "pairwise": [None, f(
+        r, 3, 2)]},
+    "oracles.tree_max_sum": lambda r: {"unaries": [f(r, 3), f(r, 2)], "parents": [-1, 0], "pairwise": [None, f(
+        r, 3, 2)]},
+    "oracles.tree_max_sum_batch": lambda r: {"unaries": [f(r, 4, 3, 3), f(r, 4, 2, 2)], "parents": [
+        -1, 0], "deformations": np.ones((2, 4)), "anchors": np.zeros((2, 2))},
+    "oracles.viterbi": lambda r: {"unary": f(r, 4, 3), "transition": f(r, 3, 3), "start": f(r, 3), "end": f(r, 3)},
+    "oracles.viterbi_batch": lambda r: {"unary": f(r, 6, 3), "offsets": np.array([0, 4, 6]), "transition": f(r, 3, 3),
+                                        "start": f(r, 3)},
+    # ------------------------------------------------------------------ features, bundle, master problem
+    "features.CodeWindows": lambda r: {"windows": np.array([[3, 3]]), "margin": 2},
+    "features.CodeWindows.bind": lambda r: {"X": r.integers(0, 256, (2, 1, 8, 8), dtype=np.uint8), "shape": (4, 4),
+                                            "boxes": np.array([[0, 0, 4, 4], [1, 1, 2, 2]])},
+    "features.CodeWindows.cells": lambda r: {"n_landmarks": 2},
+    "features.CodeWindows.check": lambda r: {"shape": (4, 4), "boxes": np.array([[0, 0, 4, 4]])},
+    "features.CodeWindows.sizes": lambda r: {"n_landmarks": 2},
+    "features.MapFeatures": lambda r: {"n_features": 2},
+    "features.MapFeatures.bind": lambda r: {"X": f(r, 3, 16, 2), "shape": (4, 4), "boxes": np.array([[0, 0, 4, 4]])},
+    "features.MapFeatures.check": lambda r: {"shape": (4, 4), "boxes": np.array([[0, 0, 4, 4]])},
+    "features.MapFeatures.sizes": lambda r: {"n_landmarks": 2},
+    "features.lbp_maps": lambda r: {"images": f(r, 2, 5, 6), "n_maps": 2, "margin": 1},
+    "features.kernel_name": lambda r: {}, "risks.kernel_name": lambda r: {},
+    "bundle.Bundle": lambda r: {"dim": 4, "n_parts": 2, "storage": ("auto", "dense", "sparse")[r.integers(3)]},
+    "bundle.Bundle.append": lambda r: {"planes": some_planes(r), "slack": np.ones(2, bool), "parts": np.array([1, 0])},
+    "bundle.Bundle.append_flat": lambda r: {"offsets": np.zeros(2)},
+    "bundle.Bundle.append_signs": lambda r: {"coordinates": np.array([0, 2])},
+    "bundle.Bundle.combine": lambda r: {"beta": r.random(4)},
+    "bundle.Bundle.copy": lambda r: {}, "bundle.Bundle.drop_signs": lambda r: {},
+    "bundle.Bundle.dot": lambda r: {"w": f(r, 4), "first": 1},
+    "bundle.Bundle.drop": lambda r: {"indices": np.array([0, 2])},
+    "bundle.Bundle.expect": lambda r: {"n": 2},
+    "bundle.Bundle.load": lambda r: {"path": "bundle.npz"},
+    "bundle.Bundle.model": lambda r: {"products": f(r, 4), "slack": np.ones(2, bool)},
+    "bundle.Bundle.move_centre": lambda r: {"w": f(r, 4), "products": f(r, 4)},
+    "bundle.Bundle.new_signs": lambda r: {"coordinates": np.array([0, 2])},
+    "bundle.Bundle.prepare": lambda r: {"n": 2},
+    "bundle.Bundle.prune": lambda r: {"max_idle": 1},
+    "bundle.Bundle.reserve": lambda r: {"n_planes": 8},
+    "bundle.Bundle.save": lambda r: {"path": "written.npz"},
+    "bundle.Bundle.settle": lambda r: {"beta": r.random(4)},
+    "bundle.Bundle.shrink_to": lambda r: {"n_planes": 2},
+    "bundle.estimate_bytes": lambda r: {"dim": 100, "n_planes": 10, "density": 0.05},
+    "bundle.planes_within": lambda r: {"limit": 1e6, "dim": 100, "density": 0.05},
+    "qp.solve_simplex_qp": lambda r: {**problem(r), "tol": 1e-6, "x0": r.random(4), "max_steps": 1000},
+    "qp.SimplexProblem": lambda r: problem(r),
+    "qp.SimplexProblem.measure": lambda r: {"x": np.full(4, 0.5), "product": f(r, 4)},
+    "qp.SimplexQP": lambda r: {}, "qp.SimplexQP.reset": lambda r: {},
+    "qp.SimplexQP.solve": lambda r: {**problem(r), "x": r.random(4), "tol": 1e-6, "max_steps": 1000, "reuse": bool(
+        r.integers(2)), "method": "auto"},
+}
+
+
+def problem(r):
+    A = f(r, 4, 3)
+    return {"H": A @ A.T, "f": f(r, 4), "parts": np.array([0, 0, 1, 1], dtype=np.int32), "slack": np.ones(2, bool)}
+
+
+def some_planes(r):
+    slopes = f(r, 2, 4)
+    return Planes(f(r, 2), f(r, 2), slopes if r.integers(2) else sp.csr_array(slopes))
+
+
+def filled(r):
+    """A bundle of four planes."""
+    made = Bundle(**RECIPES["bundle.Bundle"](r))
+    made.append(some_planes(r))
+    made.append(some_planes(r))
+    return made
+
+
+# ---------------------------------------------------------------------- regularisers
+
+GROUPS, NESTED = [[0, 1], [2]], [[0, 1, 2], [0, 1]]
+PROX = {"L1": {"rate": 1.0}, "L2": {"rate": 1.0}, "SquaredL2": {"rate": 1.0}, "SquaredL1": {"rate": 1.0},
+        "ElasticNet": {"l1": 1.0, "l2": 0.5}, "Lq": {"q": 1.5, "rate": 1.0}, "SquaredLq": {"q": 1.5, "rate": 1.0}}
+for _name, _given in PROX.items():
+    RECIPES[f"prox.{_name}"] = lambda r, given=_given, name=_name: {
+        **given, **({} if name in ("L2", "SquaredL2") or r.integers(2) else {"groups": GROUPS})}
+    for _method in ("factors", "shrink"):
+        RECIPES[f"prox.{_name}.{_method}"] = lambda r: {"norms": r.random(2), "t": 0.5}
+for _name, _given in {**PROX, "OverlappingGroupLasso": {"groups": NESTED, "sweeps": 2}, "SparseGroupLasso": {
+        "groups": GROUPS}, "TreeGroupLasso": {"groups": NESTED}}.items():
+    RECIPES.setdefault(f"prox.{_name}", lambda r, given=_given: dict(given))
+    RECIPES |= {f"prox.{_name}.value": lambda r: {"x": f(r, 3)}, f"prox.{_name}.conjugate": lambda r: {"y": f(r, 3)},
+                f"prox.{_name}.dual_norm": lambda r: {"y": f(r, 3)},
+                f"prox.{_name}.prox": lambda r: {"x": f(r, 3), "t": 0.5},
+                f"prox.{_name}.subgradient_distance": lambda r: {"x": f(r, 3), "g": f(r, 3)}}
+for _name in ("OverlappingGroupLasso", "TreeGroupLasso"):
+    RECIPES[f"prox.{_name}.prox_with_gap"] = lambda r: {"x": f(r, 3), "t": 0.5}
+RECIPES |= {
+    "prox.Groups": lambda r: {"groups": GROUPS, "dim": 3}, "prox.Groups.of": lambda r: {"groups": GROUPS, "dim": 3},
+    "prox.Groups.single": lambda r: {"dim": 3}, "prox.Groups.spread": lambda r: {"values": f(r, 2)},
+    "prox.Groups.norms": lambda r: {"x": f(r, 3)}, "prox.Groups.scale": lambda r: {"x": f(r, 3), "factors": f(r, 2)},
+    "prox.Groups.directions": lambda r: {"x": f(r, 3), "norms": r.random(2)},
+    "prox.OverlappingGroups": lambda r: {"groups": NESTED, "dim": 3},
+    "prox.OverlappingGroups.of": lambda r: {"groups": NESTED, "dim": 3},
+    "prox.OverlappingGroups.add": lambda r: {"v": f(r, 5)}, "prox.OverlappingGroups.check_tree": lambda r: {},
+    "prox.OverlappingGroups.norms": lambda r: {"x": f(r, 3)},
+    "prox.OverlappingGroups.shrink": lambda r: {"x": f(r, 3), "radii": r.random(2), "sweeps": 2},
+    "prox.project_l1_ball": lambda r: {"x": f(r, 3), "radius": 1.0, "groups": GROUPS},
+    "prox.project_l2_ball": lambda r: {"x": f(r, 3), "radius": 1.0},
+    "prox.project_l21_ball": lambda r: {"x": f(r, 3), "radius": 1.0, "groups": GROUPS},
+    "prox.project_simplex": lambda r: {"x": f(r, 3), "radius": 1.0},
+    "prox.prox_elastic_net": lambda r: {"x": f(r, 3), "l1": 0.5, "l2": 0.5, "groups": GROUPS},
+    "prox.prox_l1": lambda r: {"x": f(r, 3), "t": 0.5, "groups": GROUPS},
+    "prox.prox_l2": lambda r: {"x": f(r, 3), "t": 0.5},
+    "prox.prox_lq": lambda r: {"x": f(r, 3), "t": 0.5, "q": 1.5, "groups": GROUPS},
+    "prox.prox_overlapping": lambda r: {"x": f(r, 3), "t": 0.5, "groups": NESTED, "sweeps": 2},
+    "prox.prox_sparse_group": lambda r: {"x": f(r, 3), "l1": 0.5, "l2": 0.5, "groups": GROUPS},
+    "prox.prox_squared_l1": lambda r: {"x": f(r, 3), "t": 0.5, "groups": GROUPS},
+    "prox.prox_squared_l2": lambda r: {"x": f(r, 3), "t": 0.5},
+    "prox.prox_squared_lq": lambda r: {"x": f(r, 3), "t": 0.5, "q": 1.5, "groups": GROUPS},
+    "prox.prox_tree": lambda r: {"x": f(r, 3), "t": 0.5, "groups": NESTED},
+}
+
+# ---------------------------------------------------------------------- risks
+
+LINEAR = {"MulticlassHinge": flat, "BinaryHinge": binary, "Logistic": binary}
+for _name, _data in LINEAR.items():
+    def _linear(r, name=_name, data=_data):
+        given = data(r)
+        return {**given, "n_parts": 2, "sample_weight": r.random(12), "bias": 1.0, "scale": 0.5,
+                **({"loss": 1.0 - np.eye(3)} if name == "MulticlassHinge" and r.integers(2) else {})}
+    _K = 3 if _name == "MulticlassHinge" else 1
+    RECIPES |= {f"risks.{_name}": _linear, f"risks.{_name}.renewed": lambda r: {"whole": True},
+                f"risks.{_name}.blocks": lambda r: {}, f"risks.{_name}.oracle": lambda r: {},
+                f"risks.{_name}.combine": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "t": 0.5},
+                f"risks.{_name}.line_search": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "a": 0.1,
+                                                               "b": 0.5, "upper": 1.0},
+                f"risks.{_name}.planes_at": lambda r, K=_K: {"S": f(r, 12, K)},
+                f"risks.{_name}.scores": lambda r, K=_K: {"w": f(r, 4 * K)}}
+    if _name == "Logistic":
+        RECIPES[f"risks.{_name}.value_errors"] = lambda r: {"w": f(r, 4), "values": r.random(2)}
+    else:
+        RECIPES[f"risks.{_name}.multipliers"] = lambda r: {}
+for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Structured": None,
+                    "ExampleFunctions": None, "Function": 3}.items():
+    def _w(r, name=_name, dim=_dim):
+        return f(r, dim if dim else pb.models.Chain(3, 2).dim if name == "Structured" else 2)
+    RECIPES |= {f"risks.{_name}.{method}": lambda r, w=_w: {"w": w(r)} for method in (
+        ("evaluate",) if _name == "Function" else ("evaluate", "planes", "values"))}
+    if _name != "Function":
+        RECIPES |= {
+            f"risks.{_name}.derive": lambda r: {"n_parts": 2},
+            f"risks.{_name}.excerpt": lambda r: {"numbers": [0]}, f"risks.{_name}.oracle": lambda r: {},
+            f"risks.{_name}.renewed": lambda r: {"whole": True},
+            f"risks.{_name}.sgd_epoch": lambda r, w=_w: {"w": w(r), "order": np.array([1, 0]), "lam": 1.0, "t": 1}}
+for _name in ("Structured", "ExampleFunctions"):
+    def _some(r, name=_name):
+        return f(r, pb.models.Chain(3, 2).dim if name == "Structured" else 2)
+    RECIPES |= {f"risks.{_name}.predict_losses": lambda r, w=_some: {"w": w(r)},
+                f"risks.{_name}.value_errors": lambda r, w=_some: {"w": w(r), "values": r.random(1)}}
+
+
+def absolute(w):
+    return float(np.abs(w).sum()), np.sign(w)
+
+
+@functools.cache
+def compiled():
+    """Two examples in ctypes: labellings 0 and 1, plane loss 1 + w_i where it is 1."""
+    import ctypes
+
+    from scipy import LowLevelCallable
+    numbers, integers, long = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32), ctypes.c_int64
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, numbers, long, long, integers, numbers, numbers, ctypes.c_void_p)
+    def solve(w, dim, example, labelling, value, upper, data):
+        value[0] = max(0.0, 1.0 + w[example])
+        labelling[0] = value[0] > 0.0
+        return 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, long, integers, numbers, ctypes.POINTER(long), integers, numbers, ctypes.c_void_p)
+    def plane(example, labelling, loss, n_entries, indices, values, data):
+        loss[0], n_entries[0], indices[0], values[0] = labelling[0] != 0, labelling[0] != 0, example, 1.0
+        return 0
+
+    return LowLevelCallable(solve), LowLevelCallable(plane)
+
+
+RECIPES |= {
+    "risks.Structured": lambda r: {"model": model("Chain", r), **words(r), "n_parts": 1, "loss": "hinge",
+                                   "sample_weight": np.ones(2)},
+    "risks.ExampleFunctions": lambda r: {"solve": compiled()[0], "plane": compiled()[1], "n_examples": 2, "dim": 2,
+                                         "label_size": 1, "max_entries": 2, "n_parts": 1},
+    "risks.Function": lambda r: {"fun": absolute, "dim": 3, "n_parts": 1, "lower_bounds": 0.0},
+    # ------------------------------------------------------------------ solvers, proofs
+    "solvers.minimize": lambda r: {"risk": some_risk(r), "lam": 0.5, "method": (
+        "auto", "oca", "bmrm", "prox-bmrm", "prox-bcfw", "mp-bcfw", "alm", "sgd", "frank-wolfe", "lbfgs")[
+            r.integers(10)], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
+    "solvers.path": lambda r: {"risk": some_risk(r), "lams": [1.0, 0.5], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
+    "solvers.estimate_memory": lambda r: {"risk": some_risk(r), "method": "oca", "lam": 0.5},
+    "proof.verify": lambda r: dict(zip(("certificate", "risk"), proven(), strict=True)),
+    "proof.load_certificate": lambda r: {"path": "proof.npz"},
+    "proof.Certificate": lambda r: {name: getattr(proven()[0], name) for name in inspect.signature(
+        pb.Certificate).parameters},
+    "proof.Certificate.check": lambda r: {}, "proof.Certificate.problem": lambda r: {},
+    "proof.Certificate.save": lambda r: {"path": "written.npz"},
+    "proof.Labellings": lambda r: vars(proven()[0].evidence),
+    "proof.Labellings.arrays": lambda r: {}, "proof.Labellings.check": lambda r: {"dim": 12, "n_examples": 12},
+    "proof.Labellings.from_arrays": lambda r: {"arrays": proven()[0].evidence.arrays()},
+    "proof.Labellings.of": lambda r: {"examples": np.array([0, 1]), "labellings": np.array([1, 2]), "masses": np.array(
+        [0.5, 0.5]), "weights": np.ones(12)},
+    "proof.Points": lambda r: {"points": f(r, 2, 3), "weights": np.full((2, 1), 0.5)},
+    "proof.Points.arrays": lambda r: {}, "proof.Points.check": lambda r: {"dim": 3, "n_examples": 5},
+    "proof.Points.from_arrays": lambda r: {"arrays": {"points": f(r, 2, 3), "weights": np.full((2, 1), 0.5)}},
+    # ------------------------------------------------------------------ kernels
+    "mkl.B1Spline": lambda r: {"width": 1.0, "sparsity": 0.5}, "mkl.Gaussian": lambda r: {"sigma": 1.0},
+    "mkl.Linear": lambda r: {"normalise": True, "low_rank": 2},
+    "mkl.Polynomial": lambda r: {"degree": 2, "offset": 1.0},
+    "mkl.Mean": lambda r: {"kernels": [pb.mkl.Gaussian(1.0), pb.mkl.Linear()]},
+    "mkl.Callable": lambda r: {"function": lambda X, Z: X @ Z.T},
+    "mkl.Precomputed": lambda r: {"matrix": np.eye(8), "column": 0},
+    "mkl.Features": lambda r: {"columns": [0, 1], "normalise": False},
+    "mkl.OnlineMKL": lambda r: {"groups": [pb.mkl.Gaussian(1.0), pb.mkl.Features()], "lam": 0.01, "n_epochs": 1,
+                                "solver": ("online", "certified")[r.integers(2)], "max_iter": 3, "eta0": 0.1,
+                                "loss": ("hinge", "logistic")[r.integers(2)]},
+    "mkl.OnlineMKL.functions": lambda r: {}, "mkl.OnlineMKL.predict": lambda r: {"X": f(r, 4, 3)},
+    "mkl.OnlineMKL.decision_function": lambda r: {"X": f(r, 4, 3)},
+    "mkl.OnlineProximal": lambda r: {"model": model("Chain", r), "regularisers": [pb.prox.L1(0.1)], "n_epochs": 1,
+                                     "eta0": 0.1, "batch": 1},
+    "mkl.OnlineProximal.predict": lambda r: {"X": words(r)["X"]},
+    "mkl.OnlineProximal.regret": lambda r: {"theta": np.zeros(pb.models.Chain(3, 2).dim), "mean_loss": 0.5},
+}
+for _name in ("fit", "partial_fit", "score"):
+    RECIPES[f"mkl.OnlineMKL.{_name}"] = lambda r: {"X": f(r, 6, 3), "Y": np.array([0, 1, 2, 0, 1, 2])}
+    RECIPES[f"mkl.OnlineProximal.{_name}"] = words
+for _name in ("B1Spline", "Gaussian", "Linear", "Polynomial", "Mean", "Callable", "Precomputed"):
+    for _method in ("fit", "gram", "take", "is_definite"):
+        RECIPES[f"mkl.{_name}.{_method}"] = lambda r, name=_name: {
+            "X": np.arange(8.0)[:, None] if name == "Precomputed" else f(r, 8, 3)}
+
+
+def some_risk(r):
+    name = ("flat", "Chain", "Dependency", "Landmarks", "Function")[r.integers(5)]
+    if name == "flat":
+        return pb.risks.MulticlassHinge(**flat(r))
+    return pb.risks.Function(absolute, 3, lower_bounds=0.0) if name == "Function" else structured(name, r)
+
+
+@functools.cache
+def proven():
+    r = np.random.default_rng(0)
+    risk = pb.risks.MulticlassHinge(f(r, 12, 4), np.arange(12) % 3)
+    certificate = pb.minimize(risk, lam=1.0, evidence=True).certificate
+    certificate.save("proof.npz")
+    filled(r).save("bundle.npz")
+    return certificate, risk
+
+
+# ---------------------------------------------------------------------- estimators, data sets
+
+SMALL = {"tol": 0.1, "max_iter": 5, "time_limit": 1.0}
+TAGS = ["N", "V", "D"]
+
+
+def tagged(r):
+    return {"X": [f(r, 3, 2), f(r, 2, 2)], "y": [["N", "V", "D"], ["D", "N"]]}
+
+
+def parsed(r):
+    return {"X": [[("a", "N"), ("b", "V")], [("c", "N")]], "y": [np.array([-1, 0, 1]), np.array([-1, 0])]}
+
+
+def as_y(data):
+    return lambda r: {"X": data(r)["X"], "y": data(r)["Y"]}
+
+
+def faces(r):
+    return {"X": r.random((3, 12, 12)), "y": r.integers(5, 8, (3, 2, 2))}
+
+
+ESTIMATORS = {
+    "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
+    "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
+    "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
+    "SegmentationSVM": ({"widths": {0: [1], 1: [2]}}, lambda r: {
+        "X": strips(r)["X"], "y": [[(0, 0), (1, 1)], [(1, 0)]]}),
+}
+for _name, (_given, _data) in ESTIMATORS.items():
+    RECIPES[f"estimators.{_name}"] = lambda r, given=_given: {"C": 1.0, **SMALL, **given}
+    RECIPES[f"estimators.{_name}.fit"] = _data
+    RECIPES[f"estimators.{_name}.score"] = _data
+    for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba"):
+        RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
+RECIPES |= {
+    "estimators.ChainCRF.log_likelihood": tagged,
+    "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},
+    "estimators.load": lambda r: {"path": "model.npz"},
+    "estimators.OnlineMKLClassifier": lambda r: {"kernels": [pb.mkl.Gaussian(1.0)], "n_epochs": 1, "max_iter": 3,
+                                                 "eta0": 0.1, "loss": "logistic"},
+    "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
+        0, 1, 2]},
+    "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2},
+    "datasets.crossing_arcs": lambda r: {"heads": np.array([-1, 0, 1, 1])},
+    "datasets.digit_strings": lambda r: {"n": 2, "lengths": (2, 3), "noise": 0.1},
+    "datasets.glued_digits": lambda r: {"n": 2, "lengths": (2, 3), "widths": (5, 6), "gaps": (0, 1)},
+    "datasets.landmark_images": lambda r: {"n": 2, "deformation": 1.0, "noise": 1.0},
+    "datasets.load_digits": lambda r: {},
+    "datasets.make_treebank": lambda r: {"n_sentences": 2, "share_crossing": 0.1, "mean_length": 4},
+    "datasets.markov_language": lambda r: {"sharpness": 2.0},
+    "datasets.read_arrays": lambda r: {"source": "arrays.npz"},
+    "datasets.read_conll": lambda r: {"path": io.BytesIO(b"a N\nb V\n"), "n_columns": 2},
+    "datasets.read_conllu": lambda r: {"source": io.BytesIO(b"1\ta\ta\tN\t_\t_\t0\troot\t_\t_\n\n")},
+    "datasets.read_csv": lambda r: {"source": io.BytesIO(b"1,2,a\n3,4,b\n"), "label": "last"},
+    "datasets.read_letters": lambda r: {"path": io.BytesIO(b"1 a -1 1 1 0 " + b"0 1 " * 64 + b"\n")},
+    "datasets.read_svmlight": lambda r: {"path": io.BytesIO(b"1 1:0.5\n-1 2:1\n"), "n_features": 3},
+}
+for _method in ("fit", "score"):
+    RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3}
+for _method in ("predict", "decision_function", "predict_proba"):
+    RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 4, 3)}
+
+# ---------------------------------------------------------------------- what public calls return
+
+ROWS = np.array([1, 0], dtype=np.intp)
+OBJECTS = {
+    "oracle of classes": lambda r: pb.risks.MulticlassHinge(**flat(r)).oracle(),
+    **{f"oracle of {name}": functools.partial(lambda r, name: oracle(name, r), name=name) for name in MODELS},
+    "weighted oracle": lambda r: structured("Chain", r).oracle(),
+    "multipliers": lambda r: pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).multipliers(),
+    "exact blocks": lambda r: pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).blocks(),
+    "blocks": lambda r: solved("prox-bcfw").state.blocks.copy(),
+    "a bundle": lambda r: solved("oca").state.bundle.copy(),
+    "windows": lambda r: pb.features.CodeWindows(np.array([[3, 3]]), 2).bind(**RECIPES["features.CodeWindows.bind"](r)),
+    "maps": lambda r: pb.features.MapFeatures(2).bind(f(r, 3, 16, 2), (4, 4), np.array([[0, 0, 4, 4], [1, 1, 2, 2]])),
+    "examples": lambda r: pb.risks.MulticlassHinge(**flat(r)).examples,
+    "rows": lambda r: pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).examples.rows(3),
+    "ragged": lambda r: Ragged.of([f(r, 3, 2), f(r, 2, 2)]),
+}
+
+
+@functools.cache
+def solved(method):
+    return pb.minimize(structured("Chain", np.random.default_rng(0)), lam=0.5, method=method, tol=1e-2)
+
+
+def oracle(name, r):
+    return model(name, r).oracle(**DATA[name](r))
+
+
+def _labelled(name, r):
+    made = oracle(name, r)
+    weights = made.prepare(np.abs(f(r, made.dim)))
+    return {"rows": ROWS, "labellings": made.solve_batch(ROWS, weights).labellings}
+
+
+def _dim(name, r):
+    return np.abs(f(r, model(name, r).dim))
+
+
+for _name in MODELS:
+    _object = f"oracle of {_name}"
+    RECIPES |= {
+        f"{_object}.solve": lambda r, name=_name: {"i": 1, "w": _dim(name, r)},
+        f"{_object}.prepare": lambda r, name=_name: {"w": _dim(name, r)},
+        f"{_object}.planes": lambda r, name=_name: _labelled(name, r),
+        f"{_object}.losses": lambda r, name=_name: _labelled(name, r),
+        f"{_object}.plane": lambda r, name=_name: {"i": 1, "labelling": _labelled(name, r)["labellings"][0]},
+        f"{_object}.solve_batch": lambda r, name=_name: {"rows": ROWS, "weights": oracle(name, r).prepare(
+            _dim(name, r))},
+        f"{_object}.add_planes": lambda r, name=_name: {**_labelled(name, r), "scales": np.ones(2), "slope": np.zeros(
+            model(name, r).dim)},
+        f"{_object}.finder": lambda r: {"batch": 4}}
+for _name in ("Chain", "Dependency", "Landmarks"):
+    RECIPES[f"oracle of {_name}.marginals_batch"] = lambda r, name=_name: {
+        "rows": ROWS, "weights": oracle(name, r).prepare(_dim(name, r)), "scales": np.ones(2),
+        "slope": np.zeros(model(name, r).dim)}
+RECIPES |= {
+    "weighted oracle.solve": lambda r: {"i": 1, "w": _dim("Chain", r)},
+    "weighted oracle.solve_batch": lambda r: {"rows": ROWS, "weights": oracle("Chain", r).prepare(_dim("Chain", r))},
+    "weighted oracle.planes": lambda r: _labelled("Chain", r),
+    "oracle of classes.solve": lambda r: {"i": 1, "w": f(r, 9)}, "oracle of classes.prepare": lambda r: {"w": f(r, 9)},
+    "oracle of classes.plane": lambda r: {"i": 1, "labelling": 2},
+    "oracle of classes.planes": lambda r: {"rows": ROWS, "labellings": np.array([2, 0])},
+    "oracle of classes.finder": lambda r: {"batch": 4},
+    "multipliers.check": lambda r: {"alpha": r.random((12, 3))},
+    "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "S": f(r, 12, 3), "sigma": 0.5},
+    "multipliers.aggregate": lambda r: {"alpha": r.random((12, 3)), "support": np.ones(12, dtype=np.int32)},
+    "exact blocks.place": lambda r: {"w": f(r, 9), "s": 1.0},
+    "exact blocks.visit": lambda r: {"order": np.arange(12)},
+    "exact blocks.look": lambda r: {"S": f(r, 12, 3), "margin": 0.1, "first": 0},
+    "exact blocks.value": lambda r: {"S": f(r, 12, 3)},
+    "exact blocks.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
+    "exact blocks.restore": lambda r: {"multipliers": r.random((12, 3))},
+    "a bundle.dot": lambda r: {"w": f(r, solved("oca").x.size), "first": 1},
+    "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
+    "blocks.climb": lambda r: {"rows": ROWS, "places": np.zeros(2, dtype=np.int32)},
+    "blocks.learn": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size))},
+    "blocks.visit": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size)),
+                               "towards": True},
+    "blocks.place": lambda r: {"x": f(r, solved("oca").x.size), "scale": 1.0},
+    "blocks.weigh": lambda r: {"metric": r.random(solved("oca").x.size) + 0.1},
+    "blocks.assign": lambda r: {"alpha": solved("prox-bcfw").state.blocks.arrays()[2]},
+    "blocks.average": lambda r: {"k": 0}, "blocks.forget": lambda r: {"max_idle": 2},
+    "blocks.shrink": lambda r: {"limit": 100.0}, "blocks.copy": lambda r: {"nonneg": None, "cap": 5, "max_steps": 3},
+    "blocks.aggregate_parts": lambda r: {"part": np.array([0, 1]), "n_parts": 2},
+    "blocks.aggregate_range": lambda r: {"first": 0, "last": 2, "part": np.array([0, 1]), "offset": np.zeros(
+        2), "phi": np.zeros((2, solved("oca").x.size)), "size": np.zeros(2)},
+    "blocks.from_arrays": lambda r: dict(zip(("n_blocks", "dim", "rows", "offsets", "alpha", "slopes"), (
+        2, solved("oca").x.size, *solved("prox-bcfw").state.blocks.arrays()), strict=True)),
+    "examples.row": lambda r: {"i": 3}, "examples.rows": lambda r: {"n_scores": 3},
+    "rows.pack": lambda r: {"w": f(r, 9), "precision": "float32"}, "rows.at_level": lambda r: {"level": 1},
+    "rows.add": lambda r: {"rows": ROWS, "labels": np.array([0, 2]), "coefs": f(r, 2), "slope": np.zeros(9)},
+    "rows.scores": lambda r: {"w": OBJECTS["rows"](r).pack(f(r, 9)), "rows": ROWS, "out": np.zeros((2, 3))},
+    "rows.repack": lambda r: {"packed": OBJECTS["rows"](r).pack(f(r, 9)), "w": f(r, 9), "indices": np.array(
+        [1, 4], dtype=np.int32)},
+    "ragged.take": lambda r: {"items": ROWS},
+}
+for _object, _boxes in {"windows": np.array([[0, 0], [1, 1]]), "maps": np.array([[0, 0], [1, 1]])}.items():
+    _size = {"windows": 2 * 9 * 256, "maps": 4}[_object]
+    _places = np.stack([_boxes, _boxes]).astype(np.int32)
+    RECIPES |= {
+        f"{_object}.prepare": lambda r, size=_size: {"W": f(r, size)},
+        f"{_object}.maps": lambda r, size=_size, name=_object: {
+            "rows": ROWS, "weights": OBJECTS[name](r).prepare(f(r, size)), "out": np.zeros((2, 20))},
+        f"{_object}.add": lambda r, size=_size, places=_places: {
+            "rows": ROWS, "positions": places, "scales": np.ones((2, 2)), "slope": np.zeros(size)},
+        f"{_object}.planes": lambda r, places=_places: {"rows": ROWS, "positions": places + 1, "gold": places,
+                                                        "rest": np.ones((2, 1))},
+        f"{_object}.add_expected": lambda r, size=_size: {"rows": ROWS, "coefs": r.random((2, 20)), "slope": np.zeros(
+            size)}}
+
+
+# ---------------------------------------------------------------------- which there are
+
+def surface():
+    """Names of all public callables: functions, classes, and their own methods."""
+    names = []
+    for folder in FOLDERS:
+        module = importlib.import_module(f"pybundle.{folder}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not callable(value) or (inspect.isclass(value) and issubclass(value, tuple)):
+                continue                # records of results hold what they are given
+            names.append(f"{folder}.{name}")
+            if inspect.isclass(value):
+                names += [f"{folder}.{name}.{method}" for method in dir(value) if not method.startswith(("_", "set_"))
+                          and callable(getattr(value, method)) and method not in OF_SKLEARN]
+    return [name for name in names if not any(name == out or name.startswith(f"{out}.") for out in LEFT_OUT)]
+
+
+def target(name, r):
+    """The callable of a name."""
+    owner, _, method = name.rpartition(".")
+    if owner in OBJECTS:
+        return getattr(OBJECTS[owner](r), method)
+    folder = next(folder for folder in FOLDERS if name.startswith(f"{folder}."))
+    if owner == folder:
+        return getattr(importlib.import_module(f"pybundle.{folder}"), method)
+    if owner == "bundle.Bundle":
+        return getattr(filled(r), method)
+    if owner == "proof.Certificate":
+        return getattr(proven()[0], method)
+    cls = getattr(importlib.import_module(f"pybundle.{folder}"), owner[len(folder) + 1:])
+    if isinstance(inspect.getattr_static(cls, method), (classmethod, staticmethod)):
+        return getattr(cls, method)
+    made = cls(**RECIPES[owner](r))
+    fit = f"{owner}.fit"
+    if fit in RECIPES and method not in ("fit", "partial_fit"):
+        made.fit(**RECIPES[fit](r))
+    return getattr(made, method)

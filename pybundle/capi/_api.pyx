@@ -140,7 +140,7 @@ cdef settings_of(const pb_settings* given):
     if settings.method == NULL:
         raise ParameterError("method of pb_settings must not be NULL; fill in the defaults with `settings`")
     return {"method": settings.method.decode(), "lam": settings.lam or None, "radius": settings.radius or None,
-            "tol": settings.tol, "atol": settings.atol, "time_limit": settings.time_limit or None,
+            "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
             "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
             "n_jobs": settings.n_jobs, "random_state": settings.random_state}
 

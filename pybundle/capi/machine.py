@@ -56,7 +56,7 @@ class Machine:
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
         objective = make_objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
-        wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol", 0.0), settings.get("memory_limit"), {},
+        wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol"), settings.get("memory_limit"), {},
                                1)
         rules = make_rules(settings.get("max_iter"), settings.get("time_limit"), method)
         pool = make_executor(settings.get("n_jobs"))
@@ -135,7 +135,8 @@ class Machine:
         if self.status is None:
             return "running"
         progress = self._run.progress()
-        return sentence(self.status, progress.gap, progress.tol, self._run.choice)
+        return sentence(self.status, progress.gap, progress.tol, self._run.choice,
+                        atol=self._run.atol_met(progress.fun, progress.lower_bound))
 
     def close(self):
         """Ends the threads of the run."""

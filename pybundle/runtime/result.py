@@ -76,7 +76,24 @@ class Result(OptimizeResult):
     """
 
 
-def sentence(status, gap, tol, choice="", advice=""):
-    """The message of a result: reason, advice, gap and tolerance, and why the method, where that was left open."""
-    reason = SENTENCES[status] + (f"; {advice}" if advice else "")
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError as problem:
+            raise AttributeError(problem.args[0]) from None
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), "n_iter"})
+
+
+def sentence(status, gap, tol, choice="", advice="", atol=None):
+    """The message of a result: reason, advice, gap and tolerance, and why the method, where that was left open.
+
+    `atol` is given where it ended the run, and not the relative gap.
+    """
+    if status is Status.CONVERGED and atol is not None:
+        reason = f"fun - lower_bound is within atol {atol:.2g}"
+    else:
+        reason = SENTENCES[status]
+    reason += f"; {advice}" if advice else ""
     return f"{reason} (gap {gap:.3g}, tol {tol:.3g})" + (f"; {choice}" if choice else "")

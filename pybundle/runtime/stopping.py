@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 from ..core.validation import check_number
 from .result import Status
 
+SHARE = 1e-12
+"""The default of atol as a share of the first value of F, measured: below, differences of numbers of that size drown in
+rounding, and methods stall or need up to ten times the passes for risks whose minimum is 0."""
+
 
 def relative_gap(fun, lower_bound):
     """`(fun - lower_bound) / |fun|`, never negative, 0 when both are equal.
@@ -59,10 +63,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`."""
+    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is `SHARE` of the first value of a run."""
 
     tol: float
-    atol: float = 0.0
+    atol: float | None = 0.0
+
+    def starting_at(self, first):
+        """The rule of a run whose first value is `first`, None where it has none yet: atol is a number."""
+        if self.atol is not None:
+            return self
+        return GapBelow(self.tol, 0.0 if first is None else SHARE * abs(first))
 
     def holds(self, fun, lower_bound, share=1.0):
         """Whether these two numbers are close enough, for `share` times the tolerance."""

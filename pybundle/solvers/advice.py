@@ -8,6 +8,7 @@ from .objective import Ball
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 MANY = 300          # passes after which a gap still above WIDE tells of the problem, not of the limit
 WIDE = 0.1
+NEAR = 1e-6         # share of the first value below which a best value is about 0
 FINEST = 1e-8       # share of F that rounding takes of it in a well scaled problem at most
 
 
@@ -20,14 +21,21 @@ def advice(run, status, certificate):
     status : Status
     certificate : Bracket
     """
+    found, objective, tol = [], run.objective, run.settings.gap.tol
     if status not in UNFINISHED:
         return ""
-    found, objective, tol = [], run.objective, run.settings.gap.tol
-    is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY
+    difference, first = certificate.fun + certificate.error - certificate.lower_bound, run.trace.first_value
+    is_near_zero = first is not None and max(difference, abs(certificate.fun)) <= NEAR * abs(first)
+    is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY and not is_near_zero
+    is_rough = certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun)
+    if is_near_zero and not hasattr(run.risk, "examples"):          # values cancel, no data are badly scaled
+        is_rough = False
+    if is_near_zero:
+        found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
         signs = "" if objective.nonneg is None else ", where weights that must not be negative take the room of planes"
         found.append(f"raise memory_limit{signs}")
-    if is_wide or certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun):
+    if is_wide or is_rough:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if getattr(run.risk, "is_single", False) and run.bound is not None:

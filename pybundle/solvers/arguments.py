@@ -99,7 +99,8 @@ def make_start(w0, dim):
 
 def make_settings(tol, atol, memory_limit, options, n):
     """`Settings`; atol is multiplied by n."""
-    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), n * check_number("atol", atol, low=0.0))
+    atol = None if atol is None else n * check_number("atol", atol, low=0.0)
+    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), atol)
     if memory_limit is not None:
         memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), MOST_BYTES))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
@@ -107,7 +108,7 @@ def make_settings(tol, atol, memory_limit, options, n):
                          high=0.9)
     max_idle = options.get("max_idle")
     max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
-    return Settings(gap, stop, theta, max_idle, memory_limit)
+    return Settings(gap, stop, theta, max_idle, memory_limit, factor=1.0 / n)
 
 
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False):

@@ -85,7 +85,7 @@ class Asynchronous(BestPoint):
         while self._anchors and self._anchors[0].is_complete():
             value = self._settle(loop, self._anchors.pop(0))
             bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-            has_converged = loop.settings.gap.holds(value, bound)
+            has_converged = loop.rule.holds(value, bound)
         return PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged
 
     def _is_late(self):

@@ -227,7 +227,7 @@ class Keeper(Unkept):
             self._is_over = status is not None
             return old, Status(status) if self._is_over else None
         certificate = current._certificate
-        is_over = status is not None and certificate is not None and gap.holds(
+        is_over = status is not None and certificate is not None and current.rule.holds(
             certificate.fun + certificate.error, certificate.lower_bound)
         # below FINE other methods follow in "auto", and scores are in float64
         if not is_over and (memory != self._settings.memory_limit or (tol < FINE) != (gap.tol < FINE)):

@@ -35,7 +35,7 @@ from .methods import METHODS, Problem, check_options
 from .run import State
 
 
-def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=0.0, n_parts=None, max_iter=None,
+def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=None, n_parts=None, max_iter=None,
              time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
              checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0, scale="sum",
              evidence=False, **options):
@@ -56,8 +56,10 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         See "Which model, which method" in the documentation. "auto" takes "prox-bcfw" where the labellings of single
         examples are at hand, "lbfgs" for smooth risks, "oca" elsewhere and under a memory limit, and says so in
         `message`.
-    tol, atol : float
-        Stop when `fun - lower_bound <= max(tol |fun|, atol)`.
+    tol : float
+    atol : float, optional
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None takes 1e-12 times the first value of F that the run
+        meets, so that runs end whose minimum is 0; a warm start keeps that of the run it goes on from.
     n_parts : int, optional
         Number of cutting-plane models P; None leaves it to the method and to the risk.
     max_iter : int, optional
@@ -181,7 +183,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
     risk = regrouped(risk, n_parts, method, pool, settings, places is not None)
-    factor = 1.0 / risk.n_examples if scale == "mean" else 1.0
+    factor = settings.factor
     watching = [Callback(function, factor) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
     report = Report(factor) if verbose else None

@@ -32,7 +32,7 @@ def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", 
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: at every lam between them
         one of the results is an answer to the relative gap `tol`, each of them on its `lam_range`. Each is solved to
         `tol / 2`, and the next lam is the end of its range. Needs a risk that is never negative. Where a run does not
-        reach `tol`, its `lam_range` is None and the path ends.
+        reach `tol`, its `lam_range` is None and the path ends. The default of `atol` is 0 here.
 
     Returns
     -------
@@ -153,6 +153,7 @@ class Interval:
         self.first, self.least = max(lams), min(lams)
         self.tol = check_number("tol", options.get("tol", 1e-2), low=0.0, strict=True)
         options["tol"] = SHARE * self.tol
+        options.setdefault("atol", 0.0)         # what is promised between two lams are relative gaps
         self.floor = float(np.sum(bounds)) / (risk.n_examples if options.get("scale") == "mean" else 1)
 
     def next(self, result):

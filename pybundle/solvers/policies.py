@@ -62,7 +62,7 @@ class LastIterate(Policy):
             loop.check_model(solution, w, planes.values)
         fun = loop.observe(w, float(planes.values.sum()), planes.values)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.settings.gap.holds(loop.fun if in_ball else fun, bound)
+        return [planes], fun, loop.rule.holds(loop.fun if in_ball else fun, bound)
 
 
 class LineSearch:
@@ -119,7 +119,7 @@ class LineSearch:
             fun = loop.observe(loop.objective.project(best + t * step), risk_value)     # but for rounding no change
             self.scores = moved
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.settings.gap.holds(fun, bound)
+        return [planes], fun, loop.rule.holds(fun, bound)
 
 
 class Centred(Policy):
@@ -222,7 +222,7 @@ class PublishedProximity(Centred):
         phi = loop.improve_bound(self._plain, settle=False)
         bound = loop.objective.lower_bound(float(self._plain.beta @ loop.bundle.offsets), phi)
         self.required = (fun - bound / max(1.0 - loop.settings.gap.tol, 1e-12)) / self.T
-        return loop.settings.gap.holds(fun, bound)
+        return loop.rule.holds(fun, bound)
 
 
 class BestPoint(Centred):
@@ -250,7 +250,7 @@ class BestPoint(Centred):
                 tol = max(0.01 * tol, floor)
                 solution = self.solve(loop, self.alpha, tol)
                 self._model = self._model_value(loop, solution)
-            is_near = loop.settings.gap.holds(loop.fun, self._model, 0.5)
+            is_near = loop.rule.holds(loop.fun, self._model, 0.5)
             if is_near or loop.trace.n_iter % PLAIN_EVERY == 0:
                 loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
         return solution
@@ -271,7 +271,7 @@ class BestPoint(Centred):
         if before - fun > 0.0 and before - fun >= 0.1 * predicted:
             self.move(loop, solution, w, fun)
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.settings.gap.holds(fun, bound)
+        return [planes], fun, loop.rule.holds(fun, bound)
 
     def adapt(self, before, predicted, gained, tol, gap):
         """alpha after a step from the value `before`, with a master solved to `tol`."""

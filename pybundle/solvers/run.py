@@ -49,6 +49,8 @@ class Settings:
         Bytes for planes and Gram matrix.
     record : Record or None
         Where points and labellings are kept as evidence; None keeps none.
+    factor : float
+        Users see values of F times this: 1/n in the mean scale.
     """
 
     gap: GapBelow
@@ -57,6 +59,7 @@ class Settings:
     max_idle: int | None = None
     memory_limit: int | None = None
     record: Any = None
+    factor: float = 1.0
 
 
 @dataclass
@@ -85,6 +88,8 @@ class State:
         Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
     record : Record or None
         Where points and labellings of the planes are kept, with `evidence=True`.
+    first_value : float or None
+        F at the first point of the run, of which the default of atol is a share.
     """
 
     w: np.ndarray
@@ -97,10 +102,13 @@ class State:
     bound: Any = None
     errors: Any = None
     record: Any = None
+    first_value: float | None = None
 
     def check_state(self):
         """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
         check_array("w", self.w, self.w.shape)
+        if self.first_value is not None:
+            check_float("first_value", self.first_value)
         for errors in self.errors or ():
             check_array("errors", errors, errors.shape, low=0.0)
 
@@ -115,6 +123,7 @@ class Trace:
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
+    first_value: float | None = None    # F at the first point of the run, or of the run that it goes on from
 
 
 class Run:
@@ -142,6 +151,11 @@ class Run:
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
         self._certificate, self._margin = None, 1.0
 
+    @property
+    def rule(self):
+        """When best value and best bound are close enough, with atol as a number."""
+        return self.settings.gap.starting_at(self.trace.first_value)
+
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
         """Planes kept at the moment."""
@@ -157,7 +171,10 @@ class Run:
 
     def kept_state(self):
         """What another run may start from after this one: the point alone where the risk has contradicted itself."""
-        return State(self.w, np.inf, self.fingerprint()) if self.is_refuted else self.state()
+        state = State(self.w, np.inf, self.fingerprint()) if self.is_refuted else self.state()
+        if state is not None:
+            state.first_value = self.trace.first_value
+        return state
 
     def refine(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
@@ -199,6 +216,8 @@ class Run:
         if self.best_values is not None:
             check_array("best_values", self.best_values, (risk.n_parts,))
         check_float("fun", self.fun)
+        if self.trace.first_value is not None:
+            check_float("first_value", self.trace.first_value)
         if bound is not None:
             check_array("phi", bound.phi, (risk.dim,))
             check_float("error", bound.error, 0.0)
@@ -288,6 +307,8 @@ class Run:
         What is known of the best point is known of this array: nobody may change it.
         """
         fun = self.objective.value(w) + risk_value
+        if self.trace.first_value is None and np.isfinite(fun):
+            self.trace.first_value = float(fun)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
@@ -304,8 +325,13 @@ class Run:
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
-        return self.bound is not None and np.isfinite(self.fun) and self.settings.gap.holds(
+        return self.bound is not None and np.isfinite(self.fun) and self.rule.holds(
             self.fun, self.bound.value, self._margin)
+
+    def atol_met(self, fun, lower_bound):
+        """atol in the scale of the user where it ends the run, None where the relative gap does."""
+        is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
+        return None if is_relative else self.settings.factor * self.rule.atol
 
     def record(self, value):
         """A row of the history."""
@@ -333,6 +359,8 @@ class Run:
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only. Data that were "
                                  "changed in place since that run are other data")
+        if self.trace.first_value is None:
+            self.trace.first_value = state.first_value
         if state.bound is not None:
             known = state.bound
             self.offer(LowerBound.from_aggregate(self.objective, known.offset, known.phi, known.error,
@@ -343,7 +371,7 @@ class Run:
         """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
         self._certify()
         certificate = self._certificate
-        if self.settings.stop == "published" or self._margin < 0.1 or self.settings.gap.holds(
+        if self.settings.stop == "published" or self._margin < 0.1 or self.rule.holds(
                 certificate.fun + certificate.error, certificate.lower_bound):
             return True
         self._margin *= 0.5
@@ -374,7 +402,8 @@ class Run:
             lower = -np.inf if self.is_refuted else lower
             certificate = Bracket(self.fun, lower, certified=False)
         fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
-        success = certified and self.settings.gap.holds(fun + certificate.error, lower)
+        tol = self.settings.gap.tol
+        success = certified and self.rule.holds(fun + certificate.error, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
         elif status is Status.CONVERGED and not success:
@@ -384,7 +413,8 @@ class Run:
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
-            message=sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate)),
+            message=sentence(status, gap, tol, self.choice, advice(self, status, certificate),
+                             self.atol_met(fun + certificate.error, lower)),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
             history=trace.history.arrays(), state=self.kept_state(), **self._rounds())

@@ -57,7 +57,7 @@ class Accelerated(Schedule):
 
     def actions(self, run):
         k = run.trace.n_iter
-        if 1 < k < self.opening and run.settings.gap.holds(run.bound.value + run.met, run.bound.value, SMALL):
+        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.met, run.bound.value, SMALL):
             self.opening = k - 1
         if k < self.opening:
             return "visit", "refine"

@@ -61,7 +61,7 @@ class StochasticSubgradient(Policy):
     def advance(self, loop, solution, phi):
         """The epoch is done; report where it ended."""
         bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [], self._fun, loop.settings.gap.holds(self._fun, bound)
+        return [], self._fun, loop.rule.holds(self._fun, bound)
 
     def _tune(self, loop):
         """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""

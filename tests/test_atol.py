@@ -1,0 +1,88 @@
+"""Objectives near 0: the default of atol, what the message says of it, and runs that go on."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+
+FREE = np.zeros((2, 2))
+
+
+def absolute(w):
+    return np.abs(w).sum(), np.sign(w)
+
+
+def half_spaces(w):
+    s = np.vander(np.linspace(-1.0, 1.0, 30), 4) @ w
+    return np.maximum(s, 0.0).sum(), np.vander(np.linspace(-1.0, 1.0, 30), 4).T @ (s > 0.0)
+
+
+@pytest.mark.parametrize("method", ["auto", "bmrm", "oca"])
+@pytest.mark.parametrize("fun", [absolute, half_spaces])
+def test_risks_whose_minimum_is_zero_converge(fun, method):
+    """They ran for hundreds of iterations to 1e-22, and were told to raise tol and lam."""
+    w0 = np.ones(4)
+    with warnings.catch_warnings(action="error"):
+        result = pb.minimize(fun, w0, lam=1.0, method=method)
+    share = 1e-12 * (fun(w0)[0] + 2.0)
+    assert result.success and result.certified and result.fun - result.lower_bound <= share and result.nit < 100
+    assert result.message.startswith(f"fun - lower_bound is within atol {share:.2g} (gap ")
+    assert "raise" not in result.message
+
+
+@pytest.mark.parametrize("method", ["auto", "prox-bcfw", "oca", "bmrm", "prox-bmrm", "alm", "bcfw", "mp-bcfw",
+                                    "frank-wolfe"])
+def test_starts_away_from_zero_end_soon(method):
+    """"auto" shrank w by a factor in each of 59 rounds, until its square underflowed."""
+    risk = pb.risks.MulticlassHinge(np.eye(2), [0, 1], loss=FREE)
+    result = pb.minimize(risk, np.ones(4), lam=1.0, method=method)
+    assert result.success and result.nit < (20 if method != "prox-bmrm" else 300)
+
+
+def test_the_mean_scale_is_the_same_run():
+    risk = pb.risks.MulticlassHinge(np.eye(2), [0, 1], loss=FREE)
+    summed = pb.minimize(risk, np.ones(4), lam=2.0)
+    mean = pb.minimize(risk, np.ones(4), lam=1.0, scale="mean")
+    assert mean.nit == summed.nit and mean.fun == 0.5 * summed.fun
+    assert "atol 4e-12" in summed.message and "atol 2e-12" in mean.message
+
+
+def test_both_tolerances_are_told_apart():
+    w0, fun = np.zeros(4), lambda w: (np.abs(w - 1.0).sum(), np.sign(w - 1.0))
+    assert pb.minimize(fun, w0, lam=1.0).message.startswith("the certified gap is within the tolerance (gap ")
+    loose = pb.minimize(half_spaces, w0 + 1.0, lam=1.0, tol=1e-9, atol=0.5, method="bmrm")
+    assert loose.message.startswith("fun - lower_bound is within atol 0.5 (gap ")
+    assert loose.success and loose.gap > 1e-9
+
+
+def test_advice_near_zero_is_to_pass_atol():
+    with pytest.warns(pb.ConvergenceWarning, match="the objective is about 0: pass atol, ") as caught:
+        result = pb.minimize(absolute, np.ones(4), lam=1.0, atol=0.0, max_iter=20)
+    assert not result.success and "scale X" not in str(caught[0].message)
+    holds = float(result.message.split("pass atol, ")[1].split()[0])
+    assert pb.minimize(absolute, np.ones(4), lam=1.0, atol=holds, max_iter=20).success
+
+
+def test_a_warm_start_keeps_the_first_value():
+    """A share of what the run before has reached could not be met."""
+    first = pb.minimize(absolute, np.ones(4), lam=1.0)
+    assert first.fun < 1e-10
+    second = pb.minimize(absolute, lam=0.5, w0=np.ones(4), warm_start=first)
+    assert second.success and second.state.first_value == first.state.first_value == 6.0
+    results = pb.path(absolute, [10.0, 1.0, 0.1], w0=np.ones(4))
+    assert all(result.success and result.nit < 50 for result in results)
+
+
+@pytest.mark.parametrize("method", ["oca", "auto", "prox-bcfw", "alm", "frank-wolfe"])
+def test_a_resumed_run_ends_where_the_other_did(method, tmp_path):
+    risk = pb.risks.MulticlassHinge(np.eye(2), [0, 1], loss=FREE)
+    whole = pb.minimize(risk, np.ones(4), lam=1.0, method=method)
+    with warnings.catch_warnings(action="ignore"):
+        for limit in range(1, whole.nit):
+            pb.minimize(risk, np.ones(4), lam=1.0, method=method, checkpoint=tmp_path / "run.npz", max_iter=limit)
+    result = pb.minimize(risk, np.ones(4), lam=1.0, method=method, checkpoint=tmp_path / "run.npz")
+    assert (result.fun, result.lower_bound, result.nit, result.message) == (
+        whole.fun, whole.lower_bound, whole.nit, whole.message)
+

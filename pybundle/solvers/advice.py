@@ -1,15 +1,22 @@
-"""What to change where a run ended before its gap reached the tolerance, beside the tolerance and the limits."""
+"""What to change where a run ended before its gap reached the tolerance, or took long, beside tolerance and limits."""
 
 from __future__ import annotations
 
 from ..runtime.result import Status
 from .objective import Ball
+from .scaling import scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
 MANY = 300          # passes after which a gap still above WIDE tells of the problem, not of the limit
 WIDE = 0.1
+LONG = 100          # passes after which the columns of flat data are looked at: well scaled ones need fewer
 NEAR = 1e-6         # share of the first value below which a best value is about 0
 FINEST = 1e-8       # share of F that rounding takes of it in a well scaled problem at most
+
+
+def hint(run):
+    """What in the data explains many passes, "" where there were few or nothing does."""
+    return scaling(run.risk) if run.trace.n_passes >= LONG else ""
 
 
 def advice(run, status, certificate):
@@ -22,8 +29,9 @@ def advice(run, status, certificate):
     certificate : Bracket
     """
     found, objective, tol = [], run.objective, run.settings.gap.tol
+    about_data = hint(run)
     if status not in UNFINISHED:
-        return ""
+        return about_data
     difference, first = certificate.fun + certificate.error - certificate.lower_bound, run.trace.first_value
     is_near_zero = first is not None and max(difference, abs(certificate.fun)) <= NEAR * abs(first)
     is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY and not is_near_zero
@@ -35,7 +43,9 @@ def advice(run, status, certificate):
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
         signs = "" if objective.nonneg is None else ", where weights that must not be negative take the room of planes"
         found.append(f"raise memory_limit{signs}")
-    if is_wide or is_rough:
+    if about_data:
+        found.append(about_data)
+    elif is_wide or is_rough:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if getattr(run.risk, "is_single", False) and run.bound is not None:

@@ -16,7 +16,7 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason
-from .advice import UNFINISHED
+from .advice import LONG, UNFINISHED, hint
 from .arguments import (
     as_callbacks,
     as_risk,
@@ -243,7 +243,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
     data here where the parts of the run live with workers: the certificate asks it where these are lost. `home` is the
     risk over the data here in any case, for evidence.
     """
-    keeper, asking_user = keeper or Unkept(), False
+    keeper, asking_user, words = keeper or Unkept(), False, None
     try:
         run, status = keeper.begin(run, w0, state)
         if report is not None:
@@ -263,6 +263,10 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             progress = run.progress()
             if report is not None:
                 report(progress)
+                if words is None and progress.n_passes >= LONG:
+                    words = hint(run)
+                    if words:
+                        report.say(words)
             asking_user = True
             reason = first_reason(rules, progress)
             asking_user = False

@@ -1,0 +1,80 @@
+"""Hints about the columns of flat data: where they explain many passes, and nowhere else."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.solvers.advice import LONG
+from pybundle.solvers.scaling import scaling
+
+UNEVEN, SHIFTED, LARGE = "differ in size by", "times their spread", "have entries of"
+
+
+def blobs():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    return 3.0 * rng.standard_normal((3, 8))[y] + 2.0 * rng.standard_normal((300, 8)), y
+
+
+def words(X, y, **options):
+    return scaling(pb.risks.MulticlassHinge(X, y, **options))
+
+
+@pytest.mark.parametrize(("change", "hint"), [
+    (lambda X: X, ""),
+    (lambda X: X + 1e4, SHIFTED),
+    (lambda X: 1e4 * X, LARGE),
+    (lambda X: X * np.logspace(-2, 4, 8), UNEVEN),
+    (lambda X: 1e-9 * X, ""),
+    (lambda X: np.c_[X, np.zeros(len(X)), np.ones(len(X))], ""),
+    (lambda X: sp.csr_array(X * np.logspace(-2, 4, 8)), UNEVEN),
+    (lambda X: 1e140 * X, LARGE),
+    (lambda X: np.zeros_like(X), ""),
+])
+def test_what_is_said_of_blobs(change, hint):
+    X, y = blobs()
+    found = words(change(X), y)
+    assert hint in found and bool(found) == bool(hint) and len(found) < 120
+    assert not hint or ("MaxAbsScaler" if sp.issparse(change(X)) else "StandardScaler") in found
+    assert not hint or "pybundle train --scale" in found
+
+
+def test_data_of_which_nothing_is_said():
+    """Digits have columns that are nearly empty, images raw bytes, texts rare words: none of them costs passes."""
+    from sklearn.datasets import load_digits, load_iris
+
+    for load in (load_digits, load_iris):
+        X, y = load(return_X_y=True)
+        assert words(X, y) == words(X.astype(np.float32) / X.max(), y) == ""
+    rng = np.random.default_rng(0)
+    counts = sp.random(400, 3000, 40 / 3000, "csr", random_state=0, data_rvs=lambda n: 1.0 + rng.poisson(1.0, n))
+    tfidf = counts @ sp.diags_array(np.log(400 / np.maximum(1, np.bincount(counts.indices, minlength=3000))) + 1.0)
+    tfidf = sp.diags_array(1.0 / np.maximum(sp.linalg.norm(tfidf, axis=1), 1e-9)) @ tfidf
+    assert words(sp.csr_array(tfidf), np.arange(400) % 4) == ""
+    assert scaling(pb.risks.Function(lambda w: (0.0, w), 2)) == ""
+
+
+def test_mnist_is_in_order():
+    if "PYBUNDLE_DATA" not in os.environ:
+        pytest.skip("set PYBUNDLE_DATA to the folder that holds mnist/mnist.npz")
+    with np.load(Path(os.environ["PYBUNDLE_DATA"]) / "mnist" / "mnist.npz") as file:
+        X, y = file["X_train"][:10000].reshape(10000, -1), file["y_train"][:10000]
+    assert words(X, y) == words(X, y, scale=1 / 255) == ""
+
+
+def test_the_message_and_the_report_name_the_remedy(capsys):
+    from sklearn.datasets import load_wine
+
+    X, y = load_wine(return_X_y=True)
+    hint = "the columns of X differ in size by 7.2e+02: scale them (StandardScaler, pybundle train --scale)"
+    raw = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=1e-3, verbose=1)
+    assert raw.n_passes > LONG and hint in raw.message and raw.message.startswith("the certified gap is within")
+    assert capsys.readouterr().out.count(hint) == 1
+    scaled = pb.minimize(pb.risks.MulticlassHinge((X - X.mean(axis=0)) / X.std(axis=0), y), lam=1.0, tol=1e-3)
+    assert scaled.n_passes < LONG and "scale" not in scaled.message
+    early = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=0.9, max_iter=3)
+    assert "scale" not in early.message

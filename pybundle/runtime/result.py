@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from enum import IntEnum
 
 from scipy.optimize import OptimizeResult
@@ -55,9 +56,9 @@ class Result(OptimizeResult):
         `fun - lower_bound <= max(tol |fun|, atol)` holds and is certified.
     status : Status
     message : str
-    nit : int
-        Solutions of the master problem; epochs for "sgd", rounds of passes for block methods, Newton steps for "alm"
-        (on labellings met so far: up to ten of them, or a pass).
+    nit, n_iter : int
+        Two names of one number: solutions of the master problem; epochs for "sgd", rounds of passes for block methods,
+        Newton steps for "alm" (on labellings met so far: up to ten of them, or a pass).
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float
@@ -75,6 +76,12 @@ class Result(OptimizeResult):
         Bundle and point, to start another run from (``warm_start=``).
     """
 
+    def __missing__(self, name):
+        if name == "n_iter" and "nit" in self:
+            return self["nit"]
+        near = get_close_matches(str(name), [*self, "n_iter"], 1)
+        raise KeyError(f"{name!r} is no field of a Result" + (f", did you mean {near[0]}?" if near else "")
+                       + f"; there are {', '.join(sorted(self))}")
 
     def __getattr__(self, name):
         try:

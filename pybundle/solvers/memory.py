@@ -70,7 +70,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
     ('oca', ['data', 'planes', 'points', 'scores'], True)
     """
     check_choice("method", method, tuple(METHODS))
-    check_options(method, options)
+    check_options(method, options, risk, estimate_memory.__kwdefaults__)
     if not hasattr(risk, "evaluate"):
         raise ParameterError(f"risk must be a risk, which says its size, got {type(risk).__name__}; wrap a callable in "
                              "pb.risks.Function(fun, dim)")

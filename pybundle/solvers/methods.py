@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +33,10 @@ COST = 20.0
 """Visits of cached blocks that a visit of the oracle counts as, where a run may not look at the clock."""
 BUNDLE = ("stop", "theta", "max_idle", "warm_start")        # options of every bundle method
 BLOCKS = ("kappa", "batch", "n_best", "warm_start")
+INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
+           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | dict.fromkeys(
+               ("bounds", "constraints"), "did you mean nonneg? There are no other constraints")
+"""What to use in place of options that other packages have."""
 FRANK_WOLFE = ("average", "gap_sampling", "step", "gap_check", "batch", "warm_start")
 
 
@@ -54,13 +59,37 @@ class Method(NamedTuple):
     make: Callable
 
 
-def check_options(method, options):
-    """Refuses options that the method does not know."""
-    known = METHODS[method].options
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        hint = "lam = 1/C" if unknown[0] == "C" else f"it takes {', '.join(sorted(set(known)))}"
-        raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; {hint}")
+def check_options(method, options, risk, arguments):
+    """Refuses options that the method does not know; `arguments` are the names of those of `minimize`."""
+    unknown = sorted(set(options) - set(METHODS[method].options))
+    if not unknown:
+        return
+    takes = usable(method, risk)
+    near = get_close_matches(unknown[0], [*takes, *arguments], 1)
+    if unknown[0] in INSTEAD:
+        hint = INSTEAD[unknown[0]]
+    elif near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"it takes {', '.join(takes)}"
+    raise ParameterError(f"unknown option {unknown[0]!r} for method {method!r}; {hint}")
+
+
+def usable(method, risk):
+    """Options of a method that mean something for this risk, sorted."""
+    names = set(METHODS[method].options)
+    can_decode = callable(getattr(risk, "oracle", None)) and not getattr(risk, "smooth", False)
+    if getattr(risk, "has_exact_blocks", False):
+        names -= {"batch", "n_best"} if method in ("auto", "prox-bcfw") else set()
+    elif not can_decode:
+        names -= {"kappa", "batch", "n_best", "lanes"}
+    elif not getattr(risk.oracle(), "has_further", False):
+        names -= {"n_best"}
+    if not hasattr(risk, "line_search"):
+        names -= {"line_search"}
+    if not hasattr(risk, "submit"):
+        names -= {"staleness"}
+    return sorted(names)
 
 
 # ---------------------------------------------------------------------- bundle methods

@@ -172,7 +172,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
-    check_options(method, options)
+    check_options(method, options, risk, ("w0", *minimize.__kwdefaults__))
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)

@@ -1,0 +1,68 @@
+"""Names that people try: options of a solve and fields of a result."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import pybundle as pb
+
+
+def distance(w):
+    return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+
+
+def hinge():
+    return pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2])
+
+
+@pytest.mark.parametrize(("option", "words"), [
+    ("maxiter", "did you mean max_iter?"),
+    ("bounds", "did you mean nonneg?"),
+    ("constraints", "did you mean nonneg?"),
+    ("warmstart", "did you mean warm_start?"),
+    ("x0", "did you mean w0?"),
+    ("jac", "fun returns the value and a subgradient"),
+    ("args", "bind them in fun, as by functools.partial"),
+    ("C", "lam = 1/C"),
+    ("ftol", "did you mean tol?"),
+    ("something else", "it takes max_idle, stop, theta, warm_start"),
+])
+def test_unknown_options_of_a_plain_callable(option, words):
+    with pytest.raises(pb.ParameterError, match=f"unknown option {option!r} for method 'auto'") as caught:
+        pb.minimize(distance, np.zeros(3), lam=1.0, **{option: 1.0})
+    assert words in str(caught.value) and "kappa" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(("risk", "method", "takes"), [
+    (hinge, "auto", "kappa, lanes, max_idle, stop, theta, warm_start"),
+    (hinge, "oca", "line_search, max_idle, mu, stop, theta, warm_start"),
+    (hinge, "alm", "growth, sigma, warm_start"),
+    (lambda: pb.risks.Function(distance, 3), "oca", "max_idle, mu, stop, theta, warm_start"),
+    (lambda: pb.risks.Logistic(np.eye(2), [0, 1]), "auto", "max_idle, stop, theta, warm_start"),
+])
+def test_only_options_that_can_be_used_are_listed(risk, method, takes):
+    with pytest.raises(pb.ParameterError, match=f"; it takes {takes}$"):
+        pb.minimize(risk(), lam=1.0, method=method, unheard_of=1)
+
+
+def test_n_iter_is_nit():
+    result = pb.minimize(hinge(), lam=1.0)
+    assert result.n_iter == result["n_iter"] == result.nit > 0 and "n_iter" not in result
+    assert "n_iter" in dir(result)
+    result.nit = 77
+    assert result.n_iter == 77
+    other = pickle.loads(pickle.dumps(copy.deepcopy(result)))
+    assert other.n_iter == 77 and other.fun == result.fun
+
+
+def test_unknown_fields_say_what_there_is():
+    result = pb.minimize(hinge(), lam=1.0)
+    with pytest.raises(AttributeError, match="no field of a Result, did you mean n_passes"):
+        _ = result.n_pass
+    with pytest.raises(AttributeError, match=r"there are .*lower_bound.*x"):
+        _ = result.coefficients
+    with pytest.raises(KeyError, match="did you mean lower_bound"):
+        result["lowerbound"]
+    assert not hasattr(result, "rounds") and result.get("rounds") is None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-ROWS = 2000         # at most are looked at
+ROWS, FEWEST = 2000, 100    # of a sample: fewer where rows are long
+NUMBERS = 20_000_000        # of a dense sample, about
+AT_ONCE = 1 << 12           # of them: runs may have a memory limit
 UNEVEN = 100.0      # ratio of the largest to a small column (tenth percentile), of entries that are not 0
 LARGE = 1000.0      # size of entries; bytes (0 to 255) are no reason
 SHIFTED = 10.0      # ratio of the means of the columns to their spread
@@ -14,29 +16,58 @@ def scaling(risk):
     """A sentence with the remedy, "" where the columns are in order or the risk has none.
 
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
-    images, which cost no passes, are no small columns. Spread counts for dense data only: sparse data stay so.
+    images, which cost no passes, are no small columns. Means count for dense data only: centred sparse data are dense.
     """
     examples = getattr(risk, "examples", None)
     if examples is None:
         return ""
-    scaler = "MaxAbsScaler" if examples.is_sparse else "StandardScaler"
-    remedy = f"scale them ({scaler}, pybundle train --scale)"
-    X = examples.X[::-(-examples.n_examples // ROWS)]
-    largest = float(np.abs(X.data if examples.is_sparse else X).max(initial=0)) or 1.0
-    X = X.astype(np.float64) / largest                      # squares stay finite
-    square = X.multiply(X) if examples.is_sparse else X * X
-    counts = (X != 0).sum(axis=0)
-    used = np.flatnonzero(counts)
-    sizes = np.sqrt(np.asarray(square.sum(axis=0)).ravel()[used] / np.asarray(counts).ravel()[used])
-    if len(sizes) == 0:
+    counts, squares, means, spread = _moments(examples)
+    used = counts > 0
+    if not used.any():
         return ""
-    small, large = np.quantile(sizes, 0.1), float(sizes.max())
-    if not examples.is_sparse:
-        means, spread = np.linalg.norm(X.mean(axis=0)), np.linalg.norm(X.std(axis=0))
-        if means > SHIFTED * spread > 0.0:
-            return f"the columns of X have means {means / spread:.2g} times their spread: {remedy}"
-    if large > UNEVEN * small:
-        return f"the columns of X differ in size by {large / small:.2g}: {remedy}"
-    if large * largest * examples.scale > LARGE:
-        return f"the columns of X have entries of {large * largest * examples.scale:.2g}: {remedy}"
-    return ""
+    sizes = np.sqrt(squares[used] / counts[used])
+    small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
+    if means > SHIFTED * spread > 0.0:
+        found = f"have means {means / spread:.2g} times their spread"
+    elif large > UNEVEN * small:
+        found = f"differ in size by {large / small:.2g}"
+    elif large * _largest(examples) * examples.scale > LARGE:
+        found = f"have entries of {large * _largest(examples) * examples.scale:.2g}"
+    else:
+        return ""
+    scaler = "MaxAbsScaler" if examples.is_sparse else "StandardScaler"
+    return f"the columns of X {found}: scale them ({scaler}, pybundle train --scale)"
+
+
+def _largest(examples):
+    """At least the largest entry of X: divided by it, squares stay finite."""
+    return float(examples.norms.max()) / examples.scale or 1.0
+
+
+def _moments(examples):
+    """Numbers of entries other than 0 and sums of their squares, by columns; norms of the means and of the spread.
+
+    Of a sample of the rows, in units of `_largest`; the norms are 0 for sparse data.
+    """
+    X, d, unit = examples.X, examples.n_features, _largest(examples)
+    n_rows = min(ROWS, max(FEWEST, NUMBERS // d))
+    rows = np.arange(0, examples.n_examples, -(-examples.n_examples // n_rows))
+    counts, squares, sums, shifted = (np.zeros(d) for _ in range(4))
+    if examples.is_sparse:
+        for start in range(0, len(rows), FEWEST):
+            some = X[rows[start:start + FEWEST]]
+            data = some.data / unit
+            counts += np.bincount(some.indices[data != 0.0], minlength=d)
+            squares += np.bincount(some.indices, data * data, d)
+        return counts, squares, 0.0, 0.0
+    first = np.divide(X[0], unit, dtype=np.float64)
+    for start in range(0, len(rows), max(1, AT_ONCE // d)):
+        some = np.divide(X[rows[start:start + max(1, AT_ONCE // d)]], unit, dtype=np.float64)
+        counts += np.count_nonzero(some, axis=0)
+        squares += np.einsum("ij,ij->j", some, some)
+        some -= first                       # variances of columns far from 0 would cancel
+        sums += some.sum(axis=0)
+        shifted += np.einsum("ij,ij->j", some, some)
+    sums /= len(rows)
+    variance = np.maximum(shifted / len(rows) - sums * sums, 0.0).sum()
+    return counts, squares, float(np.linalg.norm(sums + first)), float(np.sqrt(variance))

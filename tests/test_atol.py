@@ -86,3 +86,18 @@ def test_a_resumed_run_ends_where_the_other_did(method, tmp_path):
     assert (result.fun, result.lower_bound, result.nit, result.message) == (
         whole.fun, whole.lower_bound, whole.nit, whole.message)
 
+
+
+@pytest.mark.parametrize("method", ["auto", "bmrm"])
+def test_a_bound_that_crosses_the_value_names_the_check(method):
+    """The advice was to raise tol, beside a gap of 0."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((200, 5)), np.random.default_rng(9).standard_normal(200)
+
+    def fun(w):         # subgradients 1 % too short
+        return np.abs(A @ w - y).sum(), 0.99 * A.T @ np.sign(A @ w - y)
+
+    with pytest.warns(pb.ConvergenceWarning, match=r"the bound and the value cross: pb.check_oracle\(risk\)"):
+        result = pb.minimize(fun, np.zeros(5), lam=1.0, tol=1e-6, method=method)
+    assert not result.success and not result.certified and "raise tol" not in result.message
+    assert not pb.check_oracle(fun, w0=np.zeros(5))

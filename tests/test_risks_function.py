@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import pybundle as pb
 import pybundle.risks.function as module
 from pybundle.core.exceptions import InputTypeError, OracleError, ParameterError
 from pybundle.core.protocols import Risk
@@ -84,3 +85,32 @@ def test_points_are_vectors_of_real_numbers(w):
 
 def test_doctest():
     assert doctest.testmod(module).failed == 0
+
+
+def test_a_callable_says_that_it_is_smooth():
+    """Only classes could, by an attribute that was documented for them."""
+    A = np.random.default_rng(0).standard_normal((30, 5))
+
+    def fun(w):
+        return float(np.logaddexp(0.0, A @ w).sum()), A.T @ (1.0 / (1.0 + np.exp(-A @ w)))
+
+    smooth = pb.minimize(pb.risks.Function(fun, 5, smooth=True), lam=0.1, tol=1e-6)
+    plain = pb.minimize(pb.risks.Function(fun, 5), lam=0.1, tol=1e-6)
+    assert "'lbfgs': the risk is smooth" in smooth.message and smooth.n_passes < plain.n_passes
+    assert smooth.success and smooth.fun == pytest.approx(plain.fun, rel=1e-5)
+    with pytest.raises(pb.InputTypeError, match="smooth must be True or False, got 'yes'"):
+        pb.risks.Function(fun, 5, smooth="yes")
+
+
+def test_the_check_of_a_callable_takes_a_start_or_a_dimension():
+    def fun(w):         # the slope is wrong at the start alone
+        return np.abs(w).sum(), np.sign(w) * (3.0 if w[0] == 7.0 else 1.0)
+
+    w0 = np.full(3, 7.0)
+    assert pb.check_oracle(fun, dim=3) and pb.check_oracle(fun, w0=np.ones(3))
+    assert "subgradient inequality" in str(pb.check_oracle(fun, w0=w0))
+    assert "subgradient inequality" in str(pb.check_oracle(pb.risks.Function(fun, 3), w0=w0))
+    with pytest.raises(pb.ParameterError, match="w0"):
+        pb.check_oracle(fun, dim=2, w0=w0)
+    with pytest.raises(pb.InputTypeError, match="pass dim= or w0="):
+        pb.check_oracle(fun)

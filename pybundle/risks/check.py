@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import BundleError, InputTypeError
 from ..core.protocols import planes_of
-from ..core.validation import check_integer
+from ..core.validation import check_integer, check_vector
 from ..models.callable_model import CallableModel, as_model
 from .function import Function
 from .structured import Structured
@@ -43,17 +43,19 @@ class OracleReport:
         return "\n".join(f"broken: {finding}" for finding in self.findings)
 
 
-def check_oracle(risk, X=None, Y=None, *, dim=None, n_points=6, n_examples=20, random_state=0):
+def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examples=20, random_state=0):
     """Tries the rules that a certificate rests on, at random points and on random examples.
 
     Parameters
     ----------
     risk : Risk, StructuredModel, pair of callables, or callable
         A model and a pair `(joint_feature, loss_augmented_decode)` need `X, Y`; a plain
-        `fun(w) -> (value, subgradient)` needs `dim`.
+        `fun(w) -> (value, subgradient)` needs `dim` or `w0`.
     X, Y : sequences, optional
         Examples and true labellings.
     dim : int, optional
+    w0 : array_like, shape (dim,), optional
+        A point that is tried too, as the start of `minimize`; it says the dimension.
     n_points, n_examples : int
         Points w (of three lengths) and examples that are tried.
     random_state : int
@@ -83,13 +85,15 @@ def check_oracle(risk, X=None, Y=None, *, dim=None, n_points=6, n_examples=20, r
     if X is not None or Y is not None:
         risk = Structured(as_model(risk, X, Y), X, Y)
     elif not hasattr(risk, "evaluate"):
-        if not callable(risk) or dim is None:
-            raise InputTypeError("risk must be a risk, a model with X and Y, or a callable fun(w) with dim, "
-                                 f"got {type(risk).__name__}" + ("; pass dim=" if callable(risk) else ""))
-        risk = Function(risk, dim)
+        if not callable(risk) or (dim is None and w0 is None):
+            raise InputTypeError("risk must be a risk, a model with X and Y, or a callable fun(w) with dim or w0, "
+                                 f"got {type(risk).__name__}" + ("; pass dim= or w0=" if callable(risk) else ""))
+        risk = Function(risk, len(check_vector("w0", w0)) if dim is None else dim)
     n_points, n_examples = check_integer("n_points", n_points, low=2), check_integer("n_examples", n_examples, low=1)
     points = [scale * rng.normal(size=risk.dim) / np.sqrt(risk.dim)
               for scale in np.resize([0.01, 1.0, 30.0], n_points)]
+    if w0 is not None:
+        points.append(np.array(check_vector("w0", w0, risk.dim)))
     nonneg = getattr(risk, "nonneg", None)
     if nonneg is not None:
         points = [np.where(nonneg, np.abs(w), w) for w in points]

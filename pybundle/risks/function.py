@@ -33,6 +33,8 @@ class Function:
     n_parts : int
     lower_bounds : float or array, shape (P,), optional
         A proven lower bound of every part, e.g. 0; None means none (minus infinity).
+    smooth : bool
+        True says that every part is differentiable everywhere, and lets "auto" take "lbfgs": fewer calls.
 
     Notes
     -----
@@ -54,7 +56,7 @@ class Function:
     def __new__(cls, fun=None, *args, **kwargs):
         return object.__new__(CompiledFunction if isinstance(fun, LowLevelCallable) else cls)
 
-    def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
+    def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
         if not callable(fun) and not isinstance(fun, LowLevelCallable):
             raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
                                  f"got {type(fun).__name__}")
@@ -62,6 +64,9 @@ class Function:
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)
         self.n_parts_given = True
+        if not isinstance(smooth, (bool, np.bool_)):
+            raise InputTypeError(f"smooth must be True or False, got {smooth!r}")
+        self.smooth = bool(smooth)
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
             wanted = f"lower_bounds must be a number or have shape ({self.n_parts},)"
@@ -133,8 +138,8 @@ class Function:
 class CompiledFunction(Function):
     """What `Function` makes of a `scipy.LowLevelCallable`."""
 
-    def __init__(self, fun, dim, n_parts=1, lower_bounds=None):
-        super().__init__(fun, dim, n_parts, lower_bounds)
+    def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
+        super().__init__(fun, dim, n_parts, lower_bounds, smooth)
         self._calls, self._map, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
 
     def evaluate(self, w):

@@ -93,6 +93,9 @@ class Result(OptimizeResult):
         return sorted({*super().__dir__(), "n_iter"})
 
 
+CROSSING = "the bound and the value cross: pb.check_oracle(risk) says which rule is broken"
+
+
 def sentence(status, gap, tol, choice="", advice="", atol=None):
     """The message of a result: reason, advice, gap and tolerance, and why the method, where that was left open.
 

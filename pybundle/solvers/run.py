@@ -20,7 +20,7 @@ from ..core.validation import read_only
 from ..runtime.certificate import LEAST, UNIT, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
-from ..runtime.result import Result, Status, sentence
+from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
 from .advice import advice
 from .contract import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
@@ -402,7 +402,6 @@ class Run:
             lower = -np.inf if self.is_refuted else lower
             certificate = Bracket(self.fun, lower, certified=False)
         fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
-        tol = self.settings.gap.tol
         success = certified and self.rule.holds(fun + certificate.error, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
@@ -413,11 +412,17 @@ class Run:
             x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
-            message=sentence(status, gap, tol, self.choice, advice(self, status, certificate),
-                             self.atol_met(fun + certificate.error, lower)),
+            message=self._message(status, certificate),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
             history=trace.history.arrays(), state=self.kept_state(), **self._rounds())
+
+    def _message(self, status, certificate):
+        fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
+        if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
+            return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would say nothing
+        return sentence(status, certificate.gap, self.settings.gap.tol, self.choice, advice(self, status, certificate),
+                        self.atol_met(fun + error, lower))
 
     def _rounds(self):
         """What the rounds of a distributed risk cost, where it says."""

@@ -35,8 +35,10 @@ def _check_compressed(name, X, error):
     rows, columns = X.shape if X.format == "csr" and len(X.shape) == 2 else (
         X.shape[::-1] if len(X.shape) == 2 else (1, X.shape[0]))
     kind, arrays = X.format.upper(), (X.data, X.indices, X.indptr)
-    if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
-        raise InputTypeError(f"{name} must be a valid {kind} matrix of arrays; see check_format()")
+    for part, array in zip(("data", "indices", "indptr"), arrays, strict=True):
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            raise InputTypeError(f"{name}.{part} must be a vector, an ndarray, got {type(array).__name__}; see "
+                                 f"{name}.check_format()")
     if X.indptr.dtype.kind != "i" or X.indices.dtype.kind != "i":
         raise InputTypeError(f"{name} must have indices of int32 or int64, got {X.indices.dtype} and {X.indptr.dtype}")
     if (len(X.indptr) != rows + 1 or X.indptr[0] != 0 or X.indptr[-1] > len(X.data) or len(X.data) != len(X.indices)

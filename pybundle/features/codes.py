@@ -45,10 +45,13 @@ def lbp_maps(images, n_maps=1, margin=0):
         raise InputTypeError(f"images must be arrays of grey values: {problem}") from problem
     if images.ndim not in (2, 3) or 0 in images.shape[-2:]:
         raise ParameterError(f"images must have shape (H, W) or (n, H, W), got {images.shape}")
-    n_maps = check_integer("n_maps", n_maps, low=1, high=16)
     margin = check_integer("margin", margin, low=0, high=LARGEST)
     stack = images[None] if images.ndim == 2 else images
     height, width = stack.shape[1] + 2 * margin, stack.shape[2] + 2 * margin
+    n_maps = check_integer("n_maps", n_maps, low=1)
+    if n_maps > max(height, width).bit_length():
+        raise ParameterError(f"n_maps must leave blocks of 2^(n_maps - 1) pixels within {height} x {width} with the "
+                             f"margin, got {n_maps}; {max(height, width).bit_length()} is the most")
     codes = np.zeros((len(stack), n_maps, height, width), dtype=np.uint8)
     for first in range(0, len(stack), 32):              # small enough to stay in the cache
         for s in range(n_maps):

@@ -110,10 +110,14 @@ class Kernel:
             raise ParameterError(f"X must have shape (tokens, features), got shape {X.shape}")
         if self.columns is not None:
             try:
-                X = X[:, self.columns]
-            except IndexError as problem:
-                raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X: "
-                                     f"{problem}") from problem
+                taken = X[:, self.columns]
+            except (IndexError, TypeError, ValueError) as problem:
+                raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X, got "
+                                     f"{self.columns!r:.40}: {problem!s:.60}") from problem
+            if taken.ndim != 2:
+                raise ParameterError(f"columns of {type(self).__name__} must be a slice or a vector of columns, got "
+                                     f"{self.columns!r:.40}")
+            X = taken
         return X
 
     def _factors(self, X):

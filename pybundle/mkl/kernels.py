@@ -201,7 +201,10 @@ class Callable(Kernel):
         self.function = function
 
     def _values(self, X, Z):
-        return np.array(self.function(X, Z), dtype=np.float64)
+        values = np.array(self.function(X, Z), dtype=np.float64)
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ParameterError(f"function of Callable must give shape {(X.shape[0], Z.shape[0])}, got {values.shape}")
+        return values
 
     def _diagonal(self, X):
         return np.concatenate([np.diagonal(self._values(X[t:t + 64], X[t:t + 64])) for t in range(0, X.shape[0], 64)])

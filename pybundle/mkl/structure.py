@@ -117,8 +117,8 @@ def classes_of(Y):
     """The classes that occur in Y, ascending."""
     try:
         classes = np.unique(np.asarray(Y))
-    except ValueError as problem:
-        raise InputTypeError(f"y must hold one class a row, got {type(Y).__name__}: {problem}") from problem
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"y must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}") from problem
     if classes.ndim != 1 or len(classes) < 2:
         raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
                              "where others come later")
@@ -127,7 +127,10 @@ def classes_of(Y):
 
 def encode(Y, classes):
     """Numbers of the classes in Y."""
-    Y = np.asarray(Y)
+    try:
+        Y = np.asarray(Y)
+    except ValueError as problem:
+        raise InputTypeError(f"y must be a vector of classes, got {Y!r:.40}: {problem!s:.70}") from problem
     if Y.ndim != 1:
         raise ParameterError(f"y must be a vector of classes, got shape {Y.shape}; pass model=pb.models.Chain(...) for "
                              "sequences of labels")

@@ -30,12 +30,16 @@ def members(groups, dim):
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
         raise ParameterError(f"groups[{int(np.argmin(sizes))}] must hold at least one feature, got none; leave it out")
-    indices = np.concatenate(parts).astype(np.intp, copy=False)
+    indices = np.concatenate(parts)
     beyond = np.flatnonzero((indices < 0) | (indices >= dim))
     if len(beyond):
         g = int(np.searchsorted(np.cumsum(sizes), beyond[0], side="right"))
         raise ParameterError(f"groups[{g}] must hold features 0..{dim - 1}, got {indices[beyond[0]]}")
-    return indices, sizes, dim
+    if len(indices) < dim:              # before anything of length dim is made
+        known = np.unique(indices)
+        gaps = np.flatnonzero(known != np.arange(len(known)))
+        raise _uncovered(dim, dim - len(known), gaps[0] if len(gaps) else len(known))
+    return indices.astype(np.intp, copy=False), sizes, dim
 
 
 def _from_labels(labels, dim):
@@ -73,8 +77,12 @@ def check_covered(counts):
     """Every feature in a group; `counts` says in how many."""
     if not counts.all():
         missed = np.flatnonzero(counts == 0)
-        raise ParameterError(f"groups must hold every feature 0..{len(counts) - 1}, but {len(missed)} of them, feature "
-                             f"{missed[0]} first, are in no group; add them to one, or as a group of their own")
+        raise _uncovered(len(counts), len(missed), missed[0])
+
+
+def _uncovered(dim, n_missed, first):
+    return ParameterError(f"groups must hold every feature 0..{dim - 1}, but {n_missed} of them, feature {first} "
+                          "first, are in no group; add them to one, or as a group of their own")
 
 
 def offsets_of(sizes):

@@ -164,12 +164,12 @@ def _check_problem(H, f, parts, slack):
         j = int(np.flatnonzero(unbounded)[0])
         raise ParameterError(f"q is unbounded below: variable {j} has no sum (parts[{j}] = -1), no curvature "
                              f"(H[{j}, {j}] = {diagonal[j]:g}) and f[{j}] = {f[j]:g} > 0; put it into a part")
-    if np.ndim(slack) == 0:
+    if np.isscalar(slack) or slack is None:
         if not isinstance(slack, (bool, np.bool_)):
             raise InputTypeError(f"slack must be a bool or ({n_parts},) bools, got {slack!r}")
         slack = np.full(n_parts, bool(slack))
     else:
-        slack = np.asarray(slack)
+        slack = _as_array("slack", slack)
         if slack.dtype != np.bool_:
             raise InputTypeError(f"slack must hold bools, got dtype {slack.dtype}; pass slack.astype(bool)")
         if slack.shape != (n_parts,):
@@ -178,8 +178,15 @@ def _check_problem(H, f, parts, slack):
     return SimplexProblem(H, f, parts, np.ascontiguousarray(slack))
 
 
+def _as_array(name, value):
+    try:
+        return np.asarray(value)
+    except ValueError as problem:
+        raise InputTypeError(f"{name} must be a vector, got {value!r:.40}: {problem!s:.70}") from problem
+
+
 def _check_parts(parts, m):
-    parts = np.asarray(parts)
+    parts = _as_array("parts", parts)
     if parts.dtype.kind not in "iu":
         raise InputTypeError(f"parts must be integers, got dtype {parts.dtype}; pass parts.astype(int)")
     if parts.shape != (m,):

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+import warnings
 import zipfile
 
 import numpy as np
@@ -611,6 +612,21 @@ def test_a_callable_of_other_signs_is_another_problem(tmp_path):
     pb.minimize(hinge(1.0), w0, **options)
     with pytest.raises(pb.StateError, match="another problem: data is"):
         pb.minimize(hinge(-1.0), w0, **options)
+
+
+@pytest.mark.parametrize("max_iter", [1, 100])
+def test_a_callable_that_agrees_near_the_start_is_another_problem(max_iter, tmp_path):
+    """A file of max(10 - w, 0) was taken for one of max(10 - w, 7): fun 0.5, certified, where F is 7.5."""
+    def ramp(floor):
+        return lambda w: (max(10.0 - w[0], floor), np.array([-1.0 if 10.0 - w[0] > floor else 0.0]))
+
+    options = {"lam": 0.01, "checkpoint": tmp_path / "run.npz", "max_iter": max_iter, "tol": 1e-6}
+    with warnings.catch_warnings(action="ignore"):
+        first = pb.minimize(ramp(0.0), np.zeros(1), **options)
+    with pytest.raises(pb.StateError, match="belongs to another problem: at its best point the risk was"):
+        pb.minimize(ramp(7.0), np.zeros(1), **options)
+    again = pb.minimize(ramp(0.0), np.zeros(1), **options | {"max_iter": 100})
+    assert (again.success and (again.nit, again.fun) == (first.nit, first.fun)) or max_iter == 1
 
 
 @pytest.mark.parametrize("content", ["junk", "another file of ours", "device"])

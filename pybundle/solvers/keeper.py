@@ -58,6 +58,8 @@ CLASSES = {cls.__name__: cls for cls in (
     State, Status, Step, StochasticSubgradient, Trace, WolfeSearch)}
 ENDED = (Status.CONVERGED, Status.STALLED)
 """A run that ended so has nothing more to do."""
+SAME = 1e-9
+"""Relative difference of values that are the same, of a risk without a fingerprint."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """What code meets in objects that do not fit together."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
@@ -138,6 +140,7 @@ class Keeper(Unkept):
     def __init__(self, path, every, risk, terms, settings):
         self._file = Checkpoint(path, every, terms, CLASSES, Risks(risk))
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
+        self._risk = risk
 
     def begin(self, run, w0, state):
         self._file.clean()
@@ -148,6 +151,7 @@ class Keeper(Unkept):
             return run, None
         self._has_read = True
         run, status = self._take_up(run, found)
+        self._recognise(run)
         trace, self.seconds = run.trace, run.trace.clock.elapsed()
         self.words = (f"{self._file.path}: " + ("ended" if status is not None else "goes on")
                       + f" after {trace.n_iter} iterations, {trace.n_passes:.4g} passes, {self.seconds:.4g} s")
@@ -234,6 +238,20 @@ class Keeper(Unkept):
             state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
             return self._start_from(fresh, state, old.trace), None
         return old, Status.CONVERGED if is_over else None
+
+    def _recognise(self, run):
+        """A risk without a fingerprint is asked for its value at the best point, in a call that no pass counts.
+
+        Two functions may agree near w0, where `_probe` looks, and a run that has ended would ask no more.
+        """
+        if getattr(self._risk, "fingerprint", None) is not None or run.w is None or not np.isfinite(run.risk_value):
+            return
+        value = float(np.sum(planes_of(self._risk, run.w.copy()).values))
+        digits = 1e-4 if getattr(self._risk, "precision", "float64") == "float32" else SAME
+        scale = abs(value) + abs(run.risk_value) + 1e-3 * abs(run.trace.first_value or 0.0)
+        if not abs(value - run.risk_value) <= digits * scale:
+            raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
+                             f"{run.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
 
     def _start_from(self, run, state, trace):
         """A new run from what another knew, with its counters."""

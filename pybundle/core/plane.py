@@ -33,11 +33,13 @@ class Planes(NamedTuple):
     def dot(self, w):
         """`<slopes[p], w>` for every part, shape (P,).
 
-        One part at a time: a product of all rows at once would let the bits of a part depend on the others.
+        One part at a time: a product of all rows at once would let the bits of a part depend on the others. A product
+        that overflows is infinite, or NaN.
         """
-        if issparse(self.slopes):
-            return np.asarray(self.slopes @ w).ravel()
-        return np.array([slope @ w for slope in self.slopes])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if issparse(self.slopes):
+                return np.asarray(self.slopes @ w).ravel()
+            return np.array([slope @ w for slope in self.slopes])
 
     @classmethod
     def from_subgradients(cls, values, slopes, w):

@@ -148,9 +148,7 @@ class MulticlassOracle(BatchOracle):
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        with np.errstate(over="ignore", invalid="ignore"):
-            margins = self._margins(rows, weights)
-            check_scores(margins.sum(axis=1), rows)
+        margins = self._margins(rows, weights)
         n, K = margins.shape
         each, best = np.arange(n), margins.argmax(axis=1)
         largest = margins[each, best]
@@ -177,7 +175,10 @@ class MulticlassOracle(BatchOracle):
 
     def _margins(self, rows, weights):
         scores = weights.scores(rows)
-        return scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
+            check_scores(margins.sum(axis=1), rows)
+        return margins
 
 
 def _violations(margins, costs, rescaling):

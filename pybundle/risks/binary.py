@@ -145,7 +145,8 @@ class Logistic(_Binary):
 
         def derivatives(t):
             p = expit(-(margin + t * step))
-            return a + b * t - (c * step) @ p, b + (c * step**2) @ (p * (1.0 - p))
+            with np.errstate(over="ignore"):            # an infinite curvature is a Newton step of 0: bisection
+                return a + b * t - (c * step) @ p, b + (c * step) @ (step * (p * (1.0 - p)))
 
         low, high, t = 0.0, upper, 0.0
         if derivatives(0.0)[0] < 0.0:

@@ -48,7 +48,10 @@ class LinearOracle:
     def solve(self, i, w):
         """The labelling of largest loss plus score; exact, so value = upper."""
         risk, i = self._risk, self._row(i)
-        scores = check_vector("w", w, self.dim).reshape(risk.n_scores, -1) @ risk.examples.row(i)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = check_vector("w", w, self.dim).reshape(risk.n_scores, -1) @ risk.examples.row(i)
+        if not np.isfinite(scores).all():
+            raise NumericalError(f"the scores of row {i} overflow; use a larger lam, or scale the data")
         labellings, losses = risk._decode(risk.labels[i:i + 1], scores[None])
         value = float(risk.sample_weight[i] * losses[0])
         return Decoded(labellings[0].item(), value, value)

@@ -159,6 +159,8 @@ class Bracket:
 def ball(objective, w, certificate, bound):
     """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.
 
+    None as well where squares overflow.
+
         lam/2 (|w* - w|^2 + |w* - v|^2) <= G = F(w) - D,   v = -phi/lam,   hence
         |w* - (w + v)/2| <= sqrt(G/lam - |w - v|^2/4)
 
@@ -171,17 +173,19 @@ def ball(objective, w, certificate, bound):
     lam = getattr(objective, "modulus", None)
     if lam is None:
         return None
-    v = objective.point(bound.phi, lam)
-    sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
-    shift = 1.01 * (bound.error / lam + sizes) + LEAST
-    excess = max(certificate.fun + certificate.error - bound.value, 0.0)
-    excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
-    centre = w + v
-    centre *= 0.5
-    v -= w
-    distance = max(float(np.linalg.norm(v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
-    square = excess / lam * (1.0 + 8.0 * UNIT) - 0.25 * distance**2 * (1.0 - 8.0 * UNIT)
-    return centre, float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
+    with np.errstate(over="ignore", invalid="ignore"):
+        v = objective.point(bound.phi, lam)
+        sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
+        shift = 1.01 * (bound.error / lam + sizes) + LEAST
+        excess = max(certificate.fun + certificate.error - bound.value, 0.0)
+        excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
+        centre = w + v
+        centre *= 0.5
+        v -= w
+        distance = max(float(np.linalg.norm(v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
+        square = excess / lam * (1.0 + 8.0 * UNIT) - 0.25 * distance * distance * (1.0 - 8.0 * UNIT)
+        radius = float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
+    return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None
 
 
 def certify(risk, objective, w, bound, known=None):

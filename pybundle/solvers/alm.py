@@ -51,7 +51,8 @@ class AugmentedLagrangian(Run):
         super().__init__(risk, objective, settings)
         self.lam, self.growth = objective.lam, growth
         self.multipliers = risk.multipliers()
-        self._unit = self.lam / max(self.multipliers.squared_radius, 1e-300)
+        # where X is 0 any step will do; the largest is some 1e7 times the unit
+        self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
         if settings.memory_limit is not None:
             largest_rank = min(largest_rank, int(np.sqrt(settings.memory_limit / 8.0)))

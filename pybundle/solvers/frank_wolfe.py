@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.exceptions import NumericalError
 from ..core.object_graph import check_array, check_float
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
@@ -17,6 +18,7 @@ from .evidence import of_points
 from .run import Run
 
 MOST_POINTS = 100       # kept as evidence, the last ones
+LARGEST = 1e153         # norm of a slope: squares of differences stay finite
 STALLED_AFTER = 300     # passes that moved neither value nor bound
 
 
@@ -87,6 +89,8 @@ class FrankWolfe(Run):
         offset, slope, error = self.summed(planes)
         self._error = max(self._error, error)
         self._size = max(self._size, float(np.linalg.norm(slope)))
+        if not self._size < LARGEST:
+            raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self._largest = max(self._largest, abs(offset))
         return slope, offset
 

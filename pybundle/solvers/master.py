@@ -40,10 +40,11 @@ class MasterSolution:
     gap: float
 
     def products(self, centre_products=None):
-        """`<a_j, w>` for every plane, w the minimiser that belongs to beta."""
-        if self.alpha == 0.0:
-            return -self.h / self.lam
-        return (2.0 * self.alpha * centre_products - self.h) / (self.lam + 2.0 * self.alpha)
+        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN where that overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.alpha == 0.0:
+                return -self.h / self.lam
+            return (2.0 * self.alpha * centre_products - self.h) / (self.lam + 2.0 * self.alpha)
 
 
 class Master:

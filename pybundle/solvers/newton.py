@@ -46,7 +46,8 @@ class NewtonDirection:
         self._factored = faces.share == 1.0 and faces.rank <= self.largest_rank and self._pays(faces)
         precondition = self._factor(faces, sigma) if self._factored else None
         if precondition is None:
-            diagonal = self.lam + sigma * faces.diagonal()
+            with np.errstate(over="ignore"):                    # infinite curvature: a step of 0
+                diagonal = self.lam + sigma * faces.diagonal()
             precondition = lambda r: r / diagonal                                                   # noqa: E731
         direction, n_products = conjugate_gradients(
             lambda v: self.lam * v + sigma * faces.product(v), gradient, precondition, tol, self.max_iter)
@@ -64,12 +65,16 @@ class NewtonDirection:
 
     def _factor(self, faces, sigma):
         for kind in (self._kind, np.float64):
-            X, Q = faces.directions(kind)
-            H = X @ X.T
-            H = H.toarray() if sp.issparse(H) else H
-            for start in range(0, len(H), 512):                 # the product of Q with itself is never whole
-                H[start:start + 512] *= Q[start:start + 512] @ Q.T
-            H.flat[::len(H) + 1] += self.lam / sigma
+            with np.errstate(over="ignore", invalid="ignore"):      # float32 ends at 1e38, which the diagonal shows
+                X, Q = faces.directions(kind)
+                H = X @ X.T
+                H = H.toarray() if sp.issparse(H) else H
+                for start in range(0, len(H), 512):             # the product of Q with itself is never whole
+                    H[start:start + 512] *= Q[start:start + 512] @ Q.T
+                H.flat[::len(H) + 1] += self.lam / sigma
+            if not np.isfinite(H.diagonal()).all():
+                self._kind = np.float64
+                continue
             try:
                 factor = cho_factor(H.T, overwrite_a=True, check_finite=False)
             except LinAlgError:
@@ -86,14 +91,22 @@ class NewtonDirection:
 
 
 def conjugate_gradients(product, gradient, precondition, tol, max_iter):
-    """`d` with `|H d + g| <= tol |g|`, or what `max_iter` products of H came to; a descent direction in any case."""
+    """`d` with `|H d + g| <= tol |g|`, or what `max_iter` products of H came to; a descent direction in any case.
+
+    It ends before a product that overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _conjugate_gradients(product, gradient, precondition, tol, max_iter)
+
+
+def _conjugate_gradients(product, gradient, precondition, tol, max_iter):
     d, r = np.zeros_like(gradient), -gradient
     z = precondition(r)
     p, rz, goal = z.copy(), float(r @ z), tol * float(np.linalg.norm(gradient))
     for k in range(1, max_iter + 1):
         q = product(p)
         curvature = float(p @ q)
-        if not curvature > 0.0 or not rz > 0.0:
+        if not 0.0 < curvature < np.inf or not 0.0 < rz < np.inf:
             return d if k > 1 else r, k
         step = rz / curvature
         d += step * p

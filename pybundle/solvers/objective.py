@@ -54,12 +54,14 @@ class L2(Nonneg):
         return self.lam
 
     def value(self, w):
-        """The regulariser at w."""
-        return 0.5 * self.lam * float(w @ w)
+        """The regulariser at w, infinite where it overflows."""
+        with np.errstate(over="ignore"):
+            return 0.5 * self.lam * float(w @ w)
 
     def lower_bound(self, offset, phi, error=0.0):
-        """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
-        return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
+        """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm; -inf where that overflows."""
+        with np.errstate(over="ignore"):
+            return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
         """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""

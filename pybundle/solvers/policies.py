@@ -148,7 +148,8 @@ class Centred(Policy):
         w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
         inside = loop.objective.project(w)
         # constraints that the master has not got yet: its own products are then those of another point
-        self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
+        with np.errstate(over="ignore"):
+            self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
         return inside
 
     def evaluate(self, loop, solution, phi):

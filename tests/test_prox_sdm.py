@@ -551,7 +551,7 @@ def test_schedule():
 
     class Run:
         trace, met = Trace(), 50.0
-        settings, bound = SimpleNamespace(gap=GapBelow(1e-2)), SimpleNamespace(value=100.0)
+        rule, bound = GapBelow(1e-2), SimpleNamespace(value=100.0)
 
     assert Accelerated().actions(Run) == ("visit", "refine", "value")
     Trace.n_iter = 2

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bundle, distributed, models, oracles, qp, risks
+from . import bundle, callbacks, distributed, models, oracles, qp, risks
 from .capi import get_include
 from .core.exceptions import (
     BundleError,
     ConvergenceWarning,
     InputTypeError,
+    LabelWarning,
     NumericalError,
     OracleError,
     ParameterError,
@@ -25,7 +26,6 @@ from .core.exceptions import (
 from .core.version import __version__ as __version__
 from .proof import Certificate, load_certificate, verify
 from .risks.check import check_oracle
-from .runtime import callbacks
 from .runtime.result import Result, Status
 from .solvers import estimate_memory, minimize, path
 
@@ -51,6 +51,7 @@ __all__ = [
     "Certificate",
     "ConvergenceWarning",
     "InputTypeError",
+    "LabelWarning",
     "NumericalError",
     "OracleError",
     "ParameterError",
@@ -96,4 +97,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *ESTIMATORS, *FOLDERS})
+    return sorted({"__version__", *__all__, *ESTIMATORS, *FOLDERS})

@@ -36,7 +36,7 @@ RISK = pb.risks.MulticlassHinge(X, Y)
     ({"lam": 1.0, "stop": "never"}, pb.ParameterError, "stop must be one of"),
     ({"lam": 1.0, "callback": 3}, pb.InputTypeError, "callback must be callable"),
     ({"lam": 1.0, "executor": 3}, pb.InputTypeError, "executor must have a method map"),
-    ({"lam": 1.0, "n_jobs": 0}, pb.ParameterError, "n_jobs"),
+    ({"lam": 1.0, "n_jobs": 0}, pb.ParameterError, "n_jobs must be an integer >= 1, or -1 for"),
     ({"lam": 1.0, "w0": np.zeros(3)}, pb.ParameterError, r"w0 must be of shape \(4,\), got shape \(3,\)"),
     ({"lam": 1.0, "w0": [0, 0, np.nan, 0]}, pb.ParameterError, "w0 must be finite, got nan at index 2"),
     ({"lam": 1.0, "w0": "zero"}, pb.InputTypeError, "w0"),

@@ -51,6 +51,24 @@ def test_public_names():
     assert callable(pb.qp.solve_simplex_qp)
 
 
+def test_what_pages_write_as_pb_x_can_be_imported():
+    """`from pybundle.callbacks import EarlyStopping` was a ModuleNotFoundError."""
+    pages = [*CHECKOUT.glob("docs/**/*.rst"), *CHECKOUT.glob("docs/**/*.py"), CHECKOUT / "README.md",
+             *CHECKOUT.glob("pybundle/**/*.py")]
+    folders = {name for page in pages for name in re.findall(r"\bpb\.([a-z]\w*)\.", page.read_text(encoding="utf-8"))}
+    assert {"callbacks", "datasets", "features", "risks"} <= folders
+    for name in folders:
+        module = importlib.import_module(f"pybundle.{name}")
+        assert module is getattr(pb, name)
+        assert all(hasattr(module, public) for public in module.__all__)
+
+
+def test_dir_shows_public_names_only():
+    shown = set(dir(pb))
+    assert set(pb.__all__) <= shown and not {"ESTIMATORS", "FOLDERS", "TYPE_CHECKING", "annotations", "core"} & shown
+    assert dir(pb.callbacks) == ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
+
+
 @pytest.mark.parametrize("name, builtin", [
     ("ParameterError", ValueError), ("InputTypeError", TypeError), ("OracleError", RuntimeError),
     ("NumericalError", ArithmeticError), ("StateError", Exception),

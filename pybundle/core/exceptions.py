@@ -37,5 +37,9 @@ class StateError(BundleError, RuntimeError):
     """A saved file or checkpoint is malformed or does not fit."""
 
 
+class LabelWarning(UserWarning):
+    """Labels look like measurements, which belong to a regression."""
+
+
 class ConvergenceWarning(UserWarning):
     """A run stopped before its gap reached the tolerance."""

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from ..core.exceptions import BundleError
 from ..core.validation import check_choice, check_integer
-from ..runtime.executors import cpu_count
+from ..runtime.executors import check_jobs
 from ..runtime.interrupts import interrupts_wait
 from .parts import Description, Parts
 from .risk import RemoteRisk
@@ -51,8 +51,7 @@ class Processes:
     """
 
     def __init__(self, n_jobs, *, compress="exact", max_tries=3):
-        n_jobs = check_integer("n_jobs", n_jobs)
-        self.n_jobs = check_integer("n_jobs", cpu_count() if n_jobs == -1 else n_jobs, low=1)
+        self.n_jobs = check_jobs(n_jobs)
         self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
         self.max_tries = check_integer("max_tries", max_tries, low=1)
         self._free, self._lock, self._placed = [], threading.Lock(), WeakSet()

@@ -19,7 +19,7 @@ ROUNDING = 1e-8
 """Relative difference that rounding may leave; float32 risks get 1e-4."""
 
 
-@dataclass
+@dataclass(repr=False)
 class OracleReport:
     """What `check_oracle` found: true where nothing was broken.
 
@@ -41,6 +41,8 @@ class OracleReport:
         if self:
             return f"valid: {len(self.rules)} rules hold ({', '.join(self.rules)})"
         return "\n".join(f"broken: {finding}" for finding in self.findings)
+
+    __repr__ = __str__
 
 
 def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examples=20, random_state=0):

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 
 from threadpoolctl import ThreadpoolController
 
+from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
 
 
@@ -93,11 +94,18 @@ class Threads:
 
 def make_executor(n_jobs):
     """Executor for `n_jobs` threads; -1 is one per processor, None what joblib's `parallel_config` says, else 1."""
-    n_jobs = _of_joblib() if n_jobs is None else check_integer("n_jobs", n_jobs)
-    if n_jobs == -1:
-        n_jobs = cpu_count()
-    n_jobs = check_integer("n_jobs", n_jobs, low=1)
+    n_jobs = _of_joblib() if n_jobs is None else check_jobs(n_jobs)
     return Serial() if n_jobs == 1 else Threads(n_jobs)
+
+
+def check_jobs(n_jobs):
+    """`n_jobs` as a number >= 1; -1 is one per processor."""
+    n_jobs = check_integer("n_jobs", n_jobs)
+    if n_jobs == -1:
+        return cpu_count()
+    if n_jobs < 1:
+        raise ParameterError(f"n_jobs must be an integer >= 1, or -1 for one per processor, got {n_jobs}")
+    return n_jobs
 
 
 def cpu_count():

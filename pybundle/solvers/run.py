@@ -62,7 +62,7 @@ class Settings:
     factor: float = 1.0
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """What a run needs to go on: planes do not depend on lam, so neither does this.
 
@@ -103,6 +103,10 @@ class State:
     errors: Any = None
     record: Any = None
     first_value: float | None = None
+
+    def __repr__(self):
+        kept = [name for name, value in vars(self).items() if value is not None and name not in ("w", "risk_value")]
+        return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
     def check_state(self):
         """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
@@ -205,6 +209,10 @@ class Run:
     def is_short_of_memory(self):
         """Whether `memory_limit` has cost it planes."""
         return False
+
+    def __repr__(self):
+        kept = [name for name, value in vars(self).items() if value is not None and name not in ("w", "risk_value")]
+        return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""

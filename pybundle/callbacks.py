@@ -1,0 +1,9 @@
+"""Callbacks for `minimize`, paths and estimators: what watches a run and may end it."""
+
+from .runtime.callbacks import EarlyStopping, ProgressBar, StopSignal, TimeLimit
+
+__all__ = ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
+
+
+def __dir__():
+    return __all__

@@ -3,12 +3,16 @@
 import copy
 import io
 import pickle
+import re
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import pybundle as pb
 from pybundle.runtime.callbacks import share_of_way
@@ -120,8 +124,77 @@ def test_early_stopping_scores_the_estimator_so_far():
     with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
         pb.minimize(risk(), lam=1.0, callback=pb.callbacks.EarlyStopping(X, y))
     for wrong in ({}, {"X": X}, {"X": X, "y": y, "score": len}):
-        with pytest.raises(pb.ParameterError, match="either X and y or score"):
+        with pytest.raises(pb.ParameterError, match="exactly one of X and y, validation_fraction, score"):
             pb.callbacks.EarlyStopping(**wrong)
+
+
+def test_early_stopping_holds_examples_out_behind_the_steps_of_a_pipeline(monkeypatch):
+    """Rows of `EarlyStopping(X, y)` never passed the scaler in front of the estimator."""
+    X, y = problem()
+    X = 100.0 + 1e3 * X
+    seen, score = [], pb.MulticlassSVM.score
+    monkeypatch.setattr(pb.MulticlassSVM, "score", lambda self, X, *rest: seen.append(X) or score(self, X, *rest))
+    stop = pb.callbacks.EarlyStopping(validation_fraction=0.2, patience=2, every=0.0)
+    svm = make_pipeline(StandardScaler(), pb.MulticlassSVM(C=100.0, tol=1e-11, callback=stop)).fit(X, y)[-1]
+    assert seen[0].shape == (60, 6) and abs(seen[0].mean()) < 0.2 and len(seen) == len(stop.scores)
+    assert not svm.converged_ and "_held_out" not in vars(svm) and len(pickle.dumps(svm)) < 20_000
+    X, y = problem()
+    stop = pb.callbacks.EarlyStopping(validation_fraction=0.2, patience=99)
+    learnt = pb.MulticlassSVM(C=1.0, tol=1e-6, callback=stop).fit(X, y)
+    kept = next(learnt._split(y, 0.2))
+    assert np.bincount(y[kept]).tolist() == [60] * 4            # classes in proportion
+    assert learnt.objective_ == pytest.approx(pb.MulticlassSVM(C=1.0, tol=1e-6).fit(X[kept], y[kept]).objective_)
+
+
+def test_examples_are_held_out_by_structured_estimators_and_searches():
+    strings = pb.datasets.digit_strings(20)
+    stop = pb.callbacks.EarlyStopping(validation_fraction=0.25, patience=1, every=0.0)
+    chain = pb.ChainSVM(tol=1e-9, callback=stop)
+    chain.fit(strings.X, strings.y, np.arange(20) % 3)
+    assert not chain.converged_ and 0.0 <= stop.scores[-1][1] <= 1.0
+    search = pb.MulticlassSVMCV([0.01, 1.0], cv=2, tol=1e-9, callback=stop).fit(*problem())
+    assert np.isfinite(search.scores_).all() and (search.gaps_ > 1e-9).any()
+
+
+def test_validation_data_that_cannot_serve_are_refused():
+    X, y = problem()
+
+    class Frame(np.ndarray):
+        columns = tuple("abcdef")
+
+    stop = pb.callbacks.EarlyStopping(X.view(Frame), y)
+    with pytest.raises(pb.ParameterError, match=r"names of columns .* validation_fraction"):
+        make_pipeline(StandardScaler(), pb.MulticlassSVM(callback=stop)).fit(X, y)
+    with pytest.raises(pb.ParameterError, match="between 0 and 1"):
+        pb.callbacks.EarlyStopping(validation_fraction=1.0)
+    held = pb.callbacks.EarlyStopping(validation_fraction=0.1)
+    with pytest.raises(pb.ParameterError, match="cannot be held out of 5 examples"):
+        pb.MulticlassSVM(callback=held).fit(X[:5], [0, 0, 1, 1, 2])
+    with pytest.raises(pb.ParameterError, match="one validation_fraction at most"):
+        pb.MulticlassSVM(callback=[held, held]).fit(X, y)
+    with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
+        pb.minimize(risk(), lam=1.0, callback=held)
+
+
+def test_validation_data_may_have_names_where_the_data_of_the_fit_have_them():
+    pandas = pytest.importorskip("pandas")
+    X, y = problem()
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pb.MulticlassSVM(callback=pb.callbacks.EarlyStopping(frame, y)).fit(frame, y)
+        pb.MulticlassSVM(callback=pb.callbacks.EarlyStopping(validation_fraction=0.5)).fit(frame, y)
+
+
+def test_callbacks_show_what_they_are():
+    shown = repr(pb.MulticlassSVM(callback=[
+        pb.callbacks.EarlyStopping(validation_fraction=0.1), pb.callbacks.TimeLimit(60), pb.callbacks.StopSignal(),
+        pb.callbacks.ProgressBar(leave=False)]))
+    for part in ("EarlyStopping(validation_fraction=0.1, patience=5, min_delta=0, every=1)", "TimeLimit(60)",
+                 "StopSignal(is_set=False)", "ProgressBar(desc='gap', interval=0.25, leave=False)"):
+        assert part in re.sub(r"\s+", " ", shown)
+    assert repr(pb.callbacks.EarlyStopping([[1.0]], [1])).startswith("EarlyStopping(X, y, patience=5")
+    assert "score=<built-in function len>" in repr(pb.callbacks.EarlyStopping(score=len))
 
 
 def test_scikit_learns_callbacks():

@@ -6,9 +6,12 @@ import copy
 from functools import partial
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.base import is_classifier
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, check_random_state
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.ragged import Ragged
 from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
@@ -104,18 +107,52 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         with unchanged_by_failure(self):
             self._begin_callbacks(X, y)
             if is_collection(X) or is_collection(y):
+                if self._validation_fraction() is not None:
+                    raise ParameterError("callback must not have a validation_fraction with Dask collections; pass "
+                                         "EarlyStopping(X, y) with data that are in memory")
                 with placed(self, X, y, sample_weight) as (risk, fitted):
                     return self._solve(risk, fitted, X, y)
+            X, y = self._listed(X, y)
             risk, fitted = self._prepare(X, y, sample_weight)
             return self._solve(risk, fitted, X, y)
+
+    def _listed(self, X, y):
+        """The data in a form that can be read more than once."""
+        return X, y
 
     def _prepare(self, X, y, sample_weight):
         """The risk of the data, and the attributes of the fit that are known before the solve."""
         X, y, weights = self._take(X, y, sample_weight)
         if len(weights) == 0:
-            raise ParameterError("sample_weight must leave at least one example, got weights of zero for all")
+            raise ParameterError("sample_weight must leave at least one example, got weights of zero for all"
+                                 if sample_weight is not None else "X must hold at least one example that is not empty")
+        fraction, held_out = self._validation_fraction(), None
+        if fraction is not None:
+            kept, others = self._split(y, fraction)
+            held_out = tuple(take_rows(data, others) for data in (X, y, weights))
+            X, y, weights = (take_rows(data, kept) for data in (X, y, weights))
         fitted = self._learn([self._survey(X, y, weights)])
-        return self._risk(X, y, weights, fitted), fitted
+        risk = self._risk(X, y, weights, fitted)
+        self._held_out = held_out               # until `_watch` takes it
+        return risk, fitted
+
+    def _validation_fraction(self):
+        """The share of the examples that a callback wants to score, or None."""
+        found = [callback.validation_fraction for callback in as_callbacks(self.callback)
+                 if getattr(callback, "validation_fraction", None) is not None]
+        if len(found) > 1:
+            raise ParameterError(f"callback must have one validation_fraction at most, got {len(found)}")
+        return found[0] if found else None
+
+    def _split(self, y, fraction):
+        """Numbers of the examples to learn from and of those to score, the classes of classifiers in proportion."""
+        try:
+            rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=self._seed() or 0,
+                                    stratify=y if is_classifier(self) else None)
+        except ValueError as problem:
+            raise ParameterError(f"validation_fraction = {fraction:g} cannot be held out of {len(y)} examples: "
+                                 f"{problem!s:.90}") from problem
+        return map(np.sort, rows)
 
     def _unpack(self, w):
         """The attributes that follow from w."""
@@ -163,13 +200,16 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _options(self):
         """Arguments of `minimize` that are parameters here, but for `n_jobs`."""
+        return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
+                "time_limit": self.time_limit, "random_state": self._seed(), "verbose": self.verbose,
+                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
+                "evidence": self._evidence}
+
+    def _seed(self):
         seed = self.random_state
         if seed is not None and not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
-                "time_limit": self.time_limit, "random_state": seed, "verbose": self.verbose,
-                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
-                "evidence": self._evidence}
+        return seed
 
     def _store(self, result, fitted):
         vars(self).update(fitted | self._unpack(result.x) | {
@@ -180,7 +220,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _watch(self, fitted, X, y):
         """Callbacks for `minimize`: the user's, with the estimator so far, and scikit-learn's."""
-        callbacks = [_WithEstimator(function, self, fitted) for function in as_callbacks(self.callback)]
+        held_out = vars(self).pop("_held_out", None)
+        callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
             callbacks.append(_Bridge(self, fitted, X, y))
         return callbacks
@@ -207,6 +248,11 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return state
 
 
+def take_rows(data, rows):
+    """The examples of those numbers."""
+    return data.take(rows) if isinstance(data, Ragged) else _safe_indexing(data, rows)
+
+
 def _equal(one, other):
     """Lists of names are not made into arrays, in which each would take the room of the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
@@ -215,14 +261,20 @@ def _equal(one, other):
 class _WithEstimator:
     """A callback that is told the estimator so far."""
 
-    def __init__(self, function, estimator, fitted):
-        self._function, self._estimator, self._fitted = function, estimator, fitted
+    def __init__(self, function, estimator, fitted, held_out):
+        self._function, self._estimator, self._fitted, self._held_out = function, estimator, fitted, held_out
         self.ends_path = getattr(function, "ends_path", True)
 
     def __call__(self, progress):
         # most callbacks never ask for it, and a copy takes longer than all else between two iterations
         progress.make_estimator = partial(self._estimator._at, self._fitted, progress.w)
+        progress.score_held_out = partial(self._score, progress)
         return self._function(progress)
+
+    def _score(self, progress):
+        estimator = progress.estimator
+        vars(estimator).pop("feature_names_in_", None)      # what is held out are arrays
+        return estimator.score(*self._held_out)
 
     def close(self):
         if hasattr(self._function, "close"):

@@ -95,6 +95,10 @@ class ProgressBar:
         self._bar = self._last = None
         self._next = self.interval
 
+    def __repr__(self):
+        options = "".join(f", {name}={value!r:.60}" for name, value in self.options.items())
+        return f"ProgressBar(desc={self.desc!r}, interval={self.interval:g}{options})"
+
     def __getstate__(self):
         return {**vars(self), "_make": None, "_bar": None, "_last": None}
 
@@ -125,7 +129,11 @@ class EarlyStopping:
     Parameters
     ----------
     X, y : validation data, optional
-        For estimators: the score is `estimator.score(X, y)` of the state so far.
+        For estimators: the score is `estimator.score(X, y)` of the state so far. In a pipeline they must be
+        transformed as its steps transform the data of the fit.
+    validation_fraction : float, optional
+        Instead, for estimators: `fit` holds this share of its examples out of the training, by class for classifiers,
+        and scores them. Right in pipelines and searches, too, where the data of the fit are transformed and cut.
     score : callable, optional
         Instead: `score(progress)`, larger is better. `progress.w` is the best point so far.
     patience : int
@@ -148,16 +156,21 @@ class EarlyStopping:
     >>> svm = pb.MulticlassSVM(C=1.0, tol=1e-6, callback=stop).fit(X, y)
     >>> svm.gap_ > 1e-6, len(stop.scores) > 3
     (True, True)
+    >>> stop = pb.callbacks.EarlyStopping(validation_fraction=0.2, patience=3)
+    >>> pb.MulticlassSVM(C=1.0, tol=1e-6, callback=stop).fit(X, y).gap_ > 1e-6
+    True
     """
 
     ends_path = False       # but the run only
 
-    def __init__(self, X=None, y=None, *, score=None, patience=5, min_delta=0.0, every=1.0):
-        if (X is None) == (score is None) or (X is None) != (y is None):
-            raise ParameterError("either X and y or score must be given")
+    def __init__(self, X=None, y=None, *, validation_fraction=None, score=None, patience=5, min_delta=0.0, every=1.0):
+        if (X is None) != (y is None) or sum(one is not None for one in (X, validation_fraction, score)) != 1:
+            raise ParameterError("exactly one of X and y, validation_fraction, score must be given")
+        if validation_fraction is not None and not 0.0 < check_number("validation_fraction", validation_fraction) < 1.0:
+            raise ParameterError(f"validation_fraction must lie between 0 and 1, got {validation_fraction!r}")
         if score is not None and not callable(score):
             raise InputTypeError(f"score must be callable, got {type(score).__name__}")
-        self.X, self.y, self.score = X, y, score
+        self.X, self.y, self.score, self.validation_fraction = X, y, score, validation_fraction
         self.patience = check_integer("patience", patience, low=1)
         self.min_delta = check_number("min_delta", min_delta, low=0.0)
         self.every = check_number("every", every, low=0.0)
@@ -168,17 +181,32 @@ class EarlyStopping:
             self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
         if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
             return False
-        estimator = progress.estimator if self.score is None else None
-        if self.score is None and estimator is None:
-            raise ParameterError("score must be given where no estimator is fitted: "
-                                 "EarlyStopping(score=lambda progress: ...)")
-        score = self.score(progress) if self.score else estimator.score(self.X, self.y)
+        score = self._score(progress)
         if isinstance(score, (bool, np.bool_)) or not isinstance(score, numbers.Real) or math.isnan(score):
             raise ParameterError(f"score must be a number, got {score!r:.60}")
         self.scores.append((progress.n_passes, score))
         better = score > self._best + self.min_delta
         self._best, self._waited = (score, 0) if better else (self._best, self._waited + 1)
         return self._waited >= self.patience
+
+    def _score(self, progress):
+        if self.score is not None:
+            return self.score(progress)
+        if progress.make_estimator is None:
+            raise ParameterError("score must be given where no estimator is fitted: "
+                                 "EarlyStopping(score=lambda progress: ...)")
+        if self.validation_fraction is not None:
+            return progress.score_held_out()
+        estimator = progress.estimator
+        if hasattr(self.X, "columns") and not hasattr(estimator, "feature_names_in_"):
+            raise ParameterError("X of EarlyStopping has names of columns and the data of the fit have none, as behind "
+                                 "the steps of a pipeline; pass validation_fraction=0.1 instead, or X transformed")
+        return estimator.score(self.X, self.y)
+
+    def __repr__(self):
+        what = "X, y" if self.X is not None else f"score={self.score!r:.60}" if self.score is not None else \
+            f"validation_fraction={self.validation_fraction:g}"
+        return f"EarlyStopping({what}, patience={self.patience}, min_delta={self.min_delta:g}, every={self.every:g})"
 
     def close(self):
         """The next call belongs to another run."""
@@ -217,6 +245,9 @@ class StopSignal:
 
     def __call__(self, progress):
         return self._event.is_set()
+
+    def __repr__(self):
+        return f"StopSignal(is_set={self.is_set()})"
 
     def __copy__(self):
         return self

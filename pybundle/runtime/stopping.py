@@ -37,7 +37,8 @@ class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
     `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, and no later step changes it. `tol`
-    is the relative gap that the run is to reach; `make_estimator` is for those who fit an estimator.
+    is the relative gap that the run is to reach. Those who fit an estimator give `make_estimator`, and
+    `score_held_out`, the score of what it predicts for the examples that the fit holds out for callbacks.
     """
 
     w: object
@@ -49,6 +50,7 @@ class Progress:
     seconds: dict
     tol: float = 0.0
     make_estimator: Callable[[], object] | None = None
+    score_held_out: Callable[[], float] | None = None
 
     @property
     def gap(self):
@@ -125,6 +127,9 @@ class TimeLimit:
             gone = getattr(progress, "seconds", {}).get("total", 0.0)
             self.deadline = time.perf_counter() - gone + self.seconds
         return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
+
+    def __repr__(self):
+        return f"TimeLimit({self.seconds:g})"
 
     def close(self):
         """The run has ended."""

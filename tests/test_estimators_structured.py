@@ -321,6 +321,67 @@ def test_path_of_a_grid_equals_single_fits():
     np.testing.assert_array_equal(threads.coef_, svm.coef_)
 
 
+def some_empty(X):
+    """The sentences with empty ones before, between and behind."""
+    return [[], X[0], [], *X[1:], []]
+
+
+@pytest.mark.parametrize("name", ["svm", "hashed", "crf", "parser", "log-parser"])
+def test_empty_sentences_are_labelled_by_nothing_and_teach_nothing(name):
+    """One empty line failed the whole call."""
+    estimator, data = CASES[name]
+    X, y = (list(part) for part in data())
+    if "parser" in name:
+        X, y = [list(map(tuple, np.asarray(x).astype(str)[:, :2])) for x in X], [heads[1:] for heads in y]
+    fitted = clone(estimator).fit(X, y)
+    again = clone(estimator).fit(some_empty(X), some_empty(y), [5.0, 1.0, 5.0, *np.ones(len(X) - 1), 5.0])
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
+    found = fitted.predict(some_empty(X))
+    assert same(found, some_empty(fitted.predict(X))) and found[0].dtype == found[1].dtype
+    assert fitted.score(some_empty(X), some_empty(y)) == pytest.approx(fitted.score(X, y))
+    assert [labels.tolist() for labels in fitted.predict([[], []])] == [[], []]
+    assert len(fitted.decision_function(some_empty(X))) == len(X) + 3
+    if name == "crf":
+        assert fitted.predict_marginals([X[0], []]) == [fitted.predict_marginals(X[:1])[0], []]
+        assert fitted.predict_proba([[]])[0].shape == (0, 3)
+        np.testing.assert_array_equal(fitted.log_likelihood([X[0], []], [y[0], []]),
+                                      [*fitted.log_likelihood(X[:1], y[:1]), 0.0])
+    if name in ("crf", "svm"):
+        labellings, scores = fitted.k_best([[], X[0]])
+        assert labellings[0].shape == (1, 0) and scores[0].tolist() == [0.0] and len(scores[1]) == 3
+        assert [len(margins) for margins in fitted.margins([[], X[0]])] == [0, len(X[0])]
+
+
+def test_empty_sentences_among_arrays():
+    X, y = chains()
+    csr = encode(X, frequent_features(count_features(X)))
+    for form in ([csr[i] for i in range(len(X))], [csr[i].toarray() for i in range(len(X))]):
+        svm = pb.ChainSVM().fit(some_empty(form), some_empty(y))
+        assert same(svm.predict(some_empty(form)), some_empty(svm.predict(form)))
+        assert [labels.tolist() for labels in svm.predict([[]])] == [[]]
+    numbers = [[{"A": 2**53 + 1, "B": 2**53, "C": 0}[label] for label in labels] for labels in y]
+    assert pb.ChainSVM().fit(some_empty(X), some_empty(numbers)).classes_.tolist() == [0, 2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize("name", ["svm", "crf", "cv"])
+def test_sentences_may_come_from_generators(name):
+    X, y = chains()
+    estimator = clone(CASES[name][0])
+    plain = clone(estimator).fit(X, y)
+    for fitted in (clone(estimator).fit((x for x in X), (labels for labels in y)),
+                   clone(estimator).fit(((token for token in x) for x in X), map(iter, y)),
+                   clone(estimator).fit([iter(x) for x in X], {i: labels for i, labels in enumerate(y)}.values())):
+        np.testing.assert_array_equal(fitted.coef_, plain.coef_)
+    assert same(plain.predict(iter(X)), plain.predict(X))
+    assert same(plain.predict((token for token in x) for x in X), plain.predict(X))
+    assert plain.score(map(iter, X), map(iter, y)) == plain.score(X, y)
+    if name == "crf":
+        assert plain.predict_marginals(map(iter, X)) == plain.predict_marginals(X)
+        np.testing.assert_array_equal(plain.log_likelihood(iter(X), iter(y)), plain.log_likelihood(X, y))
+    with pytest.raises(pb.ParameterError, match="X must hold at least one example"):
+        plain.predict(iter([]))
+
+
 ONE = ([["a", "b"]], [["A", "B"]])
 
 
@@ -337,7 +398,10 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.ChainSVM(), ["the dog"], [["DET", "N"]], pb.InputTypeError, r"X\[0\] must be a sequence of tokens, got 'the d"),
     (pb.ChainSVM(), [{"word": "a"}], [["A"]], pb.InputTypeError, r"one sequence alone as \[sequence\]"),
     (pb.ChainSVM(), np.eye(2), [["A"], ["B"]], pb.ParameterError, r"got \(2,\); one sequence alone is \[sequence\]"),
-    (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], []], pb.ParameterError, r"X\[1\] must have at least one token"),
+    (pb.ChainSVM(), [[], []], [[], []], pb.ParameterError, "X must hold at least one example that is not empty"),
+    (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], ["A"]], pb.ParameterError, r"y\[1\] must have 0 labels"),
+    (pb.ChainSVM(), [[], ["a", 3]], [[], ["A", "B"]], pb.InputTypeError, r"X\[1\]\[1\] must be a dictionary of feat"),
+    (pb.DependencyParser(), [[("a", "b")], []], [[0], [0]], pb.ParameterError, r"y\[1\] must have no heads"),
     (pb.ChainSVM(), ONE[0], ["AB"], pb.InputTypeError, r"y\[0\] must be a sequence of labels, got 'AB'"),
     (pb.ChainSVM(), [["a", 3]], ONE[1], pb.InputTypeError, r"X\[0\]\[1\] must be a dictionary of features"),
     (pb.ChainSVM(), [[{"a": None}, {}]], ONE[1], pb.InputTypeError, r"X\[0\]\[0\]\['a'\] must be a text"),
@@ -354,6 +418,8 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.DependencyParser(), [[("a", "b")]], [["x"]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
     (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "must be a head"),
     (pb.SegmentationSVM(), [np.ones((3, 2))], [[("a", 1)]], pb.ParameterError, r"y\[0\] must hold segments from col"),
+    (pb.SegmentationSVM(), [np.ones((3, 9))], [[("a", 0), ("b", 5)]], pb.ParameterError,
+     r"the last one before column 3, got the first columns \[0, 5\]; images are read as columns, pass layout='image'"),
     (pb.SegmentationSVM(), [np.ones((3, 2))], [["a"]], pb.InputTypeError, r"y\[0\] must be a list of pairs"),
     (pb.SegmentationSVM(), [np.ones(3)], [[("a", 0)]], pb.ParameterError, r"X\[0\] must be an image"),
     (pb.SegmentationSVM(fillers=["z"]), *segments(), pb.ParameterError, "fillers must be labels that occur, got 'z'"),
@@ -380,8 +446,6 @@ def test_predictions_refuse_other_data():
         names.predict([np.ones((2, 3))])
     with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):
         arrays.predict(X)
-    with pytest.raises(pb.ParameterError, match=r"X\[0\] must have at least one token"):
-        names.predict([[]])
     for model in (names, arrays):
         with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be a sequence of tokens, got 'a'; .* \[sequence\]"):
             model.predict(["a", "b"])

@@ -13,7 +13,7 @@ from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
 from .base import documented
 from .labels import encode_labels, label_array, label_classes, merged_classes
-from .structured import StructuredEstimator, as_fitted, check_list
+from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
     SEQUENCES,
     as_lists,
@@ -28,7 +28,8 @@ from .tokens import (
 EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
     is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
     as users of CRFsuite write them: `{"word": "the", "is_title": True, "length": 3}` has the features `word:the` and
-    `is_title` of value 1 and `length` of value 3."""
+    `is_title` of value 1 and `length` of value 3. X, y and sequences may be generators. Sequences without a token teach
+    nothing, and are labelled by nothing."""
 
 CHAIN_PARAMETERS = """start, end : bool
         Whether there are weights of the first and of the last label.
@@ -51,12 +52,18 @@ class ChainEstimator(StructuredEstimator):
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
 
+    def _take(self, X, y, sample_weight):
+        X, y, weights = super()._take(X, y, sample_weight)
+        if not any(map(length, X)):       # a block of Dask bags, for instance
+            return [], [], weights[:0]
+        return X, y, weights
+
     def _survey(self, X, y, weights):
         """Classes, in how many tokens a feature by name occurs (None for arrays and hashes), number of columns."""
         X, classes = as_lists(X), label_classes(y)
         _check_sizes(X, np.array([len(labels) for labels in y]))
         if not holds_texts(X):
-            shape = X.values.shape[1:] if isinstance(X, Ragged) else np.shape(X[0])[1:]
+            shape = X.values.shape[1:] if isinstance(X, Ragged) else np.shape(next(filter(length, X)))[1:]
             return classes, None, int(shape[0]) if shape else 1
         if self.hash_bits is not None:
             return classes, None, 1 << check_bits(self.hash_bits)
@@ -78,7 +85,15 @@ class ChainEstimator(StructuredEstimator):
         return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
 
     def _encode_pairs(self, X, y, fitted):
-        return _encode(as_lists(X), fitted["vocabulary_"], self.hash_bits), encode_labels(y, fitted["classes_"])
+        x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
+        return x, encode_labels(y, fitted["classes_"])
+
+    def _risk(self, X, y, weights, fitted):
+        x, truths = self._encode_pairs(X, y, fitted)
+        kept = np.flatnonzero(x.sizes)      # left out as late as here, so that messages count the user's sequences
+        if len(kept) < len(x):
+            x, truths, weights = x.take(kept), truths.take(kept), weights[kept]
+        return self._structured(x, truths, weights, fitted)
 
     def _make_model(self, fitted):
         return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
@@ -90,15 +105,15 @@ class ChainEstimator(StructuredEstimator):
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
     def _encode(self, X):
-        return _encode(as_lists(X), self.vocabulary_, self.hash_bits)
+        return _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
 
     def _predict(self, model, x):
         return [self.classes_[labels] for labels in self._labels(model, x)]
 
     def _labels(self, model, x):
-        x = model.tokens(x)
+        full = _without_empty(model, x)
         _, transition, start, end = self._weights(model)
-        labels, _ = viterbi_batch(self._scores(model, x), x.offsets, transition, start, end)
+        labels, _ = viterbi_batch(self._scores(model, full), full.offsets, transition, start, end)
         return Ragged(labels, x.offsets)
 
     def _scores(self, model, x):
@@ -123,8 +138,8 @@ class ChainEstimator(StructuredEstimator):
     def _each(self, X):
         """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
         model = self.model_
-        x = model.tokens(self._encode(check_list("X", X)))
-        unary, weights = Ragged(self._scores(model, x), x.offsets), self._weights(model)[1:]
+        x = self._encode(check_list("X", X))
+        unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)[1:]
         return ((scores, *weights) for scores in unary)
 
     def decision_function(self, X):
@@ -148,7 +163,8 @@ class ChainEstimator(StructuredEstimator):
             For every example; fewer than k where fewer exist.
         scores : list of ndarray, shape (k',)
         """
-        found = [k_best_viterbi(scores, transition, k, start, end) for scores, transition, start, end in self._each(X)]
+        found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
+                 (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
         return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
 
     @property
@@ -293,7 +309,7 @@ class ChainCRF(ChainEstimator):
 
     def predict_proba(self, X):
         """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
-        return [forward_backward(*problem).unary for problem in self._each(X)]
+        return [forward_backward(*problem).unary if len(problem[0]) else problem[0] for problem in self._each(X)]
 
     def predict_marginals(self, X):
         """The same as dictionaries {label: probability}, a list for each example."""
@@ -310,7 +326,7 @@ class ChainCRF(ChainEstimator):
             if len(codes) != len(problem[0]) or None in codes:
                 raise ParameterError(f"y[{i}] must hold {len(problem[0])} labels of classes_, got {labels!r:.60}")
             codes = np.array(codes, dtype=np.int64)
-            found.append(_score(codes, *problem) - forward_backward(*problem).log_partition)
+            found.append(_score(codes, *problem) - forward_backward(*problem).log_partition if len(codes) else 0.0)
         return np.array(found)
 
 
@@ -326,13 +342,25 @@ def _check_sizes(X, n_labels):
             raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
 
 
-def _encode(X, vocabulary, hash_bits):
+def _without_empty(model, x):
+    """The tokens of all sequences that have some: the others have none to add."""
+    if x.sizes.all():
+        return model.tokens(x)
+    full = x.take(np.flatnonzero(x.sizes))
+    return model.tokens(full) if len(full) else full
+
+
+def _encode(X, width, vocabulary, hash_bits):
+    """Tokens as rows of `width` columns."""
+    if not isinstance(X, Ragged) and not any(map(length, X)):
+        return Ragged(np.zeros((0, width)), np.zeros(len(X) + 1, dtype=np.int64))
     if not holds_texts(X):
         if vocabulary is not None:
-            if all(isinstance(x, SEQUENCES) and len(x) == 0 for x in X):
-                raise ParameterError("X[0] must have at least one token, got none; leave the example out")
             raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
-        return Ragged.of(X)
+        if isinstance(X, Ragged) or all(map(length, X)):
+            return Ragged.of(X)
+        nothing = next(filter(length, X))[:0]
+        return Ragged.of([x if length(x) else nothing for x in X])
     if vocabulary is not None:
         return encode(X, vocabulary)
     if hash_bits is None:
@@ -347,6 +375,8 @@ def _score(labels, unary, transition, start, end):
 
 def _max_marginals(unary, transition, start, end):
     T, K = unary.shape
+    if T == 0:
+        return unary
     before, behind = np.zeros((T, K)), np.zeros((T, K))
     before[0] = 0.0 if start is None else start
     behind[-1] = 0.0 if end is None else end

@@ -16,7 +16,7 @@ from ..models import Dependency
 from ..models.arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
-from .structured import StructuredEstimator, as_fitted, check_list
+from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
 
 FIELDS = {"word": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`."""
@@ -96,6 +96,14 @@ class DependencyParser(StructuredEstimator):
     def _log_loss(self):
         return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
 
+    def _take(self, X, y, sample_weight):
+        X, y, weights = super()._take(X, y, sample_weight)
+        is_empty = np.array([_n_words(x) == 0 for x in X])      # such sentences teach nothing
+        for i in np.flatnonzero(is_empty).tolist():
+            if np.asarray(y[i]).tolist() not in ([], [-1]):
+                raise ParameterError(f"y[{i}] must have no heads, as X[{i}] has no words, got {y[i]!r:.60}")
+        return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
+
     def _survey(self, X, y, weights):
         """Whether arcs are CSR rows, number of columns, counts of values where they matter, whether heads have a root.
         """
@@ -132,12 +140,17 @@ class DependencyParser(StructuredEstimator):
 
     def _predict(self, model, x):
         found = self._labels(model, x)
-        return list(found) if self.with_root_ else [heads[1:] for heads in found]
+        return found if self.with_root_ else [heads[1:] for heads in found]
 
     def _labels(self, model, x):
+        found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
+        full = [i for i, one in enumerate(x) if length(one)]
         # any tree will do: every word hangs on the one before
-        chains = [np.arange(-1, self._length(model, one)) for one in x]
-        return self._decoded(model, x, chains)
+        chains = [np.arange(-1, self._length(model, x[i])) for i in full]
+        if full:
+            for i, heads in zip(full, self._decoded(model, [x[i] for i in full], chains), strict=True):
+                found[i] = heads
+        return found
 
     @staticmethod
     def _length(model, x):
@@ -159,14 +172,16 @@ class DependencyParser(StructuredEstimator):
     def decision_function(self, X):
         """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root."""
         model = self.model_
-        return [model.arc_scores(self.coef_, x) for x in self._encode(check_list("X", X))]
+        return [model.arc_scores(self.coef_, x) if length(x) else np.zeros((1, 1))
+                for x in self._encode(check_list("X", X))]
 
     @as_fitted
     def predict_proba(self, X):
         """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
         if not self._log_loss:
             raise ParameterError("loss must be 'logistic' in the fit for probabilities, got 'hinge'")
-        return [arborescence_marginals(scores, self.single_root)[0] for scores in self.decision_function(X)]
+        return [arborescence_marginals(scores, self.single_root)[0] if len(scores) > 1 else scores
+                for scores in self.decision_function(X)]
 
     # ------------------------------------------------------------------ what users write
     def _count_kinds(self, X):
@@ -191,6 +206,8 @@ class DependencyParser(StructuredEstimator):
     def _words(self, X, attributes):
         """Sentences as the model takes them."""
         self._check_sentences(X)
+        if not any(map(_n_words, X)):
+            return [np.empty((0, len(self.attributes)), np.int64)] * len(X)
         if attributes["is_sparse_"] or not _is_text(X):
             if attributes["kinds_"] is not None:
                 raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
@@ -241,14 +258,14 @@ def _heads(y):
     rows = []
     for i, heads in enumerate(y):
         heads = np.asarray(heads)
-        if heads.ndim != 1 or heads.dtype.kind not in "iu" or len(heads) == 0:
+        if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
             raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
         rows.append(heads.astype(np.int32))
     return rows
 
 
 def _have_root(rows):
-    return all(heads[0] == -1 for heads in rows)
+    return all(heads[0] == -1 for heads in rows if len(heads))
 
 
 def _rooted(rows, have_root):
@@ -260,7 +277,7 @@ def _is_text(X):
     """Whether the sentences are words as texts rather than arrays of numbers."""
     if isinstance(X, Ragged):
         return False
-    x = X[0]
+    x = next(filter(_n_words, X), X[0])
     if hasattr(x, "forms"):
         return True
     if isinstance(x, np.ndarray):
@@ -271,4 +288,4 @@ def _is_text(X):
 
 
 def _n_words(x):
-    return len(x.forms) if hasattr(x, "forms") else len(x)
+    return len(x.forms) if hasattr(x, "forms") else length(x)

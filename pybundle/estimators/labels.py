@@ -6,8 +6,47 @@ import numbers
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError
+from ..core.exceptions import InputTypeError, LabelWarning
 from ..core.ragged import Ragged
+from ..core.warn import warn_user
+
+FEW = 20
+"""So many numbers may all differ and be labels all the same; scikit-learn's own check begins there, too."""
+
+
+def warn_of_measurements(y):
+    """Warns where labels are numbers that look measured: fractions, or more than 20 that all differ.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Labels of all examples, or of all tokens; texts and booleans are never warned of.
+
+    Warns
+    -----
+    LabelWarning
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_measurements([1, 2, 3])
+    ...     warn_of_measurements([1.0, 2.0, 2.5])
+    >>> [str(warning.message)[:56] for warning in caught]
+    ['y holds fractions, got 2.5 at index 2, as measurements d']
+    """
+    y = np.asarray(y)
+    if y.dtype.kind == "f":
+        fractions = np.flatnonzero(y != np.floor(y))
+        if len(fractions):
+            i = int(fractions[0])
+            warn_user(f"y holds fractions, got {y[i]:g} at index {i}, as measurements do; every value becomes a class "
+                      "of its own: is this the column of labels?", LabelWarning)
+            return
+    if y.dtype.kind in "iuf" and len(y) > FEW and len(np.unique(y)) == len(y):
+        warn_user(f"y holds {len(y)} numbers that all differ, as measurements do; every value becomes a class of its "
+                  "own: is this the column of labels?", LabelWarning)
 
 
 def label_array(labels, what):
@@ -29,24 +68,30 @@ def label_array(labels, what):
 
 def label_classes(y, name="y"):
     """The classes that occur in sequences of labels, sorted."""
-    return merged_classes([label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)], name)
+    arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
+    classes = merged_classes(arrays, name)
+    if classes.dtype.kind in "iuf":
+        warn_of_measurements(np.concatenate(arrays))
+    return classes
 
 
 def merged_classes(arrays, name="y"):
     """The classes in any of these arrays, sorted, which all hold texts or all hold numbers."""
-    first = None
+    first, kept = None, []
     for i, labels in enumerate(arrays):
-        if len(labels) == 0:
+        if len(labels) == 0:                # NumPy takes these for floats
             continue
+        kept.append(labels)
         if first is None:
             first = labels
         elif isinstance(labels[0], str) != isinstance(first[0], str):
             raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
                                  f"{labels.tolist()!r:.60}")
-    return np.unique(np.concatenate(arrays))
+    return np.unique(np.concatenate(kept or arrays))
 
 
 def encode_labels(y, classes):
     """Codes of sequences of labels as a `Ragged`: `classes[codes[i]]` is y[i]."""
-    codes = np.searchsorted(classes, np.concatenate([label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]))
+    arrays = [label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]
+    codes = np.searchsorted(classes, np.concatenate([labels for labels in arrays if len(labels)]))
     return Ragged(codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in y])]))

@@ -87,7 +87,7 @@ class SegmentationSVM(StructuredEstimator):
         """The labels with their widths, each kind once, and the height of the images."""
         images = self._encode(X)
         kinds = {(label, width) for i, (segments, image) in enumerate(zip(y, images, strict=True))
-                 for label, _, width in _pairs(i, segments, len(image))}
+                 for label, _, width in _pairs(i, segments, len(image), len(image.T))}
         return kinds, int(images[0].shape[1])
 
     def _learn(self, surveys):
@@ -175,16 +175,18 @@ class SegmentationSVM(StructuredEstimator):
         return model.template(self.coef_, int(places[0]))
 
 
-def _pairs(i, segments, n_columns):
-    """(label, first column, width) of every segment of image i."""
+def _pairs(i, segments, n_columns, height=0):
+    """(label, first column, width) of every segment of image i; those that fit its height only ask for a layout."""
     try:
         pairs = [(label, int(start)) for label, start in segments]
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"y[{i}] must be a list of pairs (label, first column), got {segments!r:.60}") from problem
     starts = [start for _, start in pairs]
     if not starts or starts[0] != 0 or any(b <= a for a, b in zip(starts, [*starts[1:], n_columns], strict=True)):
+        is_turned = bool(starts) and n_columns <= starts[-1] < height
+        turn = "; images are read as columns, pass layout='image'" if is_turned else ""
         raise ParameterError(f"y[{i}] must hold segments from column 0 on, from left to right, the last one before "
-                             f"column {n_columns}, got the first columns {starts}")
+                             f"column {n_columns}, got the first columns {starts!s:.50}{turn}")
     return [(label, start, end - start) for (label, start), end in zip(pairs, [*starts[1:], n_columns], strict=True)]
 
 

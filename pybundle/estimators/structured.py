@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Iterator
 from functools import wraps
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from ..core.labels import example_weights
 from ..core.ragged import Ragged
 from ..models.batch_oracle import check_lengths
 from ..risks import Structured
-from .base import CertifiedEstimator
+from .base import CertifiedEstimator, take_rows
 from .collections import by_blocks, is_collection, served, summed_by_blocks
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "method", "max_iter", "time_limit", "n_jobs",
@@ -45,12 +46,17 @@ class StructuredEstimator(CertifiedEstimator):
         tags.target_tags.required = True
         return tags
 
+    def _listed(self, X, y):
+        return check_list("X", X), check_list("y", y)
+
     def _take(self, X, y, sample_weight):
         X, y = check_list("X", X), check_list("y", y)
         return without_weightless(X, y, example_weights(sample_weight, check_lengths(X, y)))
 
     def _risk(self, X, y, weights, fitted):
-        x, truths = self._encode_pairs(X, y, fitted)
+        return self._structured(*self._encode_pairs(X, y, fitted), weights, fitted)
+
+    def _structured(self, x, truths, weights, fitted):
         loss = "logistic" if self._log_loss else "hinge"
         return Structured(self._make_model(SimpleNamespace(**fitted)), x, truths, loss=loss, sample_weight=weights)
 
@@ -135,13 +141,24 @@ class StructuredEstimator(CertifiedEstimator):
 
 
 def check_list(name, value):
-    """A sequence of examples."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+    """A sequence of examples; iterators, and examples that are, are read into lists."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(value).__name__}")
-    if len(value) == 0:
-        raise ParameterError(f"{name} must hold at least one example, got none")
     # others, a column of a table for instance, may count from elsewhere than 0
-    return value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
+    examples = value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
+    if len(examples) == 0:
+        raise ParameterError(f"{name} must hold at least one example, got none")
+    if isinstance(examples, (list, tuple)) and any(isinstance(example, Iterator) for example in examples):
+        return [list(example) if isinstance(example, Iterator) else example for example in examples]
+    return examples
+
+
+def length(x):
+    """How many tokens or words an example has; 1 of what is no sequence, and is refused where it is encoded."""
+    shape = getattr(x, "shape", None)
+    if shape is not None:
+        return shape[0] if shape else 1
+    return len(x) if hasattr(x, "__len__") else 1
 
 
 def without_weightless(X, y, weights):
@@ -149,5 +166,4 @@ def without_weightless(X, y, weights):
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
         return X, y, weights
-    return *([data.take(kept) if isinstance(data, Ragged) else data[kept] if isinstance(data, np.ndarray) else
-              [data[i] for i in kept] for data in (X, y)]), weights[kept]
+    return take_rows(X, kept), take_rows(y, kept), weights[kept]

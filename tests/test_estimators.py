@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pybundle as pb
+from pybundle.estimators.labels import warn_of_measurements
 
 
 def blobs(n=60, d=4, n_classes=3, seed=0):
@@ -441,33 +442,51 @@ def test_a_search_is_run_in_the_parts_of_its_estimator():
     assert svm._single(0.1)._n_parts == 3 and svm.fit(*blobs()).certified_
 
 
-@pytest.mark.parametrize("tol, search_tol, expected", [
-    (1e-2, None, 0.1), (0.2, None, 0.2), (1e-5, 1e-2, 1e-2), (1e-3, 1e-6, 1e-6),
+@pytest.mark.parametrize("tol, search_tol, many, expected", [
+    (1e-3, None, 10**4, 1e-3), (0.2, None, 10**4, 0.2), (1e-3, None, 90, 1e-2), (0.2, None, 90, 0.2),
+    (1e-5, 1e-2, 10**4, 1e-2), (1e-3, 1e-6, 10**4, 1e-6),
 ])  # fmt: skip
-def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol, expected):
-    X, y = blobs(90)
-    svm = pb.MulticlassSVMCV([1e-2, 1.0], cv=2, tol=tol, search_tol=search_tol)
-    svm.fit(X, y)
+def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol, many, expected, monkeypatch):
+    monkeypatch.setattr("pybundle.estimators.cv.MANY", many)
+    svm = pb.MulticlassSVMCV([1e-2, 1.0], cv=2, tol=tol, search_tol=search_tol).fit(*blobs(90))
     assert (svm.gaps_ <= expected * (1.0 + 1e-9)).all() and svm.gap_ <= tol
     assert (svm.gaps_.max() > tol) == (expected > tol)
 
 
-def test_a_choice_between_scores_of_one_point_is_no_choice():
-    X, y = blobs(90)
-    grid = [0.1, 0.1001]        # the second has a gap of 0.1, and of 0.01, at once
-    svm = pb.MulticlassSVMCV(grid, cv=2, tol=1e-5).fit(X, y)
-    assert svm.gaps_.max() <= 1e-3
-    assert pb.MulticlassSVMCV(grid, cv=2, tol=1e-5, search_tol=0.1).fit(X, y).gaps_.max() > 1e-2      # as asked
-    stop = pb.callbacks.StopSignal()
+@pytest.mark.parametrize("data", ["wine", "digits"])
+def test_scores_of_a_search_are_those_of_its_models(data):
+    """They were those of models with a gap of 0.1, up to 1.4 points off, and chose another C."""
+    if data == "wine":
+        from sklearn.datasets import load_wine
 
-    def late(progress):                 # in the repeated search: what the first one found is kept
-        if progress.gap < 0.02:
-            stop.set()
-        return progress.gap < 0.02
-    kept = pb.MulticlassSVMCV(grid, cv=2, tol=1e-5, callback=late).fit(X, y)
-    assert stop.is_set() and np.isfinite(kept.scores_).all() and kept.gaps_.max() <= 0.1
-    coarse = pb.MulticlassSVMCV(grid, cv=2, tol=0.5).fit(X, y)              # no finer than the final fit
-    assert 1e-2 < coarse.gaps_.max() <= 0.5
+        X, y = load_wine(return_X_y=True)
+        X, grid = StandardScaler().fit_transform(X), np.logspace(-4.0, 1.0, 6)
+    else:
+        (X, y, *_), grid = pb.datasets.load_digits(), [0.01, 0.1, 1.0]
+    cv = 5 if data == "wine" else 3
+    svm = pb.MulticlassSVMCV(grid, cv=cv).fit(X, y)
+    exact = pb.MulticlassSVMCV(grid, cv=cv, search_tol=1e-5).fit(X, y)
+    assert svm.C_ == exact.C_ and svm.gaps_.max() <= svm.tol
+    np.testing.assert_allclose(svm.scores_.mean(axis=0), exact.scores_.mean(axis=0), atol=6e-3)
+
+
+def test_a_search_has_the_attributes_of_scikit_learns_searches(tmp_path):
+    X, y = blobs(90)
+    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=3, tol=1e-8).fit(X, y)
+    theirs = GridSearchCV(pb.MulticlassSVM(tol=1e-8), {"C": svm.Cs_}, cv=3).fit(X, y)
+    svm.save(tmp_path / "model.npz")
+    for ours in (svm, pb.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(svm))):
+        assert (ours.best_score_, ours.best_params_) == (theirs.best_score_, theirs.best_params_)
+        assert ours.best_index_ == theirs.best_index_
+        assert ours.cv_results_.keys() == {key for key in theirs.cv_results_ if not key.endswith("_time")}
+        for key, column in ours.cv_results_.items():
+            assert np.shape(column) == np.shape(theirs.cv_results_[key]), key
+            assert np.array_equal(column, theirs.cv_results_[key]), key
+    assert not hasattr(pb.MulticlassSVMCV(), "best_score_")
+    stop = pb.callbacks.StopSignal()
+    stop.set()
+    stopped = pb.MulticlassSVMCV([0.01, 0.1], cv=2, tol=1e-9, callback=stop).fit(X, y)
+    assert stopped.cv_results_["rank_test_score"].tolist() == [1, 2] and np.isfinite(stopped.best_score_)
 
 
 @pytest.mark.parametrize("wrong", [{"tol": 0.0}, {"warm_start": "x"}, {"n_jobs": 2.5}, {"n_jobs": 0}])
@@ -475,6 +494,37 @@ def test_what_the_final_fit_would_refuse_is_refused_before_the_folds(wrong, monk
     monkeypatch.setattr("pybundle.estimators.cv._fold", lambda *_: pytest.fail("a fold was run"))
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
         pb.MulticlassSVMCV([0.1, 1.0], cv=3, **wrong).fit(*blobs())
+
+
+@pytest.mark.parametrize("y, match", [
+    ([1.0, 2.0, 0.5], "holds fractions, got 0.5 at index 2"), (np.arange(21), "21 numbers that all differ"),
+    (np.arange(21) + 100.0, "21 numbers that all differ"), ([1.0, np.nan], "holds fractions, got nan at index 1"),
+])  # fmt: skip
+def test_labels_that_look_like_measurements(y, match):
+    with pytest.warns(pb.LabelWarning, match=match) as caught:
+        warn_of_measurements(y)
+    assert Path(caught[0].filename).name == "test_estimators.py"
+
+
+@pytest.mark.parametrize("y", [np.arange(20), np.arange(1000) // 2, np.arange(30) % 29, [1.0, 2.0], [True, False], [],
+                               [f"{k}.5" for k in range(50)], np.array(["a", 1], dtype=object)])  # fmt: skip
+def test_labels_that_do_not_look_like_measurements(y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_measurements(y)
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")          # scikit-learn's own, from 1.6 on
+@pytest.mark.parametrize("estimator", [pb.MulticlassSVM(tol=0.9), pb.OnlineMKLClassifier(n_epochs=1, eta0=1.0)])
+def test_classifiers_warn_of_measurements(estimator):
+    X, _ = blobs(21)
+    with pytest.warns(pb.LabelWarning, match="21 numbers that all differ"):
+        estimator.fit(X, np.arange(21) * 3)
+
+
+def test_sequences_warn_of_measurements():
+    with pytest.warns(pb.LabelWarning, match=r"fractions, got 0.5 at index 1"):
+        pb.ChainSVM(tol=0.9).fit([["a", "b"], ["a"]], [[1.0, 0.5], [2.0]])
 
 
 def test_errors_of_a_fold_name_it():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn import config_context
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -27,7 +28,6 @@ from .collections import is_collection
 from .compat import validate_data
 from .multiclass import FORMATS, MulticlassSVM
 from .stored import unchanged_by_failure
-from .structured import check_list
 
 GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors.
@@ -36,13 +36,11 @@ GRID = """Cs : int or sequence of float
     scoring : str or callable, optional
         As in scikit-learn; `score` by default. Weights of the examples enter it.
     search_tol : float, optional
-        Certified gap of the solves that are only scored; the final fit always reaches `tol`. By default 0.1, or `tol`
-        where that is larger, then 1e-2 and 1e-3 as long as the best C and the next one share one point. On MNIST
-        mean scores move by less than 0.1 %, their standard error, between 0.1 and 1e-3 for the better half of the grid,
-        and by 0.44 % at the smallest C. With few examples, `class_weight` or rare classes single scores moved by
-        several per cent, up to 20 in a made-up case: take 1e-2 or less there. `search_tol=tol` takes up to six times
-        as long."""
-SEARCH_TOL, FINEST = 0.1, 2e-3
+        Certified gap of the solves that are only scored; the final fit always reaches `tol`. By default `tol`, so
+        that scores are those of models fitted with it, or 1e-2, where that is larger, from 10000 labels on: a
+        single example says little about C there. Larger values save time and move scores, see `gaps_`."""
+MANY, ROUGH = 10_000, 1e-2
+"""From so many labels on, scores are those of models of this gap."""
 
 GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
         Of every solve, but `tol` is that of the final fit, see `search_tol`. `time_limit` counts for each; a limit for
@@ -60,7 +58,10 @@ GRID_ATTRIBUTES = """C_ : float
     Cs_ : ndarray, shape (n_Cs,)
         The grid, from small to large.
     scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
-        Score and certified gap of every solve; NaN where a fold was stopped before."""
+        Score and certified gap of every solve; NaN where a fold was stopped before.
+    best_score_, best_params_, best_index_, cv_results_
+        As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
+        `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
 
 
 class _PathCV:
@@ -86,7 +87,7 @@ class _PathCV:
             raise InputTypeError(f"X and y must be in memory for a search over C, got Dask collections; fit "
                                  f"{self._kind.__name__} to them for each C")
         with unchanged_by_failure(self):
-            return self._fit(X, y, sample_weight, groups)
+            return self._fit(*self._listed(X, y), sample_weight, groups)
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
@@ -108,30 +109,27 @@ class _PathCV:
             return self._search_and_fit(grid, data, weights, folds, scorer, X, y, sample_weight)
 
     def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
-        tol, found = max(SEARCH_TOL, self.tol) if self.search_tol is None else self.search_tol, None
-        while True:
-            scores, gaps, is_new = self._search(grid, tol, data, weights, folds, scorer)
-            if np.isnan(scores[~np.isnan(gaps)]).any():
-                raise ParameterError("scoring must give finite numbers, got nan")
-            known = np.flatnonzero(~np.isnan(scores).any(axis=0))
-            if found is not None and len(known) < len(grid):
-                break                       # stopped on the way; the search before was complete
-            # with none known the folds were stopped early, as the final fit will be
-            best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
-            # the next C had the gap at once, in all folds: one point was scored for both, which is no choice
-            is_open = len(known) == len(grid) > best + 1 and not is_new[:, best + 1].any()
-            found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps}
-            if not is_open or self.search_tol is not None or tol <= max(self.tol, FINEST):
-                break
-            tol = max(0.1 * tol, self.tol)
-        self._found = found
+        scores, gaps = self._search(grid, self._search_tol(data[1]), data, weights, folds, scorer)
+        if np.isnan(scores[~np.isnan(gaps)]).any():
+            raise ParameterError("scoring must give finite numbers, got nan")
+        known = np.flatnonzero(~np.isnan(scores).any(axis=0))
+        # with none known the folds were stopped early, as the final fit will be
+        best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
+        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps}
         try:
             return super().fit(X, y, sample_weight)
         finally:
             del self._found
 
+    def _search_tol(self, y):
+        """The gap of the solves that are only scored."""
+        if self.search_tol is not None:
+            return self.search_tol
+        n_labels = len(y) if self._is_classifier else sum(map(len, y))
+        return self.tol if n_labels < MANY else max(self.tol, ROUGH)
+
     def _search(self, grid, tol, data, weights, folds, scorer):
-        """Scores, certified gaps and whether a solve moved, each (n_folds, n_Cs)."""
+        """Scores and certified gaps, each (n_folds, n_Cs)."""
         stop = StopSignal()
         try:
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -141,6 +139,31 @@ class _PathCV:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
         return map(np.array, zip(*found, strict=True))
+
+    @property
+    def best_index_(self):
+        """Number of the best C in the grid."""
+        return int(np.searchsorted(self.Cs_, self.C_))
+
+    @property
+    def best_params_(self):
+        """The best C as scikit-learn's searches give it."""
+        return {"C": self.C_}
+
+    @property
+    def best_score_(self):
+        """Mean score of the best C."""
+        return float(self.scores_[:, self.best_index_].mean())
+
+    @property
+    def cv_results_(self):
+        """The scores as a dictionary of columns, a row for each C, as scikit-learn's searches give them."""
+        mean = self.scores_.mean(axis=0)
+        ranks = rankdata(-np.where(np.isnan(mean), -np.inf, mean), method="min")      # what was not scored comes last
+        return {"params": [{"C": C} for C in self.Cs_.tolist()], "param_C": np.ma.MaskedArray(self.Cs_),
+                **{f"split{k}_test_score": row for k, row in enumerate(self.scores_)},
+                "mean_test_score": mean, "std_test_score": self.scores_.std(axis=0),
+                "rank_test_score": ranks.astype(np.int32)}
 
     def _grid(self):
         if isinstance(self.Cs, (int, np.integer)) and not isinstance(self.Cs, bool):
@@ -181,12 +204,11 @@ def _fold(number, *arguments):
 
 
 def _scored_path(estimator, grid, scorer, stop, X, y, weights, train, test):
-    """Scores and gaps of all C on one fold, NaN where the path was stopped before, and whether its solves moved."""
+    """Scores and gaps of all C on one fold, NaN where the path was stopped before."""
     (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
     risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
     metadata = {} if weights is None else {"sample_weight": weights[test]}
     scores, gaps = np.full((2, len(grid)), np.nan)
-    is_new = np.ones(len(grid), dtype=bool)
     results = path(risk, list(1.0 / grid), callback=[*estimator._watch(fitted, X_train, y_train), stop],
                    **estimator._options())
     if any(result.status is Status.INTERRUPTED for result in results):
@@ -195,8 +217,7 @@ def _scored_path(estimator, grid, scorer, stop, X, y, weights, train, test):
         for k, result in enumerate(results):        # largest lam first: the smallest C are there
             scores[k] = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
             gaps[k] = result.gap
-            is_new[k] = k == 0 or not np.array_equal(result.x, results[k - 1].x)
-    return scores, gaps, is_new
+    return scores, gaps
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)
@@ -311,4 +332,4 @@ class ChainSVMCV(_PathCV, ChainSVM):
         self.callback = callback
 
     def _checked(self, X, y):
-        return check_list("X", X), check_list("y", y)
+        return X, y

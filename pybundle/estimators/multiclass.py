@@ -16,7 +16,7 @@ from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
-from .labels import merged_classes
+from .labels import merged_classes, warn_of_measurements
 
 
 @documented()
@@ -58,8 +58,9 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
     Notes
     -----
     X (n, d) may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied, y (n,) holds classes
-    of any type that can be sorted. float32 data are searched in float32 and certified in float64. `tol=1e-3` moves no
-    prediction of note; small tolerances (1e-6 to 1e-10) are for coefficients that are to be compared.
+    of any type that can be sorted. float32 data are searched in float32 and certified in float64. At `tol=1e-3` few
+    predictions differ from those of the optimum: on digits one in 300 around the best C, seven in 300 at C = 1e-4.
+    Small tolerances (1e-6 to 1e-10) are for coefficients that are to be compared.
 
     Examples
     --------
@@ -107,6 +108,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
 
     def _survey(self, X, y, weights):
         """Classes, the sums of their weights, and the number of columns."""
+        warn_of_measurements(y)
         classes, codes = np.unique(y, return_inverse=True)
         return classes, np.bincount(codes, weights, len(classes)), int(X.shape[1])
 

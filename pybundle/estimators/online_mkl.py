@@ -20,6 +20,7 @@ from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import validate_data
 from .kernels import described, listed, n_columns, part_of, suggested, support_of
+from .labels import warn_of_measurements
 from .stored import StoredEstimator, unchanged_by_failure
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -177,6 +178,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     def _checked(self, X, y, reset):
         X, y = validate_data(self, X, y, reset=reset, **FORMATS)
         check_classification_targets(y)
+        warn_of_measurements(y)
         return X, y
 
     def _learner(self, X):

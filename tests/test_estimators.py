@@ -439,40 +439,40 @@ def test_early_stopping_ends_the_run_of_one_C():
 def test_a_search_is_run_in_the_parts_of_its_estimator():
     svm = pb.MulticlassSVMCV([0.1], cv=2, method="bmrm")
     svm._n_parts = 3
-    assert svm._single(0.1)._n_parts == 3 and svm.fit(*blobs()).certified_
+    assert svm._single()._n_parts == 3 and svm.fit(*blobs()).certified_
 
 
-@pytest.mark.parametrize("tol, search_tol, many, expected", [
-    (1e-3, None, 10**4, 1e-3), (0.2, None, 10**4, 0.2), (1e-3, None, 90, 1e-2), (0.2, None, 90, 0.2),
-    (1e-5, 1e-2, 10**4, 1e-2), (1e-3, 1e-6, 10**4, 1e-6),
-])  # fmt: skip
-def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol, many, expected, monkeypatch):
-    monkeypatch.setattr("pybundle.estimators.cv.MANY", many)
-    svm = pb.MulticlassSVMCV([1e-2, 1.0], cv=2, tol=tol, search_tol=search_tol).fit(*blobs(90))
-    assert (svm.gaps_ <= expected * (1.0 + 1e-9)).all() and svm.gap_ <= tol
-    assert (svm.gaps_.max() > tol) == (expected > tol)
+@pytest.mark.parametrize("tol, search_tol", [(0.2, 1e-2), (1e-5, 1e-2), (1e-3, 1e-6)])
+def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol):
+    X, y = blobs(90)
+    svm = pb.MulticlassSVMCV([1e-2, 1.0], cv=2, tol=tol, search_tol=search_tol).fit(X, y)
+    assert (svm.gaps_ <= search_tol * (1.0 + 1e-9)).all() and svm.gap_ <= tol
+    assert (svm.gaps_.max() > tol) == (search_tol > tol)
 
 
-@pytest.mark.parametrize("data", ["wine", "digits"])
-def test_scores_of_a_search_are_those_of_its_models(data):
-    """They were those of models with a gap of 0.1, up to 1.4 points off, and chose another C."""
-    if data == "wine":
-        from sklearn.datasets import load_wine
+def rare():
+    """Two classes, one of them 5 % of the examples."""
+    from sklearn.datasets import make_classification
 
-        X, y = load_wine(return_X_y=True)
-        X, grid = StandardScaler().fit_transform(X), np.logspace(-4.0, 1.0, 6)
-    else:
-        (X, y, *_), grid = pb.datasets.load_digits(), [0.01, 0.1, 1.0]
-    cv = 5 if data == "wine" else 3
-    svm = pb.MulticlassSVMCV(grid, cv=cv).fit(X, y)
-    exact = pb.MulticlassSVMCV(grid, cv=cv, search_tol=1e-5).fit(X, y)
-    assert svm.C_ == exact.C_ and svm.gaps_.max() <= svm.tol
-    np.testing.assert_allclose(svm.scores_.mean(axis=0), exact.scores_.mean(axis=0), atol=6e-3)
+    return make_classification(600, 20, n_informative=5, weights=[0.95], flip_y=0.02, random_state=0)
+
+
+@pytest.mark.parametrize("data", [lambda: pb.datasets.load_digits()[:2], rare, lambda: blobs(300, n_classes=6)])
+def test_scores_of_a_search_are_those_of_the_minimisers(data):
+    """At a relative gap of 0.1 mean scores were 2.6 points off, and for rare classes another C was chosen."""
+    X, y = data()
+    grid, folds = np.logspace(-4.0, 0.0, 5), 3
+    svm = pb.MulticlassSVMCV(grid, cv=folds, tol=0.1).fit(X, y)
+    exact = pb.MulticlassSVMCV(grid, cv=folds, tol=0.1, search_tol=1e-6).fit(X, y)
+    means = exact.scores_.mean(axis=0)
+    assert np.abs(svm.scores_.mean(axis=0) - means).max() <= 4e-3           # some examples lie on a border
+    assert means[svm.Cs_ == svm.C_] >= means.max() - 2.0 / len(y)
+    assert svm.gaps_.max() <= 2e-3
 
 
 def test_a_search_has_the_attributes_of_scikit_learns_searches(tmp_path):
     X, y = blobs(90)
-    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=3, tol=1e-8).fit(X, y)
+    svm = pb.MulticlassSVMCV([0.01, 0.1, 1.0], cv=3, tol=1e-8, search_tol=1e-8).fit(X, y)
     theirs = GridSearchCV(pb.MulticlassSVM(tol=1e-8), {"C": svm.Cs_}, cv=3).fit(X, y)
     svm.save(tmp_path / "model.npz")
     for ours in (svm, pb.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(svm))):

@@ -16,9 +16,10 @@ from test_estimators_structured import CASES, chains, same
 
 import pybundle as pb
 from pybundle import estimators
-from pybundle.core.archive import read_npz, write_atomically
+from pybundle.core.archive import digest, read_npz, write_atomically
 from pybundle.estimators import saving
 
+SAID = ("class", "parameters", "certificate", "values", "columns")      # what the digest is of
 DATA = Path(__file__).parent / "data"
 
 
@@ -42,16 +43,20 @@ def small(tmp_path_factory):
     return path.read_bytes()
 
 
-def rewritten(raw, change_header=None, **arrays):
-    """The file with another header or other arrays, check sums right."""
+def rewritten(raw, change_header=None, *, mark=digest, **arrays):
+    """The file with another header or other arrays, check sums and digest right."""
     with np.load(io.BytesIO(raw)) as file:
         content = {name: file[name] for name in file.files}
     header = json.loads(str(content["header"]))
     if change_header is not None:
         change_header(header)
-    content |= {"header": np.array(json.dumps(header)), **arrays}
+    content = {name: array for name, array in (content | arrays).items() if array is not None}
+    del content["header"]
+    if mark is not None:
+        header["digest"] = mark({key: header[key] for key in SAID}, content)
+    content |= {"header": np.array(json.dumps(header))}
     out = io.BytesIO()
-    np.savez(out, **{name: array for name, array in content.items() if array is not None})
+    np.savez(out, **content)
     return out.getvalue()
 
 
@@ -195,6 +200,34 @@ def text_bound(header):
     header["certificate"]["gap_"] = "small"
 
 
+def negative_gap(header):
+    header["certificate"]["gap_"] = -1.0
+
+
+def crossed_bounds(header):
+    header["certificate"]["lower_bound_"] = 2.0 * header["certificate"]["objective_"]
+
+
+def no_bound(header):
+    header["certificate"]["lower_bound_"] = float("nan")
+
+
+def perhaps_certified(header):
+    header["certificate"]["certified_"] = "maybe"
+
+
+def negative_constant(header):
+    header["parameters"]["C"] = -5
+
+
+def text_tolerance(header):
+    header["parameters"]["tol"] = "x"
+
+
+def column_list(header):
+    header["columns"] = [1]
+
+
 def nested(header):
     header["values"]["n_features_in_"] = [1]
 
@@ -213,11 +246,39 @@ def more_bits(header):
     (strange_parameter, "start_"), (array_parameter, "not an estimator"), (bad_parameter, "not an estimator"),
     (private, "no attribute of a fitted"), (method, "no attribute of a fitted"), (text_bound, "gap_ must be a number"),
     (nested, "numbers or texts"), (features, "coef_ must have the shape"), (more_bits, "coef_ must have the shape"),
+    (negative_gap, "gap_ >= 0 must hold"), (crossed_bounds, "lower_bound_ <= objective_"),
+    (no_bound, "lower_bound_ <= objective_"), (perhaps_certified, "certified_ must be True or False"),
+    (negative_constant, "C must be a finite number > 0"), (text_tolerance, "tol must be a real number"),
+    (column_list, "columns must be"),
 ])  # fmt: skip
 def test_headers_are_checked(small, change, text):
     with pytest.raises(pb.StateError, match=text) as caught:
         pb.load(io.BytesIO(rewritten(small, change)))
     assert "\n" not in str(caught.value)
+
+
+def no_digest(header):
+    del header["digest"]
+
+
+@pytest.mark.parametrize("change, arrays", [
+    (negative_gap, {}), (negative_constant, {}), (no_digest, {}), (lambda header: header.update(columns={}), {}),
+    (None, {"coef_": np.zeros(3)}), (None, {"classes_": np.array(["A", "B", "D"])}),
+])  # fmt: skip
+def test_a_changed_file_is_noticed(small, change, arrays):
+    with pytest.raises(pb.StateError, match="its digest does not fit: it was changed"):
+        pb.load(io.BytesIO(rewritten(small, change, mark=None, **arrays)))
+
+
+def test_names_of_columns_come_back_as_scikit_learn_has_them(tmp_path):
+    X, y = flat()
+    for estimator in (pb.MulticlassSVM(), pb.OnlineMKLClassifier(n_epochs=1)):
+        fitted = estimator.fit(X, y)
+        fitted.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)      # as a data frame would give them
+        fitted.save(tmp_path / "model.npz")
+        again = pb.load(tmp_path / "model.npz")
+        assert again.feature_names_in_.dtype == fitted.feature_names_in_.dtype == object
+        assert again.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("arrays", [

@@ -173,6 +173,10 @@ class _PathCV:
                                  "is [value]")
         return np.unique([check_number("Cs", C, low=0.0, strict=True) for C in self.Cs])
 
+    def _check_state(self):
+        super()._check_state()
+        self._grid()
+
     def _lam(self):
         return 1.0 / self._found["C_"]
 

@@ -1,4 +1,4 @@
-"""Estimators in files: parameters and certificate in a JSON header, the fitted state as arrays.
+"""Estimators in files: parameters and certificate in a JSON header, the fitted state as arrays, a digest of all that.
 
 The class is looked up by name among those of this package, and parameters are data: loading runs no code from a file.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.archive import name_of, read_archive, refusing, write_archive
+from ..core.archive import digest, name_of, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
 from ..mkl import Features, Kernel
 from .kernels import described, made
@@ -39,8 +39,9 @@ def save(estimator, path):
         if key != "callback":               # belongs to the run, not to the model
             parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays)
     header = {"class": name, "parameters": parameters,
-              "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values}
-    write_archive(path, FORMAT, VERSION, header, arrays)
+              "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values,
+              "columns": estimator._columns}
+    write_archive(path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
 
 
 def load(path):
@@ -58,8 +59,8 @@ def load(path):
     Raises
     ------
     StateError
-        Where the file is damaged, is none of ours, or is of a version that this one does not know. Nothing in it is
-        run, and no more memory is taken than the file is long.
+        Where the file is damaged, was changed, is none of ours, or is of a version that this one does not know. Nothing
+        in it is run, and no more memory is taken than the file is long.
     OSError
         Where it cannot be read.
 
@@ -76,6 +77,9 @@ def load(path):
     """
     header, arrays = read_archive(path, FORMAT, VERSION)
     with refusing(f"{name_of(path)}: not an estimator", StateError):
+        said = {key: header[key] for key in ("class", "parameters", "certificate", "values", "columns") if key in header}
+        if len(said) < 5 or header.get("digest") != digest(said, arrays):
+            raise ValueError("its digest does not fit: it was changed, or written before there was one; train again")
         cls = classes().get(header["class"])
         if cls is None:
             raise StateError(f"{name_of(path)}: class {header['class']!r:.60} is unknown; this version has "
@@ -87,7 +91,10 @@ def load(path):
         values = {**header["certificate"], **header["values"]}
         if not all(value is None or isinstance(value, (bool, int, float, str)) for value in values.values()):
             raise ValueError("values must be numbers or texts")
+        if not isinstance(header["columns"], (dict, type(None))):
+            raise ValueError("columns must be a dictionary or nothing")
         estimator = cls(**parameters)._set_state(arrays, values)
+        estimator._columns = header["columns"]
         check_is_fitted(estimator)
         estimator._check_state()
     return estimator

@@ -9,11 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.exceptions import StateError
+from ..core.validation import check_number
 
 
 @contextmanager
 def unchanged_by_failure(estimator):
-    """What checks of the data have noted of them is taken back where a fit ends before there is a model."""
+    """What checks of the data have noted of them is taken back where a fit ends before there is a model.
+
+    A fit that gave a model also drops what the command line noted of the data of another one.
+    """
     mine, names = vars(estimator), ("n_features_in_", "feature_names_in_")
     before, last = {name: mine[name] for name in names if name in mine}, mine.get("history_")
     try:
@@ -24,6 +28,9 @@ def unchanged_by_failure(estimator):
                 mine.pop(name, None)
             mine.update(before)
         raise
+    finally:
+        if mine.get("history_") is not last:
+            mine.pop("_columns", None)
 
 
 class StoredEstimator(BaseEstimator):
@@ -32,6 +39,8 @@ class StoredEstimator(BaseEstimator):
     The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
     dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
     """
+
+    _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
 
     def save(self, path):
         """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
@@ -94,6 +103,8 @@ class StoredEstimator(BaseEstimator):
         for name, value in attributes.items():
             if isinstance(value, dict) and value.keys() == {"utf8", "ends"}:
                 attributes[name] = _unpacked(**value)
+        if "feature_names_in_" in attributes:       # as scikit-learn has them
+            attributes["feature_names_in_"] = attributes["feature_names_in_"].astype(object)
         vars(self).update(attributes)
         return self
 
@@ -103,6 +114,17 @@ class StoredEstimator(BaseEstimator):
         for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
             if not isinstance(mine.get(name), float):
                 raise StateError(f"{name} must be a number, got {mine.get(name)!r:.60}")
+        for name in ("certified_", "converged_"):
+            if not isinstance(mine.get(name), bool):
+                raise StateError(f"{name} must be True or False, got {mine.get(name)!r:.60}")
+        # both bounds are rounded; without a certificate, as after partial_fit, all three may be NaN
+        excess = self.lower_bound_ - self.objective_ - 1e-9 * abs(self.objective_)
+        if not (excess <= 0.0 and self.gap_ >= 0.0) and (self.certified_ or excess > 0.0 or self.gap_ < 0.0):
+            raise StateError(f"lower_bound_ <= objective_ and gap_ >= 0 must hold, got {self.lower_bound_:.6g}, "
+                             f"{self.objective_:.6g} and {self.gap_:.3g}")
+        for name in ("C", "tol"):
+            if name in self.get_params(deep=False):
+                check_number(name, mine[name], low=0.0, strict=True)
         classes = mine.get("classes_", np.arange(2))
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
                 (classes[1:] <= classes[:-1]).any():

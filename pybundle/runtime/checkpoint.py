@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
-import json
 import os
 import time
 import warnings
 from typing import NamedTuple
 
-import numpy as np
-
-from ..core.archive import read_archive, refusing, write_archive
+from ..core.archive import digest, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
 from ..core.object_graph import decode, encode
 from ..core.version import __version__
@@ -78,7 +74,7 @@ class Checkpoint:
             if header["pybundle"] != __version__:
                 raise StateError(f"checkpoint {self.path} was written by pybundle {header['pybundle']!r:.40}, and only "
                                  f"the same version goes on from it; this is {__version__}: delete it, or install that")
-            if header["digest"] != digest(header, arrays):
+            if header["digest"] != _digest(header, arrays):
                 raise ValueError("it is not what was written: its digest does not fit")
             self._compare(header["terms"])
             objects = decode(header["objects"], arrays, self._classes, self._outside.find)
@@ -93,7 +89,7 @@ class Checkpoint:
         try:
             entries, arrays = encode(objects, self._classes, self._outside.name)
             header = {"terms": self._terms, "n_iter": n_iter, **more, "objects": entries}
-            write_archive(self.path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
+            write_archive(self.path, FORMAT, VERSION, header | {"digest": _digest(header, arrays)}, arrays)
         except OSError as problem:
             if self.n_iter is None:         # nothing is lost yet
                 raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
@@ -126,15 +122,9 @@ class Checkpoint:
                              "path")
 
 
-def digest(header, arrays):
-    """A text that changes with anything that a checkpoint says: bounds in it are believed, not proven anew."""
-    said = {name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}
-    mark = hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16)
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        mark.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        mark.update(array.reshape(-1).view(np.uint8))
-    return mark.hexdigest()
+def _digest(header, arrays):
+    """Of all that is believed when a run goes on: bounds are not proven anew."""
+    return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}, arrays)
 
 
 def _short(value):

@@ -579,3 +579,28 @@ def test_errors_of_structured_estimators_have_names():
     X, y = segments()
     with pytest.raises(pb.InputTypeError, match=r"widths\['b'\] must be a list of widths, got 3"):
         pb.SegmentationSVM(widths={"b": 3}).fit(X, y)
+
+
+def test_kinds_of_words_that_are_seen_once(tmp_path):
+    X = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")], [("the", "D"), ("dogs", "N")]]
+    y = [[2, 0], [2, 3, 0], [2, 0]]
+    parser = pb.DependencyParser(hash_bits=12, min_count=2).fit(X, y)
+    assert parser.vocabulary_ == ["word=dogs", "word=the", "pos=D", "pos=N", "pos=V"]
+    one, other = (parser.decision_function([[(word, "N"), ("bark", "V")]])[0] for word in ("cat", "mouse"))
+    assert np.array_equal(one, other)           # "cat" was seen once, "mouse" never
+    parser.save(tmp_path / "m.npz")
+    assert np.array_equal(pb.load(tmp_path / "m.npz").decision_function(X)[0], parser.decision_function(X)[0])
+    apart = pb.DependencyParser(hash_bits=12).fit(X, y)
+    assert apart.vocabulary_ is None
+    with pytest.raises(pb.ParameterError, match="min_count must be"):
+        pb.DependencyParser(min_count=0).fit(X, y)
+
+
+def test_small_letters_of_sentences():
+    words = ["The", "dog"]
+    sentences = [pb.datasets.Sentence(forms, forms, ["DET", "NOUN"], ["DT", "NN"], np.array([-1, 2, 0], np.int32),
+                                      ["_", "_"]) for forms in (words, [word.upper() for word in words])]
+    parser = pb.DependencyParser(attributes=("lower", "xpos", "pos"), templates=pb.models.TREEBANK_TEMPLATES,
+                                 hash_bits=10).fit(sentences, [[2, 0], [2, 0]])
+    scores = parser.decision_function(sentences)
+    assert np.array_equal(*scores)

@@ -19,7 +19,6 @@ from pybundle import estimators
 from pybundle.core.archive import digest, read_npz, write_atomically
 from pybundle.estimators import saving
 
-SAID = ("class", "parameters", "certificate", "values", "columns")      # what the digest is of
 DATA = Path(__file__).parent / "data"
 
 
@@ -53,7 +52,7 @@ def rewritten(raw, change_header=None, *, mark=digest, **arrays):
     content = {name: array for name, array in (content | arrays).items() if array is not None}
     del content["header"]
     if mark is not None:
-        header["digest"] = mark({key: header[key] for key in SAID}, content)
+        header["digest"] = mark({key: header[key] for key in saving.SAID}, content)
     content |= {"header": np.array(json.dumps(header))}
     out = io.BytesIO()
     np.savez(out, **content)

@@ -122,7 +122,7 @@ def conll():
 
 def ewt():
     treebank = parsing.load(parsing.TREEBANKS["English EWT"])
-    model = pb.models.Dependency.hashed(parsing.BITS, ("word", "pos", "upos"), parsing.TEMPLATES)
+    model = pb.models.Dependency.hashed(parsing.BITS, parsing.ATTRIBUTES, parsing.TEMPLATES)
     return pb.risks.Structured(model, *treebank["train"])
 
 

@@ -16,7 +16,7 @@ from common import RESULTS, table  # sets threads: before NumPy
 # isort: split
 import numpy as np
 import scipy.sparse as sp
-from parsing import TEMPLATES, TREEBANKS, load
+from parsing import ATTRIBUTES, TEMPLATES, TREEBANKS, load
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
@@ -24,18 +24,18 @@ from pybundle.models._arcs import arc_scores
 
 MORE = (
     # those of the word alone are in every tree of a sentence: neither learner can use them
-    "h.word", "m.word", "h.pos", "m.pos", "h.word h.pos direction", "m.word m.pos direction",
-    "h.word m.word distance", "h.word h.pos m.word m.pos", "h.pos m.word m.pos direction",
-    "h.word h.pos m.pos direction", "h.word m.word m.pos direction", "h.word h.pos m.word direction",
-    "h-1.word h.word direction", "h.word h+1.word direction", "m-1.word m.word direction", "m.word m+1.word direction",
-    "h-1.pos h.pos h+1.pos m.pos direction", "h.pos m-1.pos m.pos m+1.pos direction",
-    "h-1.upos h.upos h+1.upos m-1.upos m.upos m+1.upos direction", "h.upos m-1.word m.upos m+1.word direction",
-    "h+2.upos h.upos m.upos direction", "h.upos m.upos m+2.upos direction", "h-2.upos h.upos m.upos direction",
-    "h.upos m.upos m-2.upos direction", "h.word h+1.pos m.pos direction", "h.pos m.word m+1.pos direction",
-    "h.pos m.word m-1.pos direction", "h.word h-1.pos m.pos direction", "h.upos m.upos distance set.upos",
-    "h.word m.upos set.upos", "h.word m.upos each.upos",
+    "h.lower", "m.lower", "h.xpos", "m.xpos", "h.lower h.xpos direction", "m.lower m.xpos direction",
+    "h.lower m.lower distance", "h.lower h.xpos m.lower m.xpos", "h.xpos m.lower m.xpos direction",
+    "h.lower h.xpos m.xpos direction", "h.lower m.lower m.xpos direction", "h.lower h.xpos m.lower direction",
+    "h-1.lower h.lower direction", "h.lower h+1.lower direction", "m-1.lower m.lower direction",
+    "m.lower m+1.lower direction",
+    "h-1.xpos h.xpos h+1.xpos m.xpos direction", "h.xpos m-1.xpos m.xpos m+1.xpos direction",
+    "h-1.pos h.pos h+1.pos m-1.pos m.pos m+1.pos direction", "h.pos m-1.lower m.pos m+1.lower direction",
+    "h+2.pos h.pos m.pos direction", "h.pos m.pos m+2.pos direction", "h-2.pos h.pos m.pos direction",
+    "h.pos m.pos m-2.pos direction", "h.lower h+1.xpos m.xpos direction", "h.xpos m.lower m+1.xpos direction",
+    "h.xpos m.lower m-1.xpos direction", "h.lower h-1.xpos m.xpos direction", "h.pos m.pos distance set.pos",
+    "h.lower m.pos set.pos", "h.lower m.pos each.pos",
 )
-ATTRIBUTES = ("word", "pos", "upos")
 BITS, SMALL = 16, 11
 LAMS = (1e-4, 1e-5)
 RANKING = 1e-2

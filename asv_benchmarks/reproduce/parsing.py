@@ -20,24 +20,11 @@ import numpy as np
 
 import pybundle as pb
 from pybundle.datasets import crossing_arcs, read_conllu
+from pybundle.models import TREEBANK_TEMPLATES as TEMPLATES
 
 TREEBANKS = {"English EWT": "ud_english_ewt/en_ewt-ud", "Dutch LassySmall": "ud_dutch_lassysmall/nl_lassysmall-ud"}
 GRIDS = {"English EWT": (300.0, 100.0, 30.0, 10.0), "Dutch LassySmall": (100.0, 30.0, 10.0, 3.0)}
-# the universal tag stands for neighbours and in wide templates, the fine one for head and word
-TEMPLATES = (
-    "h.word distance", "m.word distance", "h.pos distance", "m.pos distance", "h.pos m.pos distance",
-    "h.upos m.upos distance", "h.word m.word", "h.word m.pos", "h.pos m.word", "h.word m.upos distance",
-    "h.upos m.word distance",
-    "h.upos h+1.upos m-1.upos m.upos direction", "h-1.upos h.upos m-1.upos m.upos direction",
-    "h.upos h+1.upos m.upos m+1.upos direction", "h-1.upos h.upos m.upos m+1.upos direction",
-    "h.upos h+1.upos h+2.upos m.upos direction", "h-2.upos h-1.upos h.upos m.upos direction",
-    "h.upos m-2.upos m-1.upos m.upos direction", "h.upos m.upos m+1.upos m+2.upos direction",
-    "h.pos h+1.pos m.pos direction", "h-1.pos h.pos m.pos direction",
-    "h.pos m-1.pos m.pos direction", "h.pos m.pos m+1.pos direction",
-    "h.upos m.upos m+1.word direction", "h.upos m.upos m-1.word direction",
-    "h.upos h+1.word m.upos direction", "h.upos h-1.word m.upos direction",
-    "h.upos m.upos set.upos", "h.pos m.pos each.upos",
-)
+ATTRIBUTES = ("lower", "xpos", "pos")
 BITS = 18
 
 
@@ -47,7 +34,7 @@ def main():
                         help="seconds for one solve of English; a third of it for Dutch (default 150)")
     limit = parser.parse_args().time_limit
     sections, compared = [], []
-    model = pb.models.Dependency.hashed(BITS, ("word", "pos", "upos"), TEMPLATES)
+    model = pb.models.Dependency.hashed(BITS, ATTRIBUTES, TEMPLATES)
     for name, stem in TREEBANKS.items():
         treebank = load(stem)
         risks = {part: pb.risks.Structured(model, X, Y) for part, (X, Y) in treebank.items()}
@@ -70,22 +57,22 @@ def main():
 def load(stem):
     """Attributes and heads of the three parts; words seen once in training are all alike."""
     parts = {part: read_conllu(data_file(f"{stem}-{part}.conllu.gz")) for part in ("train", "dev", "test")}
-    columns = {"word": 2, "pos": 1, "upos": 1}
+    least_seen = {"lower": 2, "xpos": 1, "pos": 1}
     numbers = {}
-    for name, least in columns.items():
+    for name, least in least_seen.items():
         counts = Counter(value for sentence in parts["train"] for value in values(sentence, name))
         known = sorted(value for value, count in counts.items() if count >= least)
         numbers[name] = {value: number for number, value in enumerate(known, 1)}
-    return {part: ([np.array([[numbers[name].get(value, 0) for value in values(sentence, name)] for name in columns]).T
+    return {part: ([np.array([[numbers[name].get(value, 0) for value in values(sentence, name)] for name in numbers]).T
                     for sentence in sentences], [sentence.heads for sentence in sentences])
             for part, sentences in parts.items()}
 
 
 def values(sentence, name):
-    if name == "word":
+    if name == "lower":
         return [form.lower() for form in sentence.forms]
     # Dutch has no fine tags
-    return sentence.upos if name == "upos" or set(sentence.xpos) == {"_"} else sentence.xpos
+    return sentence.upos if name == "pos" or set(sentence.xpos) == {"_"} else sentence.xpos
 
 
 def train(risks, treebank, grid, limit):

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_choice
+from ..core.validation import check_choice, check_integer
 from ..models import Dependency
 from ..models.arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
 
-FIELDS = {"word": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
-"""Attributes of words by the fields of `pybundle.datasets.Sentence`."""
+FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
+"""Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
 
 
 @documented()
@@ -40,11 +40,17 @@ class DependencyParser(StructuredEstimator):
     {parameters}
     loss : {"hinge", "logistic"}
     attributes : tuple of str
-        Names of what is known of a word.
+        Names of what is known of a word. Of a `Sentence`: "word", "lower" (in small letters), "lemma", "pos"
+        (universal), "xpos" (fine).
     templates : sequence of str, optional
         Features of arcs, see `pb.models.Dependency.hashed`; a selection of McDonald et al. (2005) by default.
+        `pb.models.TREEBANK_TEMPLATES`, for the attributes ("lower", "xpos", "pos"), are better where words have both
+        tags.
     hash_bits : int
         Features are hashed to `2 ** hash_bits` weights.
+    min_count : int
+        Values of an attribute that fewer words of the fit have are alike, as are those that none has; 1 tells all
+        values apart. 2 with the templates above is what `pybundle train` takes. For words as texts.
     single_root : bool
         Whether exactly one word hangs on the root.
 
@@ -54,6 +60,8 @@ class DependencyParser(StructuredEstimator):
     kinds_ : list of str, or None
         The most frequent values, as "pos=NOUN", of attributes that templates ask for between head and word; the others
         share one number.
+    vocabulary_ : list of str, or None
+        The values, as "word=dog", that are told apart where `min_count` is above 1.
     n_features_in_ : int
     {certificate}
 
@@ -74,13 +82,14 @@ class DependencyParser(StructuredEstimator):
     """
 
     def __init__(self, C=0.1, *, loss="hinge", attributes=("word", "pos"), templates=None, hash_bits=18,
-                 single_root=True, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
+                 min_count=1, single_root=True, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
                  random_state=None, warm_start=False, verbose=0, callback=None):
         self.C = C
         self.loss = loss
         self.attributes = attributes
         self.templates = templates
         self.hash_bits = hash_bits
+        self.min_count = min_count
         self.single_root = single_root
         self.tol = tol
         self.method = method
@@ -110,7 +119,7 @@ class DependencyParser(StructuredEstimator):
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
-        counts = None if is_sparse or not _is_text(X) else self._count_kinds(X)
+        counts = None if is_sparse or not _is_text(X) else self._count_values(X)
         return bool(is_sparse), int(n_features), counts, _have_root(_heads(y))
 
     def _learn(self, surveys):
@@ -119,8 +128,10 @@ class DependencyParser(StructuredEstimator):
             raise ParameterError("X must hold sentences of one form in all blocks: texts, arrays of integers, or CSR "
                                  "matrices with the same number of columns")
         (is_sparse, n_features, is_array), = forms
-        kinds = None if is_array else self._most_frequent([counts for _, _, counts, _ in surveys])
-        return {"n_features_in_": n_features, "is_sparse_": is_sparse, "kinds_": kinds,
+        kinds = vocabulary = None
+        if not is_array:
+            kinds, vocabulary = self._frequent([counts for _, _, counts, _ in surveys])
+        return {"n_features_in_": n_features, "is_sparse_": is_sparse, "kinds_": kinds, "vocabulary_": vocabulary,
                 "with_root_": all(with_root for *_, with_root in surveys)}
 
     def _encode_pairs(self, X, y, fitted):
@@ -184,19 +195,29 @@ class DependencyParser(StructuredEstimator):
                 for scores in self.decision_function(X)]
 
     # ------------------------------------------------------------------ what users write
-    def _count_kinds(self, X):
-        """How often every value occurs, a Counter for each column that templates ask for between head and word."""
-        return {column: Counter(self._column(x, i, column)[k] for i, x in enumerate(X) for k in range(_n_words(x)))
-                for column in self._between()}
+    def _count_values(self, X):
+        """How often every value occurs, a Counter for each column whose values are counted."""
+        return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
+                for column in (range(len(self.attributes)) if self._min_count() > 1 else self._between())}
 
-    def _most_frequent(self, counted):
-        """Names of the most frequent values; `counted` is a list of what `_count_kinds` gave."""
+    def _frequent(self, counted):
+        """Names of the most frequent values between head and word, and of those told apart, None where all are.
+
+        `counted` is a list of what `_count_values` gave.
+        """
+        counts = {column: sum((more[column] for more in counted[1:]), counted[0][column]) for column in counted[0]}
         kinds = []
         for column in self._between():
-            counts = sum((counts[column] for counts in counted[1:]), counted[0][column])
-            often = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KINDS - 1]
+            often = sorted(counts[column], key=lambda value: (-counts[column][value], value))[:MOST_KINDS - 1]
             kinds += [f"{self.attributes[column]}={value}" for value in often]
-        return kinds
+        least = self._min_count()
+        if least == 1:
+            return kinds, None
+        return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
+                       for value in sorted(counts[column]) if counts[column][value] >= least]
+
+    def _min_count(self):
+        return check_integer("min_count", self.min_count, low=1)
 
     def _between(self):
         """Columns of attributes under `set` and `each`."""
@@ -214,20 +235,27 @@ class DependencyParser(StructuredEstimator):
             return X if isinstance(X, Ragged) else list(X)
         if attributes["kinds_"] is None:
             raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
-        tables = {}
-        for column in self._between():
-            start = f"{self.attributes[column]}="
-            mine = [kind[len(start):] for kind in attributes["kinds_"] if kind.startswith(start)]
-            tables[column] = {value: k for k, value in enumerate(mine)}
+        tables = {column: {value: k for k, value in enumerate(self._values(attributes["kinds_"], column))}
+                  for column in self._between()}
+        known = None if attributes["vocabulary_"] is None else [
+            set(self._values(attributes["vocabulary_"], column)) for column in range(len(self.attributes))]
         found = []
         for i, x in enumerate(X):
             words = np.empty((_n_words(x), len(self.attributes)), np.int64)
             for column in range(len(self.attributes)):
                 texts, table = self._column(x, i, column), tables.get(column)
-                words[:, column] = ([crc32(text.encode()) for text in texts] if table is None else
-                                    [table.get(text, MOST_KINDS - 1) for text in texts])
+                if table is not None:
+                    words[:, column] = [table.get(text, MOST_KINDS - 1) for text in texts]
+                else:
+                    words[:, column] = [crc32(text.encode()) if known is None or text in known[column] else 0
+                                        for text in texts]
             found.append(words)
         return found
+
+    def _values(self, names, column):
+        """The values of one attribute among names like "word=dog"."""
+        start = f"{self.attributes[column]}="
+        return [name[len(start):] for name in names if name.startswith(start)]
 
     def _check_sentences(self, X):
         """Texts and single words where sentences belong, above all the words of one sentence alone, are refused."""
@@ -243,7 +271,8 @@ class DependencyParser(StructuredEstimator):
         if hasattr(x, "forms"):
             if name not in FIELDS:
                 raise ParameterError(f"attributes must be of {', '.join(FIELDS)} for a Sentence, got {name!r}")
-            return getattr(x, FIELDS[name])
+            texts = getattr(x, FIELDS[name])
+            return [text.lower() for text in texts] if name == "lower" else texts
         for m, word in enumerate(x):
             if isinstance(word, Mapping) and name not in word:
                 raise ParameterError(f"X[{i}][{m}] must have the attribute {name!r}, got {word!r:.60}")

@@ -13,6 +13,7 @@ from ..core.exceptions import StateError
 from ..mkl import Features, Kernel
 from .kernels import described, made
 
+SAID = ("class", "parameters", "certificate", "values", "columns")       # what the digest is of
 FORMAT, VERSION = "pybundle estimators", 1
 CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_", "n_passes_")
 PARAMETERS = "parameters/"          # what names of arrays begin with that belong to parameters
@@ -77,8 +78,8 @@ def load(path):
     """
     header, arrays = read_archive(path, FORMAT, VERSION)
     with refusing(f"{name_of(path)}: not an estimator", StateError):
-        said = {key: header[key] for key in ("class", "parameters", "certificate", "values", "columns") if key in header}
-        if len(said) < 5 or header.get("digest") != digest(said, arrays):
+        said = {key: header[key] for key in SAID if key in header}
+        if len(said) < len(SAID) or header.get("digest") != digest(said, arrays):
             raise ValueError("its digest does not fit: it was changed, or written before there was one; train again")
         cls = classes().get(header["class"])
         if cls is None:

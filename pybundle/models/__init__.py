@@ -1,6 +1,7 @@
 """Structured models: features, loss and decoding of one structure each."""
 
 from ..core.graph import Graph, WeightedLabels
+from .arc_templates import TREEBANK_TEMPLATES
 from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
@@ -11,6 +12,7 @@ from .multiclass import Multiclass
 from .segmentation import Segmentation
 
 __all__ = [
+    "TREEBANK_TEMPLATES",
     "BatchOracle",
     "BinaryLabeling",
     "Chain",

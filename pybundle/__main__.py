@@ -1,8 +1,8 @@
-"""`python -m pybundle.cli`."""
+"""`python -m pybundle`."""
 
 import sys
 
-from . import main
+from .cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -52,7 +52,6 @@ def test_demo_without_scikit_learn_names_the_extra(tmp_path, capsys, monkeypatch
     (["demo", "--method", "newton"], "method must be one of"),
     (["demo", "--method", "cutting-plane"], "radius"),
     (["serve"], "invalid choice: 'serve'"),
-    ([], "required"),
 ])  # fmt: skip
 def test_errors_are_one_line_and_exit_code_2(arguments, text, tmp_path, capsys, monkeypatch):
     pytest.importorskip("sklearn")

@@ -21,6 +21,8 @@ def main(argv=None):
             setattr(sys, name, open(os.devnull, "w"))
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")    # `columns` has compared them
         warnings.showwarning = _say_warning
         try:
             arguments = make_parser().parse_args(argv)
@@ -43,8 +45,17 @@ def main(argv=None):
         return 2
 
 
+SHELL = {"pass zero_based=True": "give --zero-based", "give label='first'": "give --label first",
+         "label must name": "--label must name", "label must be one of": "--label must be one of",
+         "n_features = ": "--features "}
+"""What messages in Python's words say in a shell."""
+
+
 def _say(text):
-    print(f"pybundle: {' '.join(str(text).split())}", file=sys.stderr)
+    text = " ".join(str(text).split())
+    for python, shell in SHELL.items():
+        text = text.replace(python, shell)
+    print(f"pybundle: {text}", file=sys.stderr)
 
 
 def _say_warning(message, *_, **__):

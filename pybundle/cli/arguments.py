@@ -32,7 +32,8 @@ def make_parser():
     parser = Parser(prog="pybundle", description="Certified solvers for regularised linear models.",
                     epilog="Exit codes: 0 done, 1 the gap was not reached, 2 error, 130 Ctrl-C.")
     parser.add_argument("--version", action="version", version=f"pybundle {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    parser.set_defaults(command=lambda arguments: parser.print_help() or 0)
+    commands = parser.add_subparsers(title="commands", metavar="command")
 
     def command(function, text, *groups):
         made = commands.add_parser(function.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
@@ -95,20 +96,25 @@ def make_parser():
 def _data(parser, optional=False):
     parser.add_argument("data", metavar="DATA", help="file of examples, gzipped or not; - is standard input",
                         nargs="?" if optional else None)
-    parser.add_argument("--format", choices=sorted(FORMATS), help="default: by the end of the name")
-    parser.add_argument("--label", default="last", metavar="COLUMN",
-                        help="csv: name or number of the column of labels, first or last (default: last)")
+    parser.add_argument("--format", choices=sorted(FORMATS),
+                        help="default: by the end of the name, else by the first lines")
+    parser.add_argument("--label", metavar="COLUMN",
+                        help="csv: name or number of the column of labels, first or last (default: last, or as in the "
+                             "training)")
     parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
     parser.add_argument("--features", type=_count, metavar="N", help="svmlight: number of features (default: as seen)")
-    parser.add_argument("--arrays", type=lambda text: text.split(","), default=["X", "y", "offsets"],
-                        metavar="X,Y[,OFFSETS]", help="npz: names of the arrays (default: X,y,offsets)")
+    parser.add_argument("--arrays", type=lambda text: text.split(","), metavar="X,Y[,OFFSETS]",
+                        help="npz: names of the arrays (default: X,y,offsets, or as in the training)")
 
 
 def _model(parser):
     parser.add_argument("--model", choices=sorted(KINDS),
                         help="default: parser for CoNLL-U, chain for sequences, svm otherwise")
     parser.add_argument("--no-intercept", action="store_true", help="svm: no constant feature")
-    parser.add_argument("--hash-bits", type=_count, metavar="B", help="chain, crf, parser: hash to 2^B columns")
+    parser.add_argument("--scale", action="store_true",
+                        help="svm: divide columns by their standard deviations, dense ones less their means")
+    parser.add_argument("--hash-bits", type=_count, metavar="B",
+                        help="chain, crf, parser: hash to 2^B columns (default: parser 20, others none)")
 
 
 def _solver(parser):
@@ -120,7 +126,7 @@ def _solver(parser):
 
 def _constant(parser):
     constant = parser.add_mutually_exclusive_group()
-    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1; parser: 0.1)")
+    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1; parser: 0.03)")
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 

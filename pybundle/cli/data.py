@@ -13,6 +13,8 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..datasets import read_arrays, read_conll, read_conllu, read_csv, read_svmlight
+from .columns import OF_TOKENS, Columns, check_columns, misfit, of_sentences
+from .guess import guess
 from .tokens import features
 
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
@@ -23,7 +25,8 @@ FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv")
 class Data(NamedTuple):
     """Examples as estimators take them.
 
-    `shape` says what one is: "row", "sequence" or "sentence"; `rows` are the tokens of CoNLL columns as they stand.
+    `shape` says what one is: "row", "sequence" or "sentence"; `rows` are the tokens of CoNLL columns as they stand;
+    `columns` are the `Columns` of the file.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Data(NamedTuple):
     X: Any
     y: Any
     rows: Any = None
+    columns: Any = None
 
     def describe(self):
         """How many there are."""
@@ -41,12 +45,15 @@ class Data(NamedTuple):
         return f"{len(sizes)} {self.shape}s, {sum(sizes)} {'words' if self.shape == 'sentence' else 'tokens'}"
 
 
-def read(arguments, *, labelled=True, n_features=None):
-    """The data that the arguments name; `n_features` is what a model wants of svmlight."""
-    format = arguments.format or _format_of(arguments.data)
+def read(arguments, *, labelled=True, trained=None):
+    """The data that the arguments name.
+
+    `trained` are the `Columns` of the model that is to label them: the data are read as those were.
+    """
+    format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
     with _source(arguments.data, format) as source:
         name = getattr(source, "name", arguments.data)
-        data = READERS[format](source, arguments, labelled, n_features, str(name))
+        data = READERS[format](source, arguments, labelled, trained, str(name))
     if labelled and data.y is None:
         raise ParameterError(f"{name} holds no array of labels; --arrays X,y says what the arrays are called")
     if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
@@ -54,12 +61,23 @@ def read(arguments, *, labelled=True, n_features=None):
     return data
 
 
-def _format_of(path):
+def _format_of(path, default):
+    if path == "-":
+        if default is None:
+            raise ParameterError(f"standard input has no name to tell the format; give --format {_formats()}")
+        return default
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
     for format, suffixes in FORMATS.items():
         if suffix in suffixes:
             return format
-    raise ParameterError(f"{path}: the format cannot be told from the name; give --format {', '.join(sorted(FORMATS))}")
+    found = guess(path)
+    if found is None:
+        raise ParameterError(f"{path}: the format cannot be told from the name; give --format {_formats()}")
+    return found
+
+
+def _formats():
+    return ", ".join(sorted(FORMATS))
 
 
 @contextlib.contextmanager
@@ -74,40 +92,73 @@ def _source(path, format):
         yield io.BytesIO(stream.read()) if format == "npz" else stream
 
 
-def _svmlight(source, arguments, labelled, n_features, name):
-    X, y, _ = read_svmlight(source, n_features=n_features or arguments.features, zero_based=arguments.zero_based)
-    return Data(name, "row", X, y.astype(np.int64) if (y == np.rint(y)).all() and (abs(y) < 2**53).all() else y)
+def _svmlight(source, arguments, labelled, trained, name):
+    zero_based = arguments.zero_based or (trained is not None and trained.zero_based)
+    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=zero_based)
+    if trained is not None and X.shape[1] < trained.n_features:         # the last ones do not occur
+        X.resize((X.shape[0], trained.n_features))
+    y = y.astype(np.int64) if (y == np.rint(y)).all() and (abs(y) < 2**53).all() else y
+    return Data(name, "row", X, y, columns=Columns("svmlight", int(X.shape[1]), zero_based=zero_based))
 
 
-def _csv(source, arguments, labelled, n_features, name):
-    label = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 else arguments.label
-    X, y, _ = read_csv(source, label=label if labelled else None)
-    return Data(name, "row", X, y)
+def _csv(source, arguments, labelled, trained, name):
+    """Labels are where the arguments say, else where they were in the training, else in the last column."""
+    seen = []
+
+    def label(names, n):
+        if not labelled:
+            place = None
+        elif arguments.label is not None:
+            place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
+                else arguments.label
+        elif trained is None or trained.label is None or (trained.names is None and trained.label == trained.n - 1):
+            place = "last"
+        elif names is None or trained.names is None:
+            place = trained.label + 1
+        else:
+            place = trained.names[trained.label]
+            if place not in names:
+                raise misfit(name, trained, Columns("csv", n, names))
+        column = {"first": 0, "last": n - 1}.get(place, place - 1 if isinstance(place, int) else
+                                                 names.index(place) if place in (names or ()) else None)
+        seen.append(Columns("csv", n, names, column))
+        if trained is not None and trained.format not in OF_TOKENS:     # before texts are taken for numbers
+            check_columns(name, trained, seen[0])
+        return place
+
+    table = read_csv(source, label=label)
+    return Data(name, "row", table.X, table.y, columns=seen[0])
 
 
-def _npz(source, arguments, labelled, n_features, name):
-    X, y, offsets = read_arrays(source, arguments.arrays)
+def _npz(source, arguments, labelled, trained, name):
+    arrays = arguments.arrays or (None if trained is None else trained.arrays)
+    X, y, offsets = read_arrays(source, arrays or ("X", "y", "offsets"))
+    columns = Columns("npz", int(X.shape[-1]), arrays=arrays)
     if offsets is None:
-        return Data(name, "row", X, y)
+        return Data(name, "row", X, y, columns=columns)
     if (np.diff(offsets) == 0).any():
         raise ParameterError(f"{name}: sequence {int(np.flatnonzero(np.diff(offsets) == 0)[0])} is empty")
     pieces = list(pairwise(offsets.tolist()))
-    return Data(name, "sequence", [X[a:b] for a, b in pieces], None if y is None else [y[a:b] for a, b in pieces])
+    return Data(name, "sequence", [X[a:b] for a, b in pieces], None if y is None else [y[a:b] for a, b in pieces],
+                columns=columns)
 
 
-def _conll(source, arguments, labelled, n_features, name):
+def _conll(source, arguments, labelled, trained, name):
     rows = read_conll(source)
-    if labelled and rows and len(rows[0][0]) < 2:
+    n = len(rows[0][0]) if rows else 0
+    if labelled and n == 1:
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
                              "predict --unlabelled reads words alone")
     last = -1 if labelled else None
     X = [features([token[:last] for token in tokens]) for tokens in rows]
-    return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows)
+    return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows,
+                Columns("conll", n, label=n - 1 if labelled else None))
 
 
-def _conllu(source, arguments, labelled, n_features, name):
+def _conllu(source, arguments, labelled, trained, name):
     sentences = read_conllu(source, unlabelled=not labelled)
-    return Data(name, "sentence", sentences, [sentence.heads[1:] for sentence in sentences])
+    return Data(name, "sentence", sentences, [sentence.heads[1:] for sentence in sentences],
+                columns=of_sentences(sentences))
 
 
 READERS = {"svmlight": _svmlight, "csv": _csv, "npz": _npz, "conll": _conll, "conllu": _conllu}

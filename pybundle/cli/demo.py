@@ -16,8 +16,7 @@ from .output import certificate, certificate_rows, print_json, print_rows
 def demo(arguments):
     """Trains on scikit-learn's digits, tests, and saves model and plot."""
     X, y, X_test, y_test = load_digits()
-    svm = estimators().MulticlassSVM(C=1.0 / arguments.lam, fit_intercept=False, method=arguments.method,
-                                     tol=arguments.tol)
+    svm = estimators().MulticlassSVM(C=1.0 / arguments.lam, method=arguments.method, tol=arguments.tol)
     if not arguments.json:
         print(f"multiclass SVM on {X.shape[0]} handwritten digits, {X.shape[1]} pixels, 10 classes, "
               f"lam = {arguments.lam:g}, method {arguments.method!r}")

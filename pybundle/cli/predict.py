@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from ..core.archive import write_atomically
+from .columns import Columns, columns_of, fitting
 from .data import read
 from .models import KINDS, check_shape, estimators
 from .output import json_text
@@ -32,8 +33,10 @@ def load_and_predict(arguments, labelled):
     model = estimators().load(arguments.load)
     names = {name: shape for name, shape in KINDS.values()}
     shape = names.get(type(model).__name__.removesuffix("CV"))
-    data = read(arguments, labelled=labelled, n_features=model.n_features_in_ if shape == "row" else None)
+    trained = columns_of(model) or (Columns(None, model.n_features_in_) if shape == "row" else None)
+    data = read(arguments, labelled=labelled, trained=trained)
     check_shape(data, shape or "other example", type(model).__name__)
+    data = fitting(data, trained)
     return model, data, [np.asarray(labels).tolist() for labels in model.predict(data.X)]
 
 

@@ -7,9 +7,11 @@ import sys
 import time
 
 from ..core.exceptions import ParameterError
+from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
 from .output import certificate, certificate_rows, print_json, print_rows
+from .scaling import scaled, unscale
 
 
 def train(arguments):
@@ -20,18 +22,22 @@ def train(arguments):
     data = read(arguments)
     kind = kind_of(arguments, data)
     check_memory(data, 5 if kind == "mkl" else 0)
-    estimator = _estimator(kind, arguments)
+    estimator = _estimator(kind, arguments, data)
+    classes = class_counts(data)
+    if data.shape == "row" and data.y.dtype.kind != "f":        # which the fit refuses
+        warn_of_measurements(data.y)
+    data, scaler = scaled(data) if arguments.scale else (data, None)
     started = time.perf_counter()
     try:
         estimator.fit(data.X, data.y)
     except KeyboardInterrupt:
         if arguments.save is not None and hasattr(estimator, "gap_"):
-            estimator.save(arguments.save)
+            _save(estimator, data, scaler, arguments.save)
             print(f"pybundle: the best model so far, gap {estimator.gap_:.1e}, is in {arguments.save}", file=sys.stderr)
         raise
-    record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(),
+    record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(), "classes": classes,
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
-              "seconds": time.perf_counter() - started, "saved": None}
+              "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None}
     if arguments.cv is not None:
         record["scores"] = dict(zip(estimator.Cs_.tolist(), estimator.scores_.mean(axis=0).tolist(), strict=True))
     weights = []
@@ -40,7 +46,7 @@ def train(arguments):
         record["kernels"] = list(zip(names, estimator.kernel_weights_.tolist(), strict=True))
         weights = [("kernel weight", f"{weight:.4f} {name}") for name, weight in record["kernels"]]
     if arguments.save is not None:
-        estimator.save(arguments.save)
+        _save(estimator, data, scaler, arguments.save)
         record["saved"] = str(arguments.save)
     if arguments.certificate is not None:
         estimator.certificate_.save(arguments.certificate)
@@ -50,8 +56,18 @@ def train(arguments):
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
         scores = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record.get("scores", {}).items()]
         saved = [("model saved", record["saved"])] if record["saved"] else []
-        print_rows([*scores, *certificate_rows(record), *weights, *saved])
+        counts = [("classes", describe_counts(classes))] if classes else []
+        scale = [("columns", "scaled; the certificate is of the scaled columns")] if arguments.scale else []
+        print_rows([*counts, *scores, *scale, *certificate_rows(record), *weights, *saved])
     return 0 if estimator.converged_ else 1
+
+
+def _save(estimator, data, scaler, path):
+    """The model of the columns as they stand in the file, with what is known of them."""
+    if scaler is not None:
+        unscale(estimator, scaler)
+    estimator._columns = data.columns._asdict()
+    estimator.save(path)
 
 
 def _check_place(option, path):
@@ -65,10 +81,10 @@ def _check_place(option, path):
         raise ParameterError(f"{option} {path}: nothing can be written into {folder}")
 
 
-def _estimator(kind, arguments):
+def _estimator(kind, arguments, data):
     name = KINDS[kind][0]
     if kind == "mkl":
-        return _kernel_learner(name, kind, arguments)
+        return _kernel_learner(name, kind, arguments, data)
     parameters = {"tol": arguments.tol, "method": arguments.method, "n_jobs": arguments.jobs,
                   "time_limit": arguments.time_limit, "max_iter": arguments.max_iter, "random_state": arguments.seed,
                   "callback": progress(arguments)}
@@ -85,13 +101,13 @@ def _estimator(kind, arguments):
                                  "given with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
-    estimator = make_estimator(name, kind, arguments, **parameters)
+    estimator = make_estimator(name, kind, arguments, data, **parameters)
     estimator._n_parts, estimator._evidence = arguments.parts, arguments.certificate is not None
     estimator._checkpoint, estimator._checkpoint_every = arguments.checkpoint, arguments.checkpoint_every
     return estimator
 
 
-def _kernel_learner(name, kind, arguments):
+def _kernel_learner(name, kind, arguments, data):
     """The certified solver of the kernels that suit the data; it has a method of its own."""
     for option, is_given in (("--method", arguments.method != "auto"), ("--parts", arguments.parts is not None),
                              ("--time-limit", arguments.time_limit is not None), ("--cv", arguments.cv is not None),
@@ -103,4 +119,4 @@ def _kernel_learner(name, kind, arguments):
     parameters = {"tol": arguments.tol, "n_jobs": arguments.jobs, "random_state": arguments.seed, "solver": "certified"}
     if arguments.max_iter is not None:
         parameters["max_iter"] = arguments.max_iter
-    return make_estimator(name, kind, arguments, **parameters, **constant(arguments))
+    return make_estimator(name, kind, arguments, data, **parameters, **constant(arguments))

@@ -173,7 +173,7 @@ def read_conll(path, *, n_columns=None, comment=None):
             n_columns = n_columns or len(token)
             if len(token) != n_columns:
                 raise ParameterError(f"{name_of(path)}, line {number}: expected {n_columns} columns, got {len(token)}: "
-                                     f"{short(line)}")
+                                     f"{short(line)}; one token a line, an empty line between sentences")
             tokens.append(token)
         elif tokens:
             sentences.append(tokens)

@@ -60,9 +60,10 @@ def read_csv(source, *, label="last"):
     ----------
     source : str, path or file
         UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it.
-    label : str, int or None
+    label : str, int, callable or None
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None where there is
-        none.
+        none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
+        these.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def read_csv(source, *, label="last"):
                 raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
         with Line(source, number, line):
             check_digits("".join(fields))
-            values.extend(map(float, fields))
+            values.extend(_numbers(fields, place))
         numbers.append(number)
     if not numbers:
         raise ParameterError(f"{name} holds no example")
@@ -123,19 +124,33 @@ def read_csv(source, *, label="last"):
     return Table(X, None if place is None else plain_labels(labels), header)
 
 
+def _numbers(fields, place):
+    """Fields without the label as numbers."""
+    try:
+        return [float(field) for field in fields]
+    except ValueError as problem:
+        where = "; give label='first' where labels stand first" if place != 0 and not _is_number(fields[0]) else ""
+        raise ValueError(f"{problem!s:.100}{where}") from problem
+
+
 def _is_header(fields):
     """Whether there is no number, or one name among the numbers 0, 1, 2, 3, ..., as pandas calls columns."""
-    numbers = []
-    for field in fields:
-        with contextlib.suppress(ValueError):
-            float(field)
-            numbers.append(field)
+    numbers = [field for field in fields if _is_number(field)]
     counted = numbers == [str(k) for k in range(len(fields) - 1)] and len(numbers) > 3
     return not numbers or counted
 
 
+def _is_number(field):
+    with contextlib.suppress(ValueError):
+        float(field)
+        return True
+    return False
+
+
 def _place(label, header, width, name):
     """The column of labels, counted from 0."""
+    if callable(label):
+        label = label(header, width)
     if label is None:
         return None
     if isinstance(label, str) and label not in ("first", "last"):

@@ -1,0 +1,142 @@
+"""Columns of a data file: stored with the model that `train` makes of it, compared with those that it is to label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from ..core.archive import refusing
+from ..core.exceptions import ParameterError, StateError
+from ..core.validation import check_integer
+
+WITH_LABEL = ("csv", "conll")
+"""Formats in which the label is one of the columns."""
+OF_TOKENS = ("conll", "conllu")
+"""Formats with one token a line."""
+
+
+class Columns(NamedTuple):
+    """What is known of the columns of a file.
+
+    Attributes
+    ----------
+    format : str, or None for a model trained in Python
+    n : int
+        How many there are, the label among them in csv and CoNLL.
+    names : list of str, or None
+        Of all of them, where the file says it.
+    label : int, or None
+        Which of them holds the labels, from 0.
+    zero_based : bool
+        svmlight: whether indices start at 0.
+    arrays : list of str, or None
+        npz: the names that the arrays were given.
+    is_scaled : bool
+        Whether the fit, and so the certificate, is of scaled columns; the weights are of the file's own.
+    """
+
+    format: str | None
+    n: int
+    names: list | None = None
+    label: int | None = None
+    zero_based: bool = False
+    arrays: list | None = None
+    is_scaled: bool = False
+
+    @property
+    def features(self):
+        """Names of the columns without that of the labels, or how many they are."""
+        if self.names is None:
+            return self.n - (self.label is not None)
+        return [name for k, name in enumerate(self.names) if k != self.label]
+
+    @property
+    def n_features(self):
+        """How many columns there are without that of the labels."""
+        return self.n - (self.label is not None)
+
+    def describe(self):
+        """What messages call them."""
+        if self.format == "conllu":
+            return f"words with {', '.join(self.names)}"
+        if self.names is not None:
+            text = ", ".join(self.features)
+            text = f"the columns {text if len(text) <= 50 else text[:47] + '...'}"
+            return text if self.label is None else f"{text} and the label {self.names[self.label]:.20}"
+        what = "column" if self.format in WITH_LABEL else "feature"
+        return f"{self.n_features} {what}{'s' * (self.n_features != 1)}{'' if self.label is None else ' and a label'}"
+
+
+def columns_of(model):
+    """The columns that a loaded model was trained on; None where nothing is known of them."""
+    if model._columns is not None:
+        with refusing("the columns in the file of the model are malformed; train it again", StateError):
+            found = Columns(**model._columns)
+            check_integer("n", found.n, low=1)
+            if found.names is not None and len(found.names) != found.n:
+                raise ValueError("one name for each")
+            found.describe()
+            return found
+    if getattr(model, "feature_names_in_", None) is not None:
+        return Columns(None, len(model.feature_names_in_), model.feature_names_in_.tolist())
+    return None
+
+
+def fitting(data, trained):
+    """The data with the columns that the model was trained on, in their order.
+
+    Columns of rows are found by name where both files have names, else by number. ParameterError where they misfit.
+    """
+    got = data.columns
+    if trained is None or got is None:
+        return data
+    order = check_columns(data.name, trained, got)
+    return data if order == list(range(len(order))) or data.shape != "row" else data._replace(X=data.X[:, order])
+
+
+def check_columns(name, trained, got):
+    """Where the columns of the training are in the file `name`; ParameterError where they are not."""
+    order = _order(trained, got)
+    if order is None:
+        raise misfit(name, trained, got)
+    return order
+
+
+def misfit(name, trained, got):
+    """What to say of columns that do not fit; `got` has a label where the file was read as having one."""
+    total = got._replace(label=None)
+    if trained.format != got.format and {trained.format, got.format} & set(OF_TOKENS):
+        advice = f"give it data of format {trained.format}"
+    elif _order(trained, total) is not None and got.format in WITH_LABEL:
+        advice = "add --unlabelled"
+    elif got.label is None and got.format in WITH_LABEL and got.n == trained.n:
+        advice = "leave --unlabelled away"
+    elif got.format == "conll":
+        advice = "CoNLL has one token a line, its columns between blanks"
+    elif got.label is not None and trained.names and got.names and set(trained.names) == set(got.names):
+        advice = f"give --label {trained.names[trained.label]:.20}"
+    else:
+        advice = "bring the columns of the training"
+    return ParameterError(f"{name}: the model was trained on {trained.describe()}, got {total.describe()}: {advice}")
+
+
+def _order(trained, got):
+    """Where the columns of the training are among the features of a file; None where they are not."""
+    if "conllu" in (trained.format, got.format):
+        same = trained.format == got.format and set(trained.names) <= set(got.names)
+        return [] if same else None
+    if ("conll" in (trained.format, got.format) and trained.format != got.format) or \
+            trained.n_features != got.n_features:
+        return None
+    if trained.names is None or got.names is None or trained.features == got.features:
+        return list(range(got.n_features))
+    if max(Counter(got.features).values()) > 1 or set(got.features) != set(trained.features):
+        return None
+    return [got.features.index(name) for name in trained.features]
+
+
+def of_sentences(sentences):
+    """Columns of CoNLL-U: what is known of words beside their forms."""
+    names = [name for name, field in (("upos", "upos"), ("xpos", "xpos"))
+             if any(set(getattr(sentence, field)) - {"_"} for sentence in sentences)]
+    return Columns("conllu", 1 + len(names), ["forms", *names])

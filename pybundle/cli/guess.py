@@ -1,0 +1,35 @@
+"""The format of a file whose name does not tell it, like `train.txt.gz` or `a9a`, from its first lines."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from ..datasets.lines import numbered_lines
+
+PAIR = re.compile(r"(\d+|qid):[-+.\deE]+")
+N_LINES = 50
+
+
+def guess(path):
+    """One of the formats of text, or None where the lines look like none of them, or like no text."""
+    try:
+        lines = [line.rstrip("\r\n") for _, line in islice(numbered_lines(path), N_LINES)]
+    except ValueError:
+        return None
+    words = [line.split() for line in lines if line.strip() and line[0] != "#"]
+    if not words:
+        return None
+    pairs = [word for fields in words for word in fields[1:]]
+    if pairs and all(map(PAIR.fullmatch, pairs)):
+        return "svmlight"
+    if all(line.count("\t") == 9 for line in lines if line and line[0] != "#") and words[0][0][0] == "1":
+        return "conllu"
+    widths = {len(line.split()) for line in lines if line.strip()}
+    if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):
+        return "conll"
+    for separator in ",;\t":
+        counts = {line.count(separator) for line in lines if line.strip()}
+        if len(counts) == 1 and counts != {0}:
+            return "csv"
+    return None

@@ -1,0 +1,34 @@
+"""Columns divided by their standard deviations, and weights of the columns as they were."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.exceptions import ParameterError
+
+
+def scaled(data):
+    """The data with every column divided by its standard deviation, less its mean if dense; and the scaler.
+
+    Sparse columns keep their zeros. scikit-learn's `StandardScaler` does it: constant columns are divided by 1.
+    """
+    if data.shape != "row":
+        raise ParameterError(f"--scale belongs to rows (svmlight, csv, npz), got {data.name} of {data.shape}s")
+    preprocessing = importlib.import_module("sklearn.preprocessing")
+    scaler = preprocessing.StandardScaler(with_mean=not sp.issparse(data.X))
+    return data._replace(X=scaler.fit_transform(data.X), columns=data.columns._replace(is_scaled=True)), scaler
+
+
+def unscale(svm, scaler):
+    """Makes the weights of a linear classifier those of the columns as they were: the same scores without a scaler.
+
+        <w, (x - mean) / s> + b = <w / s, x> + (b - <w / s, mean>)
+
+    Its certificate stays that of the scaled columns.
+    """
+    svm.coef_ = np.ascontiguousarray(svm.coef_ / scaler.scale_)
+    if scaler.with_mean:
+        svm.intercept_ = svm.intercept_ - svm.coef_ @ scaler.mean_

@@ -14,7 +14,9 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.core import object_graph
+from pybundle.core.archive import hidden_name
 from pybundle.runtime import checkpoint as files
+from pybundle.runtime import file_lock
 from pybundle.runtime.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
@@ -245,6 +247,26 @@ def test_a_callback_that_raises_loses_nothing(tmp_path):
         assert bits(pb.minimize(distances, np.zeros(6), **options)) == bits(whole)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize(("method", "name"), [
+    ("oca", "dense"), ("bmrm", "csr"), ("prox-bcfw", "dense"), ("prox-bcfw", "chain"), ("alm", "dense"),
+    ("mp-bcfw", "chain"), ("frank-wolfe", "dense"), ("lbfgs", "logistic"), ("auto", "csr"), ("oca", "callable")])
+def test_what_ends_a_run_after_its_last_iteration_leaves_it_ended(method, name, error, tmp_path):
+    options = {"tol": 1e-2, "max_iter": 2000}
+    whole = solve(method, name, options)
+    assert whole.success
+
+    def act(progress):
+        if progress.n_iter == whole.nit:
+            raise error
+    try:
+        stopped = solve(method, name, options, checkpoint=tmp_path / "run.npz", callback=act)
+        assert stopped.status is Status.INTERRUPTED
+    except ZeroDivisionError:
+        pass
+    assert bits(solve(method, name, options, checkpoint=tmp_path / "run.npz")) == bits(whole)
+
+
 def test_what_is_known_when_an_oracle_fails_is_kept(tmp_path):
     whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
     for every in (0.0, 1e3):
@@ -327,7 +349,103 @@ def test_killed_at_any_moment(method, name, tmp_path):
     assert os.listdir(tmp_path) == ["run.npz"]          # nor did those killed while writing leave anything
 
 
+# ---------------------------------------------------------------------- two runs with one file
+locks = pytest.mark.skipif(file_lock.fcntl is None, reason="files have no locks here")
+
+
+@locks
+def test_a_second_run_with_the_same_file_is_refused(tmp_path):
+    file, refused = tmp_path / "run.npz", []
+    (tmp_path / "link.npz").symlink_to(file)
+
+    def again(progress):
+        for path in (file, tmp_path / "link.npz"):
+            with pytest.raises(pb.StateError, match=r"npz: another run writes it now; wait for its end") as caught:
+                solve("oca", "dense", {}, checkpoint=path)
+            refused.append(caught.value)
+    whole = solve("oca", "dense", {})
+    assert bits(solve("oca", "dense", {}, checkpoint=file, checkpoint_every=0.0, callback=again)) == bits(whole)
+    assert len(refused) == 2 * whole.nit
+    assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "link.npz")) == bits(whole)
+    assert sorted(os.listdir(tmp_path)) == ["link.npz", "run.npz"]
+
+
+@locks
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the children are forks")
+def test_of_several_processes_with_one_file_one_writes_it(tmp_path):
+    file, ends = tmp_path / "run.npz", []
+    held, wait = os.pipe(), os.pipe()
+
+    def run(callback=None):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                solve("oca", "dense", {}, checkpoint=file, checkpoint_every=0.0, callback=callback)
+                code = 0
+            except pb.StateError as error:
+                code = 2 if "another run writes it now" in str(error) else 3
+            finally:
+                os._exit(code)
+        return child
+
+    def hold(progress):
+        if progress.n_iter == 2:
+            os.write(held[1], b"x")
+            os.read(wait[0], 1)
+    first = run(hold)
+    os.read(held[0], 1)
+    for child in [run() for _ in range(3)]:
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    assert ends == [2, 2, 2]
+    os.write(wait[1], b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) == 0
+    assert bits(solve("oca", "dense", {}, checkpoint=file)) == bits(solve("oca", "dense", {}))
+    for end in (*held, *wait):
+        os.close(end)
+
+
+def test_without_locks_nobody_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_lock, "fcntl", None)
+    whole = solve("oca", "dense", {})
+    assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz")) == bits(whole)
+    lock = file_lock.FileLock(str(tmp_path / "none" / "lock"))
+    assert lock.take() and not lock.is_held
+    monkeypatch.undo()
+    assert lock.take() and not lock.is_held         # there is no such folder
+    lock.release()
+
+
+@locks
+def test_leftovers_of_this_file_alone_are_removed_where_it_lies(tmp_path):
+    (tmp_path / "there").mkdir()
+    begin = "a" * 60
+    target, other = tmp_path / "there" / f"{begin}-1.npz", tmp_path / "there" / f"{begin}-2.npz"
+    link = tmp_path / "link.npz"
+    link.symlink_to(target)
+    mine, theirs = (f"{hidden_name(str(path))}.0123456789abcdef" for path in (target, other))
+    for path in (mine, theirs):
+        open(path, "w").close()
+    solve("oca", "dense", {}, checkpoint=link)
+    assert sorted(os.listdir(target.parent)) == sorted([os.path.basename(theirs), target.name])
+
+
 # ---------------------------------------------------------------------- files
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path, capsys):
+    from pybundle.cli import main
+
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    for read in (lambda: pb.load(pipe), lambda: pb.load_certificate(pipe),
+                 lambda: solve("oca", "dense", {}, checkpoint=pipe)):
+        with pytest.raises(pb.StateError, match="no regular file"):
+            read()
+    (tmp_path / "X.csv").write_text("1.0,2.0\n")
+    assert main(["predict", str(tmp_path / "X.csv"), "--load", pipe]) != 0
+    assert "no regular file" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     file = tmp_path_factory.mktemp("written") / "run.npz"

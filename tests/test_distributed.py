@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from reference.small_risks import blobs, signs
+from reference.small_risks import Silent, blobs, signs
 from scipy.sparse import csr_array, issparse
 
 import pybundle as pb
@@ -85,7 +85,52 @@ class InTurn:
     def place(self, risk):
         from pybundle.distributed.parts import Description
 
-        return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single)
+        return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single, risk)
+
+
+class Clock:
+    """Seconds that a test moves on."""
+
+    def __init__(self):
+        self.now = 1e6
+
+    def perf_counter(self):
+        return self.now
+
+
+class Frozen(Here):
+    """From a round on, group 1 does not answer while the clock runs on; `act` happens once."""
+
+    def __init__(self, risk, n_groups, clock, last=6, act=lambda: None):
+        super().__init__(risk, n_groups)
+        self._clock, self._last, self._act = clock, last, act
+
+    def ask(self, group, question, w):
+        if group != 1 or question.round < self._last:
+            super().ask(group, question, w)
+
+    def answers(self, timeout=None):
+        if self._open:
+            return super().answers()
+        self._act, act = lambda: None, self._act
+        act()
+        self._clock.now += 1.0
+        return []
+
+
+class FrozenInTurn(InTurn):
+    def place(self, risk):
+        from pybundle.distributed.parts import Description
+
+        return RemoteRisk(Frozen(risk, self.n_groups, **self.options), Description.of(risk), home=risk)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    for module in ("distributed.waiting", "runtime.stopping", "runtime.interrupts"):
+        monkeypatch.setattr(f"pybundle.{module}.time", found)
+    return found
 
 
 # ---------------------------------------------------------------------- parts and messages
@@ -350,8 +395,6 @@ def test_the_risks_of_a_closed_executor_say_so():
             ask()
 
 
-# ---------------------------------------------------------------------- processes of our own
-
 def test_warm_starts_remember_the_rounding_of_planes():
     risk = blobs()
     single = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=InTurn(2, single=True))
@@ -403,12 +446,179 @@ def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
         assert result.success and result.nit >= known.nit and result.lower_bound >= known.lower_bound
 
 
+# ---------------------------------------------------------------------- workers that stop answering
+class Unasked(pb.risks.Logistic):
+    """Values are never asked for again."""
+
+    def values(self, w):
+        raise AssertionError("it was asked")
+
+
+FROZEN = {"multiclass": blobs, "plain Python": signs, "values known": lambda: blobs(K=2, kind=Unasked),
+          "logistic": lambda: blobs(K=2, kind=pb.risks.Logistic)}
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("last", [0, 1, 6])
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_worker_that_does_not_answer_holds_no_time_limit(name, last, clock):
+    risk, began = FROZEN[name](), clock.now
+    result = pb.minimize(risk, lam=0.1, tol=1e-12, n_parts=risk.n_parts, time_limit=8.0,
+                         executor=FrozenInTurn(2, clock=clock, last=last))
+    assert result.status is pb.Status.TIME_LIMIT and result.certified and clock.now - began <= 12.0
+    best = pb.minimize(FROZEN[name.replace("values known", "logistic")](), lam=0.1, tol=1e-8)
+    assert result.lower_bound <= best.fun and best.lower_bound <= result.fun
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_a_limit_of_time_among_the_callbacks_holds_too(clock):
+    limit = pb.callbacks.TimeLimit(8.0)
+    some = pb.path(blobs(), [1.0, 0.1], tol=1e-9, method="oca", callback=limit,
+                   executor=FrozenInTurn(2, clock=clock))
+    assert len(some) == 1 and some[0].status is pb.Status.TIME_LIMIT and some[0].certified
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("loose", [False, True])
+def test_without_the_data_the_values_at_the_best_point_are_what_is_left(loose, clock):
+    remote = FrozenInTurn(2, clock=clock).place(blobs())
+    remote.home = None
+    result = pb.minimize(remote, lam=0.1, tol=1e-12, method="oca", time_limit=8.0, deterministic=not loose)
+    assert result.status is pb.Status.TIME_LIMIT and result.nit > 1 and not result.certified
+    remote = FrozenInTurn(2, clock=clock, last=0).place(blobs())
+    remote.home = None
+    with pytest.raises(pb.BundleError, match="did not answer at the first point within the time limit"):
+        pb.minimize(remote, lam=0.1, method="oca", time_limit=8.0)
+
+
+@pytest.fixture
+def python_takes_interrupts():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a job in the background ignores it
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("name", FROZEN)
+def test_one_ctrl_c_ends_a_run_whose_worker_does_not_answer(name, written, clock, tmp_path, python_takes_interrupts):
+    risk, file = FROZEN[name](), tmp_path / "run.npz" if written else None
+    result = pb.minimize(risk, lam=0.1, tol=1e-12, n_parts=risk.n_parts, checkpoint=file,
+                         executor=FrozenInTurn(2, clock=clock, act=ctrl_c))
+    assert result.status is pb.Status.INTERRUPTED and result.certified and result.nit > 1
+    if written:
+        again = pb.minimize(risk, lam=0.1, tol=1e-12, n_parts=risk.n_parts, checkpoint=file, max_iter=result.nit + 3)
+        assert again.nit == result.nit + 3 and again.lower_bound >= result.lower_bound
+
+
+def test_ctrl_c_while_workers_are_given_back_keeps_the_result(python_takes_interrupts):
+    class Leaving(Here):
+        def release(self):
+            ctrl_c()
+
+    class Executor(InTurn):
+        def place(self, risk):
+            from pybundle.distributed.parts import Description
+
+            return RemoteRisk(Leaving(risk, 2), Description.of(risk))
+
+    result = pb.minimize(blobs(), lam=1.0, method="oca", executor=Executor(2))
+    assert result.success and result.status is pb.Status.INTERRUPTED
+    assert len(pb.path(blobs(), [2.0, 1.0], method="oca", executor=Executor(2))) == 1
+
+
+def left():
+    import multiprocessing
+
+    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
+
+
+@pytest.fixture
+def alone():
+    """Nothing is left that was not there before."""
+    before = {process.pid for process in left()}
+    yield before
+    assert {process.pid for process in left()} <= before
+
+
+def test_a_process_that_does_not_answer_is_given_up(alone, tmp_path):
+    risk = signs(model=Silent(str(tmp_path / "once")))
+    whole = pb.minimize(signs(), lam=1.0, tol=1e-3, method="oca", n_parts=4)
+    with pb.distributed.Processes(2, patience=1.0, max_tries=30) as executor:
+        result = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
+    assert (tmp_path / "once").exists()
+    assert result.success and (result.x == whole.x).all() and result.lower_bound == whole.lower_bound
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_processes_that_never_answer_end_the_run(alone):
+    from multiprocessing.shared_memory import SharedMemory
+
+    names, options = [], {"lam": 1.0, "method": "oca", "n_parts": 4}
+
+    def look(executor):
+        names.extend(process.block.name for workplace in executor._placed for process in workplace._processes)
+
+    with pb.distributed.Processes(1, patience=0.3, max_tries=1) as executor:
+        with pytest.raises(pb.BundleError, match="did not answer 1 times; raise patience") as caught:
+            pb.minimize(signs(model=Silent()), executor=executor, **options)
+        assert caught.value.result.certified and caught.value.result.fun == 30.0
+    executor = pb.distributed.Processes(2)
+    remote = executor.place(signs(model=Silent()))
+    result = pb.minimize(remote, lam=1.0, method="oca", time_limit=0.1)
+    assert result.status is pb.Status.TIME_LIMIT and result.certified and result.fun == 30.0
+    look(executor)
+    executor.close()
+    assert len(names) == 2
+    for name in filter(None, names):
+        with pytest.raises(FileNotFoundError):
+            SharedMemory(name)
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
+def test_a_process_that_is_stopped_before_it_reads_its_parts(alone, monkeypatch):
+    def take(self, original=pb.distributed.Processes.take):
+        process = original(self)
+        os.kill(process._process.pid, signal.SIGSTOP)
+        return process
+
+    monkeypatch.setattr(pb.distributed.Processes, "take", take)
+    with pb.distributed.Processes(1) as executor:
+        result = pb.minimize(blobs(n=20000), lam=1.0, time_limit=0.1, executor=executor)
+    assert result.status is pb.Status.TIME_LIMIT and result.certified
+
+
+def test_a_release_that_was_cut_short_is_done_by_close(alone, monkeypatch):
+    from pybundle.distributed import processes as module
+
+    executor, asked, original = pb.distributed.Processes(1), [], module.end
+
+    def interrupted(processes):
+        asked.append(len(processes))
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        original(processes)
+    monkeypatch.setattr(module, "end", interrupted)
+    remote = executor.place(signs())
+    remote.submit(np.zeros(3))
+    with pytest.raises(KeyboardInterrupt):
+        remote.close()
+    executor.close()
+    assert asked[:2] == [1, 1]
+
+
 @pytest.fixture(scope="module")
 def processes():
     with pb.distributed.Processes(2) as executor:
         yield executor
 
 
+# ---------------------------------------------------------------------- processes of our own
 def test_processes_give_the_same_bits(processes):
     for risk in (signs(), chains()):
         a, b, c = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)

@@ -10,6 +10,9 @@ from reference.primal import multiclass_minimum, multiclass_objective
 
 import pybundle as pb
 from pybundle.core.archive import read_archive
+from pybundle.solvers.bundle_method import BundleMethod
+from pybundle.solvers.lbfgs import QuasiNewton
+from pybundle.solvers.sgd import StochasticSubgradient
 
 METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
 
@@ -316,6 +319,18 @@ def test_messages_name_what_to_change():
     assert "raise max_iter or tol" in ample.message and "memory_limit" not in ample.message
     early = pb.minimize(risk, lam=0.1, tol=1e-3, method="bmrm", max_iter=3)
     assert early.message.startswith("the iteration limit was reached; raise max_iter or tol (gap ")
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "sgd", "lbfgs"])
+def test_ctrl_c_before_the_first_bound_leaves_what_the_risk_declares(method, monkeypatch):
+    risk = multiclass() if method != "lbfgs" else pb.risks.Logistic(np.eye(2), [1, -1])
+    kind = {"sgd": StochasticSubgradient, "lbfgs": QuasiNewton}.get(method, BundleMethod)
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(kind, "step", interrupt)
+    result = pb.minimize(risk, lam=1.0, method=method)
+    assert result.status is pb.Status.INTERRUPTED and result.certified and 0.0 <= result.lower_bound < result.fun
 
 
 def test_an_unreachable_tolerance_ends():

@@ -1,18 +1,22 @@
 """Runs over Dask with a worker killed at a random moment: all must end with the certified optimum.
 
-    python asv_benchmarks/reproduce/faults.py [--runs 30] [--only killed both slow late scheduler]
+    python asv_benchmarks/reproduce/faults.py [--runs 30] [--only killed both slow late scheduler stopped]
 
 The problem is made up (multiclass hinge, P = 16) and slowed down, so that a run takes some seconds; two workers in
 processes of their own. "killed": kill -9 of one worker, at a moment drawn anew for each run, from before the parts are
 placed to after the end; Dask's nanny starts another one. "both": of all workers at once. "slow": a worker takes twenty
 times as long, waiting for it and not. "late": a worker joins, another retires. "scheduler": it goes, and the run goes
-on without workers from the state that the error carries. A run that takes longer than 60 s beyond the undisturbed one
-counts as hanging. Writes results/faults.md.
+on without workers from the state that the error carries. "stopped": no Dask, `Processes(2)`; SIGSTOP of one of them at
+a random moment, with time_limit=8 and a tolerance that is not reached, and with patience=1 and no limit. A run that
+takes longer than 60 s beyond the undisturbed one counts as hanging; so does one of the limit of 8 s that takes longer
+than 12, and one that leaves a process or shared memory behind. Writes results/faults.md.
 """
 
 import argparse
 import logging
+import multiprocessing
 import os
+import random
 import signal
 import threading
 import time
@@ -27,6 +31,8 @@ from distributed import Client, LocalCluster
 import pybundle as pb
 
 LAM, TOL, PAUSE = 1.0, 1e-3, 0.02
+LIMIT, LATEST = 8.0, 12.0       # seconds
+MEMORY = "/dev/shm"             # where Linux shows shared memory
 HEADER = ("what", "runs", "same certified optimum", "same bits", "hanging", "seconds, median", "seconds, most",
           "undisturbed")
 
@@ -80,7 +86,7 @@ def main():
     serial = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", line_search=False)
     rows = []
     for name in arguments.only:
-        n_runs = arguments.runs if name == "killed" else max(1, arguments.runs // 10)
+        n_runs = arguments.runs if name in ("killed", "stopped") else max(1, arguments.runs // 10)
         rows += STUDIES[name](risk, serial, n_runs)
         print(table(HEADER, rows), flush=True)
     (RESULTS / "faults.md").write_text(TEXT.format(version=pb.__version__, table=table(HEADER, rows)), encoding="utf-8")
@@ -88,7 +94,7 @@ def main():
 
 def solve(client, risk, **options):
     began = time.perf_counter()
-    result = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", executor=client, **options)
+    result = pb.minimize(risk, lam=LAM, method="oca", executor=client, **({"tol": TOL} | options))
     return result, time.perf_counter() - began
 
 
@@ -181,8 +187,47 @@ def scheduler(risk, serial, n_runs):
     return [summary("the scheduler goes; on from error.result", found, serial, usual)]
 
 
+def children():
+    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
+
+
+def shared_memory():
+    return set(os.listdir(MEMORY)) if os.path.isdir(MEMORY) else set()
+
+
+def stopped(risk, serial, n_runs):
+    rng, rows, before = np.random.default_rng(2), [], shared_memory()
+    with pb.distributed.Processes(2) as executor:
+        usual = solve(executor, risk)[1]
+    for what, patience, options in (("a process stopped, time_limit=8", None, {"time_limit": LIMIT, "tol": 1e-14}),
+                                    ("a process stopped, patience=1", 1.0, {})):
+        found, hanging, same = [], 0, 0
+        for moment in rng.uniform(0.0, LIMIT if options else usual, size=n_runs):
+            executor = pb.distributed.Processes(2, patience=patience)
+            timer = threading.Timer(moment, stop)
+            timer.start()
+            result, seconds = solve(executor, risk, **options)
+            timer.join()
+            executor.close()
+            found.append((result, seconds))
+            hanging += bool(seconds > (LATEST if options else usual + 60.0) or children() or shared_memory() - before)
+            same += bool((result.x == serial.x).all())
+            print(f"stopped after {moment:.1f} s: {seconds:.1f} s, {result.status.name}", flush=True)
+        good = sum(result.certified and result.lower_bound <= serial.fun and serial.lower_bound <= result.fun
+                   for result, _ in found)
+        seconds = [taken for _, taken in found]
+        rows.append((what, n_runs, good, "" if options else same, hanging, f"{np.median(seconds):.1f}",
+                     f"{max(seconds):.1f}", f"{usual:.1f}"))
+    return rows
+
+
+def stop():
+    if children():              # the run may have ended
+        os.kill(random.choice(children()).pid, signal.SIGSTOP)
+
+
 STUDIES = {"killed": killed, "both": lambda *a: killed(*a, victims=2), "slow": slow, "late": late,
-           "scheduler": scheduler}
+           "scheduler": scheduler, "stopped": stopped}
 TEXT = """\
 # Faults
 
@@ -190,7 +235,9 @@ Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes
 solved to a certified gap of 1e-3. "same certified optimum": certified, and neither lower bound, of this run and of one
 without workers, lies above the value of the other. "same bits": the solution is that of the run without workers to the
 last bit; where workers are not waited for it need not be. A run hangs that takes a minute longer than an undisturbed
-one. Written by `asv_benchmarks/reproduce/faults.py` with pybundle {version}.
+one. "Stopped": two `Processes`, one of them stopped by SIGSTOP; with the limit of 8 s a run hangs that takes more than
+12, and in either case one that leaves a process or shared memory behind. Written by
+`asv_benchmarks/reproduce/faults.py` with pybundle {version}.
 
 {table}
 """.replace("{pause:g}", f"{PAUSE:g}")

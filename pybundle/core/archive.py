@@ -19,6 +19,7 @@ import os
 import secrets
 import stat
 import zipfile
+from zlib import crc32
 
 import numpy as np
 
@@ -87,10 +88,10 @@ def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateErro
     if not hasattr(path, "read"):
         _check_path(path)
     with contextlib.ExitStack() as stack:
-        file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb"))
+        file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb", opener=_open))
         with refusing(f"{name_of(path)}: not a readable .npz file", error):
             if file is not path and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError("it is no regular file")       # a device may have no end
+                raise ValueError("it is no regular file")       # a device or a pipe may have no end
             size = file.seek(0, os.SEEK_END)
             archive = stack.enter_context(zipfile.ZipFile(file))
             entries = archive.infolist()
@@ -172,7 +173,7 @@ def write_atomically(path, save):
             save(file)
         return
     target = os.path.realpath(path)         # a link stays one
-    name = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:50]}.{secrets.token_hex(8)}")
+    name = f"{hidden_name(target)}.{secrets.token_hex(8)}"
     try:
         if mode is not None and stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -193,6 +194,17 @@ def write_atomically(path, save):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def hidden_name(path):
+    """What names of files begin with that stand beside `path` for a while; other paths have others, however long."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:50]}.{crc32(os.fsencode(name)):08x}")
+
+
+def _open(path, flags):
+    """Does not wait for the writer of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _sync_folder(path):

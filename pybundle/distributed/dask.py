@@ -83,7 +83,7 @@ class Dask:
         def source(g, home):
             return excerpt(risk, groups[g])
 
-        return RemoteRisk(self._workplace(groups, source), Description.of(risk), self.single)
+        return RemoteRisk(self._workplace(groups, source), Description.of(risk), self.single, risk)
 
     def risk_of(self, delayed, n_parts=1):
         """A risk whose data were never here: each of these makes the risk of its own examples at a worker.

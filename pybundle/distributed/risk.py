@@ -14,7 +14,9 @@ from ..core.plane import PartialPlanes, Planes
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
 from .messages import Question, single_errors, unpack
-from .parts import Description
+from .parts import Description, Parts
+from .waiting import TICK, OutOfTime, Waiting
+from .workplace import excerpt
 
 DENSE_FROM = 0.1
 """Share of non-zeros from which slopes of all parts together are dense; the bundle has the same rule."""
@@ -31,6 +33,8 @@ class RemoteRisk:
         Numbers of examples.
     rounds : dict
         What every round cost so far; also in `result.rounds`. See `Accounts`.
+    home : Risk or None
+        The risk that was placed, where its data are here.
 
     Notes
     -----
@@ -44,8 +48,9 @@ class RemoteRisk:
     errors_grow = False     # as in `Structured`
     _run = None             # for which this is, where it is for one
 
-    def __init__(self, workplace, description, single=False):
+    def __init__(self, workplace, description, single=False, home=None):
         self._workplace, self._single, self._precision = workplace, single, None
+        self.home = home
         self._accounts = Accounts(workplace.n_workers)
         self._describe(description)
 
@@ -91,10 +96,20 @@ class RemoteRisk:
         """The planes of a round in the order of the parts."""
         pieces = [None] * self.n_parts
         while any(piece is None for piece in pieces):
-            for arrival in self.collect():
+            try:
+                arrivals = self.collect()
+            except OutOfTime:
+                if self.home is None or self._run.has_begun:
+                    raise
+                # without a first pass there is no result
+                self._run.no_longer()
+                arrivals = [self._computed_here(parts, number) for parts in self.groups if pieces[parts[0]] is None]
+            for arrival in arrivals:
                 if arrival.round == number and pieces[arrival.parts[0]] is None:
                     for row, p in enumerate(arrival.parts):
                         pieces[p] = arrival.planes, row
+        if self._run is not None:
+            self._run.has_begun = True
         return _assembled(pieces, self.dim)
 
     def values(self, w):
@@ -134,11 +149,16 @@ class RemoteRisk:
                                  "uses it; place it twice, or wait")
         try:
             mine = self.derive(precision=precision)
-            mine._run = self._workplace.run = object()
+            mine._run = self._workplace.run = Waiting()
             yield mine
         finally:
             self._workplace.run = None
             self._workplace.in_use.release()
+
+    @property
+    def waiting(self):
+        """How long the run for which this is waits for workers, `Waiting`; None without a run."""
+        return self._run
 
     def close(self):
         """Lets the workers forget the parts."""
@@ -168,14 +188,21 @@ class RemoteRisk:
         found = []
         for g, question, answer in self._receive(timeout):
             if question.kind == "planes":
-                parts = self._workplace.groups[g]
-                if answer.record is not None:
-                    self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
-                    self.slope_errors[parts] = np.maximum(self.slope_errors[parts], answer.record)
-                found.append(PartialPlanes(parts, unpack(answer.arrays, self.dim), question.round))
+                found.append(self._arrival(self._workplace.groups[g], question.round, answer))
         return found
 
     # ------------------------------------------------------------------ inside
+    def _arrival(self, parts, number, answer):
+        if answer.record is not None:
+            self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
+            self.slope_errors[parts] = np.maximum(self.slope_errors[parts], answer.record)
+        return PartialPlanes(parts, unpack(answer.arrays, self.dim), number)
+
+    def _computed_here(self, parts, number):
+        """The planes of a group in the last round as its worker would have sent them."""
+        question, w = self._last
+        return self._arrival(parts, number, checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w)))
+
     def _send(self, w, kind, groups):
         self._check_open()
         if self._run is not self._workplace.run is not None and self._workplace.n_open > 0:
@@ -184,6 +211,9 @@ class RemoteRisk:
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
         question = Question(number, kind, self._precision, self._single)
+        self._last = question, w
+        if self._run is not None:
+            self._run.asked()
         for g in groups:
             self._workplace.ask(g, question, w)
             self._workplace.n_open += 1
@@ -197,13 +227,18 @@ class RemoteRisk:
 
     def _receive(self, timeout=None):
         self._check_open()
-        began = time.perf_counter()
-        found = self._workplace.answers(timeout)
+        began, found = time.perf_counter(), []
+        while not found and (timeout is None or time.perf_counter() < began + timeout):
+            found = self._workplace.answers(TICK if timeout is None else min(timeout, TICK))
+            if not found and self._run is not None:
+                self._run.check()
         self._accounts.waited(time.perf_counter() - began)
         self._workplace.n_open -= len(found)
         failed = None
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
+            if self._run is not None:       # groups of one worker take turns
+                self._run.heard(answer.seconds * -(-len(self.groups) // self.n_workers))
             if failed is None and answer.failure is not None and question.round > self._workplace.given_up:
                 failed = answer
         if failed is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from multiprocessing.shared_memory import SharedMemory
 
 import numpy as np
@@ -44,7 +45,8 @@ class Block:
         """Gives the memory back."""
         if self._memory is not None:
             self._memory.close()
-            self._memory.unlink()
+            with suppress(FileNotFoundError):       # of an earlier call that was interrupted
+                self._memory.unlink()
             self._memory = None
 
 

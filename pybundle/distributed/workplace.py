@@ -48,13 +48,12 @@ class Workplace(ABC):
 
     def close(self):
         """Forgets the parts; the workers, where they are not its own, stay."""
-        if not self.is_closed:
-            self.is_closed = True
-            self.release()
+        self.is_closed = True
+        self.release()
 
     @abstractmethod
     def release(self):
-        """What `close` does, once."""
+        """What `close` does; goes on where an interrupt has cut it short before."""
 
 
 def excerpt(risk, group):

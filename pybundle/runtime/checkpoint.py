@@ -16,10 +16,11 @@ import time
 import warnings
 from typing import NamedTuple
 
-from ..core.archive import digest, read_archive, refusing, write_archive
+from ..core.archive import digest, hidden_name, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
 from ..core.object_graph import decode, encode
 from ..core.version import __version__
+from .file_lock import FileLock
 
 FORMAT, VERSION = "pybundle checkpoint", 1
 EVERY = 60.0
@@ -53,6 +54,8 @@ class Checkpoint:
     def __init__(self, path, every, terms, classes, outside):
         self.path = os.path.abspath(os.fspath(path))
         self._every, self._terms, self._classes, self._outside = every, terms, classes, outside
+        self._hidden = hidden_name(os.path.realpath(self.path))     # as it is written
+        self._lock = FileLock(self._hidden + ".lock")
         self._next = -float("inf")
         self.n_iter = None          # iterations in the file
 
@@ -105,12 +108,25 @@ class Checkpoint:
         """Whether it is time for the next write."""
         return time.monotonic() >= self._next
 
-    def clean(self):
-        """Removes what processes that were killed while writing have left behind."""
-        folder, name = os.path.split(self.path)
-        for leftover in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name[:50])}.????????????????")):
-            with contextlib.suppress(OSError):
-                os.unlink(leftover)
+    def lock(self):
+        """Keeps other runs from the file, and removes what processes that were killed while writing have left behind.
+
+        Raises
+        ------
+        StateError
+            Where another run has it.
+        """
+        if not self._lock.take():
+            raise StateError(f"checkpoint {self.path}: another run writes it now; wait for its end, or choose another "
+                             "path")
+        if self._lock.is_held:
+            for leftover in glob.glob(glob.escape(self._hidden) + ".????????????????"):
+                with contextlib.suppress(OSError):
+                    os.unlink(leftover)
+
+    def close(self):
+        """Other runs may have the file."""
+        self._lock.release()
 
     def _compare(self, theirs):
         mine = self._terms

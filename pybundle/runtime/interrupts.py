@@ -5,6 +5,25 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
+
+
+class Noted:
+    """A handler that keeps the first Ctrl-C for later and raises the second one at once.
+
+    Attributes
+    ----------
+    at : float or None
+        `time.perf_counter()` of the first one.
+    """
+
+    def __init__(self):
+        self.at = None
+
+    def __call__(self, number, frame):
+        if self.at is not None:
+            raise KeyboardInterrupt
+        self.at = time.perf_counter()
 
 
 @contextlib.contextmanager
@@ -13,21 +32,24 @@ def interrupts_wait():
 
     Only in the main thread, and only where nobody else handles the signal.
     """
-    asked = []
-    if threading.current_thread() is not threading.main_thread() \
-            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-
-    def note(number, frame):
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    signal.signal(signal.SIGINT, note)
+    noted = Noted()
+    signal.signal(signal.SIGINT, noted)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if asked:
+    if noted.at is not None:
         raise KeyboardInterrupt
+
+
+def interrupt_noted_at():
+    """`time.perf_counter()` of a Ctrl-C that waits for the end of an `interrupts_wait` around the caller, or None."""
+    handler = signal.getsignal(signal.SIGINT) if _is_main() else None
+    return handler.at if isinstance(handler, Noted) else None
+
+
+def _is_main():
+    return threading.current_thread() is threading.main_thread()

@@ -5,6 +5,7 @@ A rule sees a `Progress` record only, never a solver.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -122,6 +123,10 @@ class TimeLimit:
         """Each run has a time of its own again."""
         self.deadline, self.is_running = None, False
 
+    def latest(self):
+        """`time.perf_counter()` at which a run that starts now, or has begun, should end."""
+        return time.perf_counter() + self.seconds if self.deadline is None else self.deadline
+
     def __call__(self, progress):
         if self.deadline is None:
             gone = getattr(progress, "seconds", {}).get("total", 0.0)
@@ -176,6 +181,18 @@ class Callback:
         """The run has ended."""
         if hasattr(self.function, "close"):
             self.function.close()
+
+
+def time_of_end(rules):
+    """The earliest `time.perf_counter()` at which a limit of seconds, also as a callback, ends a run; infinity without.
+    """
+    found = math.inf
+    for rule in rules:
+        for _ in range(2):          # a callback of a path is wrapped twice
+            rule = getattr(rule, "function", rule)
+        if isinstance(rule, TimeLimit):
+            found = min(found, rule.latest())
+    return found
 
 
 def first_reason(rules, progress):

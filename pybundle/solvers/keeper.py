@@ -115,8 +115,11 @@ class Unkept:
         """The result of a run that has ended."""
         return run.finish(status)
 
-    def rescue(self, run):
-        """After an exception or Ctrl-C."""
+    def rescue(self, run, status=None):
+        """After an exception or Ctrl-C; the status is that of the last iteration."""
+
+    def close(self):
+        """Others may write the checkpoint."""
 
     def explain(self, problem):
         """The exception to raise for one that was met."""
@@ -143,7 +146,7 @@ class Keeper(Unkept):
         self._risk = risk
 
     def begin(self, run, w0, state):
-        self._file.clean()
+        self._file.lock()
         found = self._file.read()
         if found is None:
             run.start(w0, state)
@@ -178,7 +181,7 @@ class Keeper(Unkept):
             self._write(run, status)
         return result
 
-    def rescue(self, run):
+    def rescue(self, run, status=None):
         """Inside an iteration, the best point, the bound and what is known are written where iterations would be lost.
 
         What interrupts the first iteration after a write loses nothing: the file stays.
@@ -187,11 +190,14 @@ class Keeper(Unkept):
         if written is None:             # it had not begun
             return
         if not self._is_inside:
-            if trace.n_iter != written:
-                self._write(run)
+            if trace.n_iter != written or (status in ENDED and not self._is_over):
+                self._write(run, status if status in ENDED else None)
         elif trace.n_iter > written + 1:
             state = run.state() or State(run.w, run.risk_value, run.fingerprint(), bound=run.bound)
             self._file.write({"state": state, "trace": trace}, trace.n_iter, status=None, settings=self._words())
+
+    def close(self):
+        self._file.close()
 
     def explain(self, problem):
         """In a run that goes on, what no code but ours could raise comes from a file that is not what we wrote."""

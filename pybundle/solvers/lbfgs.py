@@ -125,7 +125,7 @@ class QuasiNewton(Run):
 
     def known_value(self):
         """Values of the pass at the best point, where the risk knows their rounding error."""
-        return self.evaluated_value()
+        return self.evaluated_value(self.risk)
 
     def check_state(self):
         super().check_state()

@@ -12,10 +12,11 @@ from ..core.validation import check_choice, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..distributed.risk import RemoteRisk
+from ..distributed.waiting import OutOfTime
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
-from ..runtime.stopping import Callback, TimeLimit, first_reason
+from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .advice import LONG, UNFINISHED, hint
 from .arguments import (
     as_callbacks,
@@ -65,7 +66,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     max_iter : int, optional
         Iterations, default 10000; epochs for "sgd", default 10.
     time_limit : float, optional
-        Seconds; checked after each iteration.
+        Seconds; checked after each iteration. Workers (`executor`) that do not answer for two seconds more, or twice as
+        long as ever before, are not waited for.
     memory_limit : int, optional
         Bytes for all that the run adds to the data. Over it idle planes are dropped and active ones aggregated; see
         "Long runs" in the documentation.
@@ -141,7 +143,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     -------
     Result
         Not converged is `success=False` with a status and a ConvergenceWarning, never an exception. Ctrl-C returns
-        the best state so far.
+        the best state so far; so does the end of a time limit where workers do not answer (`executor`).
 
     Raises
     ------
@@ -202,20 +204,27 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         settings = replace(settings, record=getattr(state, "record", None) or Record())
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
+    result, keeper = None, Unkept()
     try:
         with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
             if checkpoint is not None and not deterministic and isinstance(working, RemoteRisk):
                 raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
                                      "that does not wait for all of them cannot be repeated")
-            keeper = Unkept() if checkpoint is None else Keeper(
-                check_path("checkpoint", checkpoint), every, working,
-                terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
-                         random_state=random_state, deterministic=bool(deterministic)), settings)
-            at_home = None if isinstance(risk, RemoteRisk) or working is risk else risk
+            if checkpoint is not None:
+                keeper = Keeper(
+                    check_path("checkpoint", checkpoint), every, working,
+                    terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
+                             random_state=random_state, deterministic=bool(deterministic)), settings)
+            at_home = risk.home if isinstance(risk, RemoteRisk) else None if working is risk else risk
             home = None if isinstance(risk, RemoteRisk) else risk
             result = drive(run, w0, state, rules, report, factor, keeper, at_home, home)
+    except KeyboardInterrupt:
+        if result is None:
+            raise
+        result.status = Status.INTERRUPTED      # while workers were given back
     finally:
+        keeper.close()
         if executor is None:
             pool.close()
         for rule in watching:
@@ -243,8 +252,10 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
     data here where the parts of the run live with workers: the certificate asks it where these are lost. `home` is the
     risk over the data here in any case, for evidence.
     """
-    keeper, asking_user, words = keeper or Unkept(), False, None
+    keeper, asking_user, status, words = keeper or Unkept(), False, None, None
+    waiting = getattr(run.risk, "waiting", None)
     try:
+        _limit(waiting, rules)
         run, status = keeper.begin(run, w0, state)
         if report is not None:
             report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
@@ -252,6 +263,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             if report is not None:
                 report.say(keeper.words)
             limits = _limits(rules, keeper.seconds)
+            _limit(waiting, rules)
             status = first_reason(limits, run.progress()) if status is None else status
         while status is None:
             with keeper.iteration():
@@ -270,14 +282,19 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             asking_user = True
             reason = first_reason(rules, progress)
             asking_user = False
+            _limit(waiting, rules)
             status = reason if status is None else status
         result = keeper.finish(run, status)
         result.certificate = _certificate(run, result, home, round(1.0 / factor))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfTime) as end:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
-            raise
-        keeper.rescue(run)
-        result = run.finish(Status.INTERRUPTED)
+            if isinstance(end, KeyboardInterrupt):
+                raise
+            raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
+                              "or look at their logs") from end
+        with suppress(KeyboardInterrupt):       # a second one
+            keeper.rescue(run, status)
+        result = _ended_early(run, end, at_home)
         # evidence that takes no further pass
         result.certificate = _certificate(run, result, home if run.settings.record is None else None,
                                           round(1.0 / factor))
@@ -289,7 +306,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             if not asking_user:
                 run.distrust(error)
             if not run.is_refuted:
-                keeper.rescue(run)
+                keeper.rescue(run, status)
             result = _scaled(_certified_after(error, run, asking_user, at_home), factor)
             if isinstance(error, BundleError):
                 error.result = result
@@ -327,6 +344,30 @@ def _certificate(run, result, home, divisor):
     evidence, bound = found or (None, run.bound)
     return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w, bound, evidence,
                           divisor)
+
+
+def _ended_early(run, end, at_home):
+    """The result of a run that Ctrl-C ended, or its time limit while a worker was silent: no such worker is waited for.
+    """
+    is_late = isinstance(end, OutOfTime)
+    status, waiting = Status.TIME_LIMIT if is_late else Status.INTERRUPTED, getattr(run.risk, "waiting", None)
+    if waiting is None:
+        return run.finish(status)
+    result = run.finish(status, ask_risk=False, risk=at_home)       # by the values at the best point
+    if not result.certified and not is_late:
+        waiting.end = -np.inf
+        with suppress(OutOfTime, BundleError):
+            result = run.finish(status)
+    if not result.certified and at_home is not None:
+        with suppress(Exception):
+            result = run.finish(status, risk=at_home)
+    return result
+
+
+def _limit(waiting, rules):
+    """Tells those who wait for workers when the run should end."""
+    if waiting is not None:
+        waiting.end = time_of_end(rules)
 
 
 def _certified_after(error, run, asking_user, at_home):

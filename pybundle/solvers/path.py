@@ -77,6 +77,10 @@ def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
         try:
             result = minimize(risk, lam=lam, method=method, checkpoint=_numbered(checkpoint, len(found)), **warm,
                               **options)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            break
         except Exception as error:
             error.finished = plan.sort(found)
             raise

@@ -187,9 +187,8 @@ class Run:
         """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
         return None
 
-    def evaluated_value(self):
-        """The same from the values at the best point, where the risk can bound their errors; or None."""
-        risk = self.risk
+    def evaluated_value(self, risk):
+        """The same from the values at the best point, where `risk` can bound their errors; or None."""
         if self.best_values is None or getattr(risk, "precision", None) != "float64" or not hasattr(
                 risk, "value_errors"):
             return None
@@ -394,9 +393,13 @@ class Run:
     def finish(self, status, ask_risk=True, risk=None):
         """Certificate and result for the best point.
 
-        A risk that failed is not asked again (`ask_risk`), but the values that it gave count; or another `risk` over
-        the same parts is asked.
+        A risk that failed is not asked again (`ask_risk`), but the values that it gave count. Another `risk` over the
+        same parts may take its place in both.
         """
+        if self.bound is None and not self.is_refuted and np.isfinite(self.lower_bounds).all():
+            # it ended before its first bound: there is what the risk declares
+            self.bound = LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()),
+                                                   np.zeros(self.risk.dim))
         if self.bound is not None and not self._is_certified():
             try:
                 self._certify(ask_risk, risk)
@@ -442,7 +445,7 @@ class Run:
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
             if known is None and not ask_risk:
-                known = self.evaluated_value()
+                known = self.evaluated_value(risk)
                 if known is None:
                     return
             self._certificate = certify(risk, self.objective, self.w, self.bound, known)

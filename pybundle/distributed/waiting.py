@@ -1,0 +1,57 @@
+"""How long a run waits for the answers of workers."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from ..runtime.interrupts import interrupt_noted_at
+
+TICK = 0.25
+"""Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
+GRACE = 2.0
+"""Seconds that workers have for an answer where the run should have ended,"""
+LONGER = 2.0
+"""or so many times as long as the slowest answer so far."""
+
+
+class OutOfTime(Exception):
+    """The run should have ended, and a worker does not answer; `minimize` ends it with what is known."""
+
+
+class Waiting:
+    """The patience of one run: workers that are at work may end it, those that are silent are not waited for.
+
+    Attributes
+    ----------
+    end : float
+        `time.perf_counter()` at which the run should end.
+    has_begun : bool
+        All workers have answered at one point at least.
+    """
+
+    def __init__(self):
+        self.end, self.has_begun = math.inf, False
+        self._asked, self._grace = -math.inf, GRACE
+
+    def asked(self):
+        """A question goes out now."""
+        self._asked = time.perf_counter()
+
+    def heard(self, seconds):
+        """An answer took so long."""
+        self._grace = max(self._grace, LONGER * seconds)
+
+    def no_longer(self):
+        """Workers have had their time: none is waited for any more."""
+        self._grace = 0.0
+
+    def check(self):
+        """Raises where the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""
+        noted = interrupt_noted_at()
+        end = self.end if noted is None else min(self.end, noted)
+        if time.perf_counter() <= max(end, self._asked) + self._grace:
+            return
+        if noted is not None:
+            raise KeyboardInterrupt
+        raise OutOfTime("a worker does not answer")

@@ -1,0 +1,80 @@
+"""One writer of a file at a time, among processes and threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+try:
+    import fcntl
+except ImportError:                 # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+class FileLock:
+    """A lock that the system gives back when its process ends, however that is.
+
+    It stands in a file of its own, since the one that it guards is replaced. Where the system or the folder has no
+    locks, nobody is refused.
+
+    Parameters
+    ----------
+    path : str
+        Of the lock file, which is removed by `release`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> first, second = (FileLock(os.path.join(folder.name, "lock")) for _ in range(2))
+    >>> first.take(), second.take()
+    (True, False)
+    >>> first.release()
+    >>> second.take()
+    True
+    >>> second.release()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path):
+        self.path, self._handle = path, None
+
+    @property
+    def is_held(self):
+        """Whether no other process can hold it; False where there are no locks."""
+        return self._handle is not None
+
+    def take(self):
+        """False where somebody else holds it."""
+        while fcntl is not None and self._handle is None:
+            try:
+                handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError:
+                break
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                return False
+            except OSError:                 # some network folders have no locks
+                os.close(handle)
+                break
+            if self._is_there(handle):
+                self._handle = handle
+            else:                           # the one before removed it between our two calls
+                os.close(handle)
+        return True
+
+    def release(self):
+        """Others may take it."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            os.close(handle)
+
+    def _is_there(self, handle):
+        try:
+            return os.path.samestat(os.fstat(handle), os.stat(self.path))
+        except FileNotFoundError:
+            return False

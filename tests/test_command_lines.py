@@ -57,7 +57,8 @@ TEXTS = {
     "first.csv": lines([["xyz"[k], *row] for row, k in zip(X, Y, strict=True)], ",", ["kind", "a", "b", "c"]),
     "bare.csv": lines([[*row, "xyz"[k]] for row, k in zip(X, Y, strict=True)], ";"), "bare3.csv": lines(X, "\t"),
     "barefirst.csv": lines([["xyz"[k], *row] for row, k in zip(X, Y, strict=True)], ","),
-    "measured.csv": "label,a,b\n0,0.5,0.25\n1,1.5,2.25\n0,3.5,-1.75\n", "ids.csv": "a,label\n1,7\n2,8\n3,9\n",
+    "measured.csv": "label,a,b\n0,0.5,0.25\n1,1.5,2.25\n0,3.5,-1.75\n",
+    "ids.csv": lines([[k, k + 7] for k in range(21)], ",", ["a", "label"]),
     "one.csv": "a,k\n1,x\n2,x\n", "nan.csv": "a,k\n1,x\nnan,y\n", "ragged.csv": "a,k\n1,x\n2\n", "empty.csv": "",
     "header.csv": "a,b,kind\n", "word.csv": "a,k\n1,x\ntwo,y\n", "quote.csv": 'a,k\n"1,x\n',
     "twice.csv": "a,a,k\n1,2,x\n3,4,y\n",
@@ -160,10 +161,10 @@ LINES = [line for line in """
 0 | train first.csv --label first --tol 0.1 | 3 features
 0 | train bare.csv --tol 0.1 | 3 features
 0 | train measured.csv --label label --tol 0.1 | classes            2: 0 2, 1 1
-0 | train measured.csv --tol 0.1 | the labels are fractions
-0 | train ids.csv --tol 0.1 | the labels all differ
+0 | train measured.csv --tol 0.1 | y holds fractions
+0 | train ids.csv --tol 0.1 | 21 numbers that all differ
 2 | train fraction.svm --tol 0.1 | Unknown label type: continuous
-0 | path fraction.svm --lams 100 | the labels are fractions
+0 | path fraction.svm --lams 100 | y holds fractions
 0 | train a.svm --tol 0.1 | classes            3
 0 | train zero.svm --zero-based --tol 0.1 | 3 features
 0 | train a.svm --features 5 --tol 0.1 | 5 features

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pybundle as pb
-from pybundle.estimators.labels import warn_of_measurements
+from pybundle.core.measurements import warn_of_measurements
 
 
 def blobs(n=60, d=4, n_classes=3, seed=0):

@@ -159,8 +159,6 @@ cdef class Blocks(BlockSteps):
         cdef Py_ssize_t j
         self._check(rows, offsets, start)
         check_entries(index, start, self.dim)
-        if worker.dim != self.dim:
-            raise ValueError(f"hand must be one of blocks of {self.dim} weights, got {worker.dim}")
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
         with nogil:

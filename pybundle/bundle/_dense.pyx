@@ -42,7 +42,8 @@ cdef class DensePlanes:
     def _add_block(self, Py_ssize_t n):
         cdef double[:, ::1] block
         cdef Py_ssize_t j
-        array = np.empty(n * self.dim + 1)[:-1].reshape(n, self.dim)    # blocks never touch: `run` tells them apart
+        # blocks never touch: `run` tells them apart
+        array = np.empty(n * self.dim + 1)[:n * self.dim].reshape(n, self.dim)
         cdef const double** rows = <const double**>realloc(self._rows, (self.capacity + n) * sizeof(double*))
         if rows == NULL:
             raise MemoryError(f"no room for {self.capacity + n} rows")

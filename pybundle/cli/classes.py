@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
+
+from ..core import measurements
 
 MOST = 8
 """Classes that a summary names."""
@@ -27,20 +27,11 @@ def describe_counts(counts):
 
 
 def warn_of_measurements(y):
-    """Warns where numeric labels are fractions, or all differ: measurements, not classes."""
+    """As the estimators do, also of numbers in texts, which the labels of a table are."""
     y = np.asarray(y)
     if y.dtype.kind == "U":
         try:
             y = y.astype(np.float64)
         except ValueError:
             return
-    if y.dtype.kind not in "iuf" or len(y) < 3:
-        return
-    if y.dtype.kind == "f" and (y != np.rint(y)).any():
-        what = f"are fractions, like {y[y != np.rint(y)][0]:g}"
-    elif len(np.unique(y)) == len(y):
-        what = "all differ"
-    else:
-        return
-    warnings.warn(f"the labels {what}, and every value is a class of its own; is another column that of the labels? "
-                  "--label COLUMN names it", UserWarning, stacklevel=2)
+    measurements.warn_of_measurements(y)

@@ -24,7 +24,7 @@ def train(arguments):
     check_memory(data, 5 if kind == "mkl" else 0)
     estimator = _estimator(kind, arguments, data)
     classes = class_counts(data)
-    if data.shape == "row" and data.y.dtype.kind != "f":        # which the fit refuses
+    if data.shape == "row" and data.y.dtype.kind == "U":        # the fit looks at numbers
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     started = time.perf_counter()

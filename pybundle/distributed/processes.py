@@ -49,7 +49,8 @@ class Processes:
     patience : float, optional
         Seconds after which a process that does not answer is given up: one that is stopped, swapped out, or loops. It
         is killed, and another one is asked. Default: a minute, and more where answers take long (twenty times the
-        longest so far); the first answers are waited for. To start, one has half a minute at least. Limits of time and Ctrl-C do not wait for it.
+        longest so far); the first answers are waited for. To start, one has half a minute at least. `time_limit` and
+        Ctrl-C do not wait for it.
     max_tries : int
         Times that a question is asked whose process ended, for instance for want of memory, or was given up. Then the
         run ends with BundleError.

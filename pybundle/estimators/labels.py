@@ -6,47 +6,9 @@ import numbers
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, LabelWarning
+from ..core.exceptions import InputTypeError
+from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
-from ..core.warn import warn_user
-
-FEW = 20
-"""So many numbers may all differ and be labels all the same; scikit-learn's own check begins there, too."""
-
-
-def warn_of_measurements(y):
-    """Warns where labels are numbers that look measured: fractions, or more than 20 that all differ.
-
-    Parameters
-    ----------
-    y : array, shape (n,)
-        Labels of all examples, or of all tokens; texts and booleans are never warned of.
-
-    Warns
-    -----
-    LabelWarning
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_of_measurements([1, 2, 3])
-    ...     warn_of_measurements([1.0, 2.0, 2.5])
-    >>> [str(warning.message)[:56] for warning in caught]
-    ['y holds fractions, got 2.5 at index 2, as measurements d']
-    """
-    y = np.asarray(y)
-    if y.dtype.kind == "f":
-        fractions = np.flatnonzero(y != np.floor(y))
-        if len(fractions):
-            i = int(fractions[0])
-            warn_user(f"y holds fractions, got {y[i]:g} at index {i}, as measurements do; every value becomes a class "
-                      "of its own: is this the column of labels?", LabelWarning)
-            return
-    if y.dtype.kind in "iuf" and len(y) > FEW and len(np.unique(y)) == len(y):
-        warn_user(f"y holds {len(y)} numbers that all differ, as measurements do; every value becomes a class of its "
-                  "own: is this the column of labels?", LabelWarning)
 
 
 def label_array(labels, what):

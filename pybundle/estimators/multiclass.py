@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
+from ..core.measurements import warn_of_measurements
 from ..core.validation import check_integer, check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
-from .labels import merged_classes, warn_of_measurements
+from .labels import merged_classes
 
 
 @documented()

@@ -14,13 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.measurements import warn_of_measurements
 from ..core.validation import check_number
 from ..mkl import Features, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import validate_data
 from .kernels import described, listed, n_columns, part_of, suggested, support_of
-from .labels import warn_of_measurements
 from .stored import StoredEstimator, unchanged_by_failure
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}

@@ -209,10 +209,6 @@ class Run:
         """Whether `memory_limit` has cost it planes."""
         return False
 
-    def __repr__(self):
-        kept = [name for name, value in vars(self).items() if value is not None and name not in ("w", "risk_value")]
-        return f"State of {len(self.w)} weights with {', '.join(kept)}"
-
     def check_state(self):
         """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""
         risk, bound = self.risk, self.bound

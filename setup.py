@@ -45,7 +45,8 @@ FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.
                "pybundle.risks._compiled", "pybundle.risks._engine", "pybundle.risks._linear_finder"}
 SHARED = "pybundle._cyutility"      # the helpers that Cython would write into each extension: compiled once
 ROOT = Path(__file__).parent
-INCLUDED = (Path("pybundle", "core"), Path("pybundle", "features"))    # folders whose headers any extension may include
+# Folders whose headers any extension may include.
+INCLUDED = tuple(Path("pybundle", folder) for folder in ("bundle", "core", "features"))
 
 
 def processors():

@@ -9,7 +9,7 @@ from reference.multipliers import face_products, project_simplex, proximal_step,
 import pybundle as pb
 from pybundle.risks._simplex_rows import project_rows
 from pybundle.risks.multipliers import Faces
-from pybundle.solvers.newton import NewtonDirection, conjugate_gradients
+from pybundle.solvers.newton.directions import NewtonDirection, conjugate_gradients
 
 
 def problem(rng, kind="float64", n=120, d=9, K=4, **options):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import pybundle as pb
-from pybundle.solvers.cached_blocks import CachedBlocks
-from pybundle.solvers.handover import part_planes
+from pybundle.solvers.block.cached_blocks import CachedBlocks
+from pybundle.solvers.block.schedules import MultiPlane
 from pybundle.solvers.objective import L2
-from pybundle.solvers.schedules import MultiPlane
+from pybundle.solvers.part_planes import part_planes
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 
@@ -150,7 +150,7 @@ class Interrupting:
 def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipliers(at, monkeypatch):
     """Threads that come late have nothing to write to."""
     monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
-    monkeypatch.setattr("pybundle.solvers.batch_pass.SHARD", 1)
+    monkeypatch.setattr("pybundle.solvers.block.batch_pass.SHARD", 1)
     executor = Interrupting(at)
     core = CachedBlocks(chains().derive(executor=executor), L2(1.0), batch=6)
     core.place(1.0, 0.0, None)
@@ -281,7 +281,7 @@ def test_auto_passes_a_small_tolerance_on():
 
 
 def test_a_stalled_run_is_taken_over(monkeypatch):
-    from pybundle.solvers import block_method
+    from pybundle.solvers.block import block_method
 
     risk = chains()
     step, calls = block_method.BlockMethod.step, []

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.bundle._blocks import Blocks
+from pybundle.solvers.block._blocks import Blocks
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.oracles._chain import k_best_items
-from pybundle.solvers import cached_blocks
+from pybundle.solvers.block import cached_blocks
 
 
 def chains(n=40, seed=0, K=3, weights=None, **options):

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from reference.known_planes import curvature, proximal_step
 
 import pybundle as pb
-from pybundle.bundle._blocks import Blocks
 from pybundle.risks._known_planes import plane_step
 from pybundle.risks.known_planes import KnownPlanes
-from pybundle.solvers import cached_blocks
-from pybundle.solvers.plane_master import PlaneMaster
+from pybundle.solvers.block import cached_blocks
+from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.newton.directions.plane_master import PlaneMaster
 
 
 @pytest.fixture

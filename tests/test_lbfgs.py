@@ -12,10 +12,10 @@ from scipy.special import expit
 import pybundle as pb
 from pybundle.features import MapFeatures
 from pybundle.mkl.descent import RowPairs
-from pybundle.solvers.lbfgs import Pairs
 from pybundle.solvers.objective import L2
-from pybundle.solvers.recent_planes import RecentPlanes
-from pybundle.solvers.wolfe import WolfeSearch
+from pybundle.solvers.smooth.lbfgs import Pairs
+from pybundle.solvers.smooth.recent_planes import RecentPlanes
+from pybundle.solvers.smooth.wolfe import WolfeSearch
 
 KINDS = ["binary", "multiclass", "chain", "landmarks", "dependency"]
 

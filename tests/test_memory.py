@@ -10,9 +10,9 @@ import pytest
 
 import pybundle as pb
 from pybundle.bundle import Bundle
-from pybundle.bundle._blocks import Blocks
 from pybundle.core.plane import Planes
-from pybundle.solvers.exact_blocks import LEAST_ENTRIES
+from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block.exact_blocks import LEAST_ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 

@@ -10,9 +10,9 @@ from reference.primal import multiclass_minimum, multiclass_objective
 
 import pybundle as pb
 from pybundle.core.archive import read_archive
-from pybundle.solvers.bundle_method import BundleMethod
-from pybundle.solvers.lbfgs import QuasiNewton
-from pybundle.solvers.sgd import StochasticSubgradient
+from pybundle.solvers.bundle.bundle_method import BundleMethod
+from pybundle.solvers.bundle.sgd import StochasticSubgradient
+from pybundle.solvers.smooth.lbfgs import QuasiNewton
 
 METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
 
@@ -477,7 +477,7 @@ def test_interrupted_while_planes_are_stored():
             if calls[0] == 5:
                 raise KeyboardInterrupt
             super().append(*args)
-    import pybundle.solvers.bundle_method as module
+    import pybundle.solvers.bundle.bundle_method as module
     original, module.Bundle = module.Bundle, Interrupted
     try:
         result = pb.minimize(multiclass(), lam=0.01, tol=1e-9, method="oca")

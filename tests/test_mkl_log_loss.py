@@ -15,7 +15,7 @@ from pybundle.mkl.certificate import plane_grams
 from pybundle.mkl.settings import check_settings
 from pybundle.mkl.structure import as_structure
 from pybundle.mkl.tokens import TokenLearner
-from pybundle.solvers.lbfgs import Pairs
+from pybundle.solvers.smooth.lbfgs import Pairs
 
 PLAIN = {"normalise": False}
 LEFT, RIGHT = slice(0, 2), slice(2, 4)

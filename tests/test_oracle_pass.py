@@ -10,12 +10,12 @@ from reference.interrupts import interrupted_once
 from scipy import LowLevelCallable
 
 import pybundle as pb
-from pybundle.bundle._blocks import Blocks
-from pybundle.bundle._oracle_pass import OraclePass
 from pybundle.models.chain_oracle import ChainOracle
 from pybundle.risks.oracle import finder_of
-from pybundle.solvers.batch_pass import BatchPass
-from pybundle.solvers.cached_blocks import CachedBlocks
+from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block._oracle_pass import OraclePass
+from pybundle.solvers.block.batch_pass import BatchPass
+from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.objective import L2
 
 N, LAM = 150, 0.7

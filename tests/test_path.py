@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_minimize import multiclass
 
 import pybundle as pb
-from pybundle.solvers.interval import gap_at, reach
+from pybundle.solvers.lam_range import gap_at, reach
 
 
 def objective(risk, lam, w, scale="sum"):

@@ -14,9 +14,9 @@ import pybundle as pb
 from pybundle.risks._sdm_pass import visit
 from pybundle.runtime.executors import make_executor
 from pybundle.runtime.stopping import GapBelow
-from pybundle.solvers import exact_blocks
-from pybundle.solvers.exact_blocks import ExactBlocks
-from pybundle.solvers.schedules import Accelerated
+from pybundle.solvers.block import exact_blocks
+from pybundle.solvers.block.exact_blocks import ExactBlocks
+from pybundle.solvers.block.schedules import Accelerated
 
 
 def blobs(n=70, d=6, n_classes=4, seed=0, dtype=np.float64):

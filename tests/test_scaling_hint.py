@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.advice import LONG
+from pybundle.solvers.diagnostics import LONG
 from pybundle.solvers.scaling import scaling
 
 UNEVEN, SHIFTED, LARGE = "differ in size by", "times their spread", "have entries of"

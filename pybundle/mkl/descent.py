@@ -19,8 +19,8 @@ import time
 
 import numpy as np
 
-from ..solvers.lbfgs import DOUBLE, FLOATS, Pairs, rooms
-from ..solvers.wolfe import WolfeSearch
+from ..solvers.smooth.lbfgs import DOUBLE, FLOATS, Pairs, rooms
+from ..solvers.smooth.wolfe import WolfeSearch
 from .certificate import CLOSE, KeptPlanes, group_sums
 from .certified import Certified, relative_gap
 

@@ -18,8 +18,8 @@ import numpy as np
 from ..runtime.certificate import UNIT, LowerBound
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from ..solvers.block_method import BlockMethod
-from ..solvers.cached_blocks import CachedBlocks
+from ..solvers.block.block_method import BlockMethod
+from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.methods import accelerated, default_batch
 from ..solvers.minimize import drive
 from ..solvers.objective import Nonneg

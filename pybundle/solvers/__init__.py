@@ -1,4 +1,4 @@
-"""Solvers: one bundle loop with policies, SGD, paths over lam."""
+"""Solvers in four wings: block, bundle, Newton-type and smooth methods; what drives them all stands here."""
 
 from .memory import estimate_memory
 from .minimize import minimize

@@ -10,7 +10,7 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
-from .bundle_method import parts_within
+from .bundle.bundle_method import parts_within
 from .methods import METHODS
 from .objective import L2, Ball
 from .run import Settings

@@ -19,7 +19,7 @@ from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
 from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
-from .master import Master
+from .bundle.master import Master
 
 ROUNDS = 30         # of the master, in which constraints w_k >= 0 are added
 SHARE = 1e-3        # of the gap, to which it is solved

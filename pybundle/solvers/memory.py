@@ -6,15 +6,15 @@ from ..bundle import estimate_bytes
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_number
 from ..runtime.executors import Serial
-from .alm import AugmentedLagrangian
 from .arguments import make_objective, make_settings, regrouped
-from .block_method import BlockMethod
-from .bundle_method import BundleMethod, working_bytes
-from .cached_blocks import BLOCK, CachedBlocks
-from .exact_blocks import ExactBlocks
-from .lbfgs import QuasiNewton
+from .block.block_method import BlockMethod
+from .block.cached_blocks import BLOCK, CachedBlocks
+from .block.exact_blocks import ExactBlocks
+from .bundle.bundle_method import BundleMethod, working_bytes
 from .methods import METHODS, Problem, check_options
-from .newton import LARGEST_RANK
+from .newton.alm import AugmentedLagrangian
+from .newton.directions import LARGEST_RANK
+from .smooth.lbfgs import QuasiNewton
 
 PLANES = 8          # of an example, as long as they are not forgotten: measured, 3 to 12
 GROWTH = 1.5        # of stores; of blocks, holes in the heap between them

@@ -11,19 +11,19 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
-from .alm import AugmentedLagrangian
-from .asynchronous import STALENESS, Asynchronous
-from .block_method import BlockMethod
-from .bundle_method import BundleMethod
-from .cached_blocks import CAP, CachedBlocks
-from .exact_blocks import ExactBlocks
-from .frank_wolfe import FrankWolfe
-from .lbfgs import QuasiNewton
+from .block.block_method import BlockMethod
+from .block.cached_blocks import CAP, CachedBlocks
+from .block.exact_blocks import ExactBlocks
+from .block.frank_wolfe import FrankWolfe
+from .block.schedules import Accelerated, Exact, MultiPlane, Plain
+from .bundle.asynchronous import STALENESS, Asynchronous
+from .bundle.bundle_method import BundleMethod
+from .bundle.policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .bundle.sgd import StochasticSubgradient
+from .fallback import Relay
+from .newton.alm import AugmentedLagrangian
 from .objective import Ball
-from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
-from .relay import Relay
-from .schedules import Accelerated, Exact, MultiPlane, Plain
-from .sgd import StochasticSubgradient
+from .smooth.lbfgs import QuasiNewton
 
 FINE, HANDOVER = 1e-4, 1e-3
 """Tolerances below FINE are for the augmented Lagrangian, from a gap of HANDOVER on: cold it is ten times slower."""

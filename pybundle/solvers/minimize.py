@@ -17,7 +17,6 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
-from .advice import LONG, UNFINISHED, hint
 from .arguments import (
     as_callbacks,
     as_risk,
@@ -30,8 +29,9 @@ from .arguments import (
     precision_of,
     regrouped,
 )
+from .checkpointing import Keeper, Unkept, terms_of
+from .diagnostics import LONG, UNFINISHED, hint
 from .evidence import Record, certificate_of
-from .keeper import Keeper, Unkept, terms_of
 from .methods import METHODS, Problem, check_options
 from .run import State
 

@@ -12,7 +12,7 @@ from ..core.warn import warn_user
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
 from .arguments import as_callbacks
-from .interval import SHARE, reach
+from .lam_range import SHARE, reach
 from .minimize import minimize
 
 

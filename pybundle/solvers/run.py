@@ -22,8 +22,8 @@ from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
-from .advice import advice
-from .contract import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
+from .diagnostics import advice
+from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 
 NAMELESS = "unknown"
 """In place of a fingerprint that could not be had: no other run goes on from such a state."""

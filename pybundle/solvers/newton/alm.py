@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import NumericalError
-from ..core.object_graph import check_array
-from ..runtime.certificate import LowerBound
-from ..runtime.result import Status
-from .evidence import of_labels
-from .newton import LARGEST_RANK, NewtonDirection
-from .run import Run, State
+from ...core.exceptions import NumericalError
+from ...core.object_graph import check_array
+from ...runtime.certificate import LowerBound
+from ...runtime.result import Status
+from ..evidence import of_labels
+from ..run import Run, State
+from .directions import LARGEST_RANK, NewtonDirection
 
 SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
 DECREASE = 1e-4         # Armijo's constant

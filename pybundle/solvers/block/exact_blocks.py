@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.object_graph import check_array, check_float
-from ..risks._sdm_pass import visit
-from ..risks.partition import SHARD_ROWS
-from ..runtime.certificate import UNIT
-from .evidence import of_labels
+from ...core.object_graph import check_array, check_float
+from ...risks._sdm_pass import visit
+from ...risks.partition import SHARD_ROWS
+from ...runtime.certificate import UNIT
+from ..evidence import of_labels
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
 VECTORS = 11    # of length dim, at a batch pass: measured

@@ -16,13 +16,13 @@ import math
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
-from ..core.object_graph import check_array, check_float
-from ..runtime.certificate import LowerBound
-from ..runtime.result import Status
-from .evidence import of_points
+from ...core.exceptions import ParameterError
+from ...core.object_graph import check_array, check_float
+from ...runtime.certificate import LowerBound
+from ...runtime.result import Status
+from ..evidence import of_points
+from ..run import Run, State
 from .recent_planes import RecentPlanes
-from .run import Run, State
 from .wolfe import WolfeSearch
 
 PAIRS, PLANES, FEWEST = 100, 20, 5

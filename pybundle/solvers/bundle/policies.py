@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.validation import read_only
+from ...core.validation import read_only
+from ..objective import Ball
+from ..plane_checks import check_planes
 from ._alpha_search import least_alpha
-from .contract import check_planes
-from .objective import Ball
 
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
 MODEST = 0.3        # share of the gap that a proximal step should promise at least

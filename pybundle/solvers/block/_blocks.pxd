@@ -1,6 +1,6 @@
 # Blocks of planes with a point, for compiled code that passes over them.
 
-from pybundle.bundle._block_steps cimport TOWARDS, BlockSteps
+from pybundle.solvers.block._bcfw cimport TOWARDS, BlockSteps
 from pybundle.bundle._block_storage cimport Block
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.validation import read_only
+from ...core.validation import read_only
 
 SHARD = 2048        # work of a shard, in the sizes of the oracle: a map costs 0.2 ms
 MOST_SHARDS = 2     # of a batch, whatever the number of threads

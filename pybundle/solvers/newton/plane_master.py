@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..core.object_graph import check_array
-from ..risks.known_planes import KnownPlanes
-from ..runtime.result import Status
-from ..runtime.stopping import GapBelow
+from ...core.object_graph import check_array
+from ...risks.known_planes import KnownPlanes
+from ...runtime.result import Status
+from ...runtime.stopping import GapBelow
+from ..objective import L2
+from ..run import Settings, State
 from .alm import AugmentedLagrangian
-from .objective import L2
-from .run import Settings, State
 
 MOST_STEPS = 10     # Newton steps in a row: the caller looks at the clock after them
 MOST_PRODUCTS = 150     # of conjugate gradients: of 60, 150 and 400 the fastest on letter sequences

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bundle._blocks import Blocks
 from ..core.plane import Planes
 from ..risks.multipliers import Multipliers
 from ..runtime.certificate import UNIT
+from .block._blocks import Blocks
 
 
 class PartPlanes(NamedTuple):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..qp._simplex_qp import SimplexQP
-from .objective import Ball
+from ...qp._simplex_qp import SimplexQP
+from ..objective import Ball
 
 # A master takes some thousand steps. Any feasible multipliers are a bound, so an ill-conditioned one may stop early.
 MAX_STEPS = 100_000

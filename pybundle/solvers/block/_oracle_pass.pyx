@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from pybundle.bundle._blocks cimport Blocks, fetch
+from pybundle.solvers.block._blocks cimport Blocks, fetch
 from pybundle.core._plane_finder cimport FoundPlanes, PlaneFinder
 
 cdef extern from "_clock.h" nogil:

@@ -10,16 +10,16 @@ import math
 
 import numpy as np
 
-from ..bundle._blocks import Blocks
-from ..bundle._oracle_pass import OraclePass
-from ..core.exceptions import NumericalError, ParameterError
-from ..core.object_graph import check_array
-from ..core.validation import read_only
-from ..risks.oracle import finder_of, with_batches
-from ..runtime.certificate import UNIT
+from ...core.exceptions import NumericalError, ParameterError
+from ...core.object_graph import check_array
+from ...core.validation import read_only
+from ...risks.oracle import finder_of, with_batches
+from ...runtime.certificate import UNIT
+from ..evidence import RecordingOracle, of_blocks
+from ..newton.plane_master import PlaneMaster
+from ._blocks import Blocks
+from ._oracle_pass import OraclePass
 from .batch_pass import BatchPass, ask
-from .evidence import RecordingOracle, of_blocks
-from .plane_master import PlaneMaster
 
 CAP = 100           # most planes of an example
 MOST_PLANES = 1 << 20   # the same where evidence is kept, for which none are merged

@@ -14,7 +14,6 @@ from zlib import crc32
 import numpy as np
 
 from ..bundle import Bundle
-from ..bundle._blocks import Blocks
 from ..bundle._dense import DensePlanes
 from ..bundle._sparse import SparsePlanes
 from ..core.exceptions import BundleError, StateError
@@ -30,25 +29,26 @@ from ..runtime.history import History
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from .alm import AugmentedLagrangian
-from .block_method import BlockMethod
-from .bundle_method import BundleMethod
-from .cached_blocks import CachedBlocks
-from .exact_blocks import ExactBlocks
-from .frank_wolfe import FrankWolfe
-from .lbfgs import Pairs, QuasiNewton
-from .master import Master, MasterSolution
+from .block._blocks import Blocks
+from .block.block_method import BlockMethod
+from .block.cached_blocks import CachedBlocks
+from .block.exact_blocks import ExactBlocks
+from .block.frank_wolfe import FrankWolfe
+from .block.schedules import Accelerated, Exact, MultiPlane, Plain
+from .bundle.bundle_method import BundleMethod
+from .bundle.master import Master, MasterSolution
+from .bundle.policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+from .bundle.sgd import StochasticSubgradient
+from .fallback import Relay
 from .methods import FINE
-from .newton import NewtonDirection
+from .newton.alm import AugmentedLagrangian
+from .newton.directions import NewtonDirection
+from .newton.plane_master import PlaneMaster
 from .objective import L2, Ball
-from .plane_master import PlaneMaster
-from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
-from .recent_planes import RecentPlanes
-from .relay import Relay
 from .run import Settings, State, Trace
-from .schedules import Accelerated, Exact, MultiPlane, Plain
-from .sgd import StochasticSubgradient
-from .wolfe import WolfeSearch
+from .smooth.lbfgs import Pairs, QuasiNewton
+from .smooth.recent_planes import RecentPlanes
+from .smooth.wolfe import WolfeSearch
 
 CLASSES = {cls.__name__: cls for cls in (
     Accelerated, AugmentedLagrangian, Ball, BestPoint, BlockMethod, Blocks, Bundle, BundleMethod, CachedBlocks,

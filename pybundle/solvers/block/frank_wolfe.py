@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import NumericalError
-from ..core.object_graph import check_array, check_float
-from ..runtime.certificate import UNIT, LowerBound
-from ..runtime.result import Status
-from .evidence import of_points
-from .run import Run
+from ...core.exceptions import NumericalError
+from ...core.object_graph import check_array, check_float
+from ...runtime.certificate import UNIT, LowerBound
+from ...runtime.result import Status
+from ..evidence import of_points
+from ..run import Run
 
 MOST_POINTS = 100       # kept as evidence, the last ones
 LARGEST = 1e153         # norm of a slope: squares of differences stay finite

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
-from ..core.exceptions import NumericalError, ParameterError
-from ..core.object_graph import check_array
-from ..core.plane import PartialPlanes
-from ..core.validation import read_only
-from ..risks.partition import SHARD_ROWS
-from ..risks.reduction import WAVE
-from ..runtime.certificate import LowerBound, aggregation_errors, feasible
-from ..runtime.result import Status
-from .contract import refuse_above
-from .evidence import of_points
-from .handover import part_planes
+from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
+from ...core.exceptions import NumericalError, ParameterError
+from ...core.object_graph import check_array
+from ...core.plane import PartialPlanes
+from ...core.validation import read_only
+from ...risks.partition import SHARD_ROWS
+from ...risks.reduction import WAVE
+from ...runtime.certificate import LowerBound, aggregation_errors, feasible
+from ...runtime.result import Status
+from ..evidence import of_points
+from ..part_planes import part_planes
+from ..plane_checks import refuse_above
+from ..run import Run, State
 from .master import Master
-from .run import Run, State
 
 VECTORS = 8             # of length dim that a run works with, beside planes
 NUMBERS = 4             # of every example: order, labels, weights, errors

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from pybundle.bundle._block_steps import NAMES
+from pybundle.solvers.block._bcfw import NAMES
 
 from pybundle.bundle._block_storage cimport hash_plane, pb_prefetch
 

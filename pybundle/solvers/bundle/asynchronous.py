@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.plane import PartialPlanes
+from ...core.plane import PartialPlanes
 from .policies import BestPoint
 
 STALENESS = 8

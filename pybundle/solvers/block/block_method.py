@@ -23,11 +23,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ..core.exceptions import NumericalError
-from ..core.object_graph import check_array
-from ..runtime.certificate import LowerBound
-from ..runtime.result import Status
-from .run import Run, State
+from ...core.exceptions import NumericalError
+from ...core.object_graph import check_array
+from ...runtime.certificate import LowerBound
+from ...runtime.result import Status
+from ..run import Run, State
 
 
 class BlockMethod(Run):

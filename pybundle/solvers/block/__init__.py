@@ -1,0 +1,1 @@
+"""Block methods: passes over single examples, their steps, and what they keep of each."""

@@ -1,0 +1,1 @@
+"""Quasi-Newton methods for risks that are smooth."""

@@ -60,10 +60,6 @@ def smooth(w):
     return np.logaddexp(0.0, -scores).sum(), -(share * np.where(Y > 0, 1.0, -1.0)) @ X[:, :4]
 
 
-class Smooth(pb.risks.Function):
-    smooth = True
-
-
 RISKS = {
     "multiclass": lambda: pb.risks.MulticlassHinge(X, Y),
     "binary": lambda: pb.risks.BinaryHinge(X, np.where(Y > 0, 1, -1)),
@@ -71,7 +67,7 @@ RISKS = {
     "chain": lambda: pb.risks.Structured(pb.models.Chain(3, 5), list(X[:, None]), list(Y[:, None])),
     "model": lambda: pb.risks.Structured(Classes(), X, Y.tolist()),
     "class": Hinge,
-    "function": lambda: Smooth(smooth, 4, lower_bounds=0.0),
+    "function": lambda: pb.risks.Function(smooth, 4, lower_bounds=0.0, smooth=True),
 }
 HINGES = ("oca", "bmrm", "prox-bmrm", "frank-wolfe")
 BLOCKS = ("auto", "prox-bcfw", "bcfw", "mp-bcfw", *HINGES)

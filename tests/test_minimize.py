@@ -11,7 +11,6 @@ from reference.primal import multiclass_minimum, multiclass_objective
 import pybundle as pb
 from pybundle.core.archive import read_archive
 from pybundle.solvers.bundle.bundle_method import BundleMethod
-from pybundle.solvers.bundle.sgd import StochasticSubgradient
 from pybundle.solvers.smooth.lbfgs import QuasiNewton
 
 METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
@@ -324,7 +323,7 @@ def test_messages_name_what_to_change():
 @pytest.mark.parametrize("method", ["oca", "bmrm", "sgd", "lbfgs"])
 def test_ctrl_c_before_the_first_bound_leaves_what_the_risk_declares(method, monkeypatch):
     risk = multiclass() if method != "lbfgs" else pb.risks.Logistic(np.eye(2), [1, -1])
-    kind = {"sgd": StochasticSubgradient, "lbfgs": QuasiNewton}.get(method, BundleMethod)
+    kind = QuasiNewton if method == "lbfgs" else BundleMethod
 
     def interrupt(self):
         raise KeyboardInterrupt

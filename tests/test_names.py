@@ -36,7 +36,7 @@ def test_unknown_options_of_a_plain_callable(option, words):
 
 
 @pytest.mark.parametrize(("risk", "method", "takes"), [
-    (hinge, "auto", "kappa, lanes, max_idle, stop, theta, warm_start"),
+    (hinge, "auto", "kappa, max_idle, stop, theta, warm_start"),
     (hinge, "oca", "line_search, max_idle, mu, stop, theta, warm_start"),
     (hinge, "alm", "growth, sigma, warm_start"),
     (lambda: pb.risks.Function(distance, 3), "oca", "max_idle, mu, stop, theta, warm_start"),

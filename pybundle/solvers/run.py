@@ -105,7 +105,8 @@ class State:
     first_value: float | None = None
 
     def __repr__(self):
-        kept = [name for name, value in vars(self).items() if value is not None and name not in ("w", "risk_value")]
+        kept = [name for name, value in vars(self).items() if value is not None and name not in
+                ("w", "risk_value", "first_value")]
         return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
     def check_state(self):

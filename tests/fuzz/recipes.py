@@ -533,7 +533,6 @@ RECIPES |= {
     "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "S": f(r, 12, 3), "sigma": 0.5},
     "multipliers.aggregate": lambda r: {"alpha": r.random((12, 3)), "support": np.ones(12, dtype=np.int32)},
     "exact blocks.place": lambda r: {"w": f(r, 9), "s": 1.0},
-    "exact blocks.visit": lambda r: {"order": np.arange(12)},
     "exact blocks.look": lambda r: {"S": f(r, 12, 3), "margin": 0.1, "first": 0},
     "exact blocks.value": lambda r: {"S": f(r, 12, 3)},
     "exact blocks.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
@@ -550,8 +549,6 @@ RECIPES |= {
     "blocks.average": lambda r: {"k": 0}, "blocks.forget": lambda r: {"max_idle": 2},
     "blocks.shrink": lambda r: {"limit": 100.0}, "blocks.copy": lambda r: {"nonneg": None, "cap": 5, "max_steps": 3},
     "blocks.aggregate_parts": lambda r: {"part": np.array([0, 1]), "n_parts": 2},
-    "blocks.aggregate_range": lambda r: {"first": 0, "last": 2, "part": np.array([0, 1]), "offset": np.zeros(
-        2), "phi": np.zeros((2, solved("oca").x.size)), "size": np.zeros(2)},
     "blocks.from_arrays": lambda r: dict(zip(("n_blocks", "dim", "rows", "offsets", "alpha", "slopes"), (
         2, solved("oca").x.size, *solved("prox-bcfw").state.blocks.arrays()), strict=True)),
     "examples.row": lambda r: {"i": 3}, "examples.rows": lambda r: {"n_scores": 3},

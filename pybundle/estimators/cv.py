@@ -37,12 +37,12 @@ GRID = """Cs : int or sequence of float
         As in scikit-learn; `score` by default. Weights of the examples enter it.
     search_tol : float, optional
         Certified relative gap of the solves that are scored; the final fit always reaches `tol`. By default such a
-        solve ends when the gap is 0.0015 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
-        w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0015. Mean scores of small problems then
-        differ by 0.3 points from those of the minimisers, or by one example a fold. `gaps_` holds the relative gaps
-        that were reached. At `search_tol=0.1`, which takes a third of the time, it is up to 3 points."""
+        solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
+        w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. Mean scores of small problems then
+        differ by at most 0.3 points, or one or two examples a fold, from those at 1e-5. `gaps_` holds the relative gaps
+        that were reached. At `search_tol=0.1`, which takes a quarter of the time, it is up to 3 points."""
 SEARCH_TOL = 1e-5
-FEW, SHARE_OF_FEW, SHARE = 10_000, 1.5e-3, 1e-2
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 
 GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
         Of every solve, but `tol` is that of the final fit, see `search_tol`. `time_limit` counts for each; a limit for

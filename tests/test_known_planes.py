@@ -10,7 +10,7 @@ from pybundle.risks._known_planes import plane_step
 from pybundle.risks.known_planes import KnownPlanes
 from pybundle.solvers.block import cached_blocks
 from pybundle.solvers.block._blocks import Blocks
-from pybundle.solvers.newton.directions.plane_master import PlaneMaster
+from pybundle.solvers.newton.plane_master import PlaneMaster
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam, monkeypatch):
     other = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-8)
     assert result.success and result.certified and result.gap <= 1e-9
     assert result.lower_bound <= other.fun * (1 + 1e-14) and other.lower_bound <= result.fun * (1 + 1e-14)
-    assert lam > 1.0 or result.n_passes <= other.n_passes
+    assert result.n_passes <= (1.0 if lam <= 1.0 else 2.0) * other.n_passes
     monkeypatch.setattr(cached_blocks, "SHARD", 16)
     result, again = (pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=jobs) for jobs in (1, 3))
     assert (again.x == result.x).all() and again.lower_bound == result.lower_bound

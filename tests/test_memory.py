@@ -63,7 +63,7 @@ def test_blocks_within_a_limit_prove_the_same(method):
     assert result.lower_bound <= free.fun and free.lower_bound <= result.fun
     with pytest.raises(pb.ParameterError, match="memory_limit must hold a plane of each of 200 examples") as caught:
         pb.minimize(chains(), lam=1.0, method=method, memory_limit=10_000)
-    assert caught.value.result is None or caught.value.result.lower_bound <= free.fun
+    assert caught.value.result is None          # nothing was asked yet
 
 
 @pytest.mark.parametrize("method", ["prox-bcfw", "mp-bcfw"])

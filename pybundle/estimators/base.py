@@ -17,8 +17,8 @@ from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
 from .collections import is_collection, placed
-from .compat import CallbackSupportMixin, with_callbacks
-from .stored import StoredEstimator, unchanged_by_failure
+from .compat import CallbackSupportMixin, unchanged_by_failure, with_callbacks
+from .saving import StoredEstimator
 
 PARAMETERS = """C : float
         Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -41,3 +42,24 @@ def validate_data(estimator, X, *y, **options):
     if sp.issparse(X):
         check_sparse("X", X)
     return _validate_data(estimator, X, *y, **options)
+
+
+@contextmanager
+def unchanged_by_failure(estimator):
+    """What checks of the data have noted of them is taken back where a fit ends before there is a model.
+
+    A fit that gave a model also drops what the command line noted of the data of another one.
+    """
+    mine, names = vars(estimator), ("n_features_in_", "feature_names_in_")
+    before, last = {name: mine[name] for name in names if name in mine}, mine.get("history_")
+    try:
+        yield
+    except BaseException:
+        if mine.get("history_") is last:
+            for name in names:
+                mine.pop(name, None)
+            mine.update(before)
+        raise
+    finally:
+        if mine.get("history_") is not last:
+            mine.pop("_columns", None)

@@ -11,12 +11,11 @@ import inspect
 import numpy as np
 import scipy.sparse as sp
 
-from .. import mkl
 from ..core.exceptions import ParameterError, StateError
+from ..mkl import B1Spline, Features, Gaussian, Linear, Mean, Polynomial, Precomputed
 from ..mkl.parts import KernelPart, make_part
 
-KINDS = {cls.__name__: cls for cls in (mkl.B1Spline, mkl.Features, mkl.Gaussian, mkl.Linear, mkl.Mean, mkl.Polynomial,
-                                       mkl.Precomputed)}
+KINDS = {cls.__name__: cls for cls in (B1Spline, Features, Gaussian, Linear, Mean, Polynomial, Precomputed)}
 """What files may hold, by name."""
 
 
@@ -29,7 +28,7 @@ def suggested(X):
     squares = X.multiply(X).mean(axis=0) if sp.issparse(X) else np.square(X).mean(axis=0)
     variance = float(np.maximum(np.asarray(squares) - np.square(np.asarray(X.mean(axis=0))), 0.0).sum())
     spread = np.sqrt(variance) if np.isfinite(variance) and variance > 0.0 else 1.0
-    return [mkl.Linear(), mkl.Polynomial(2), *(mkl.Gaussian(float(share * spread)) for share in (0.5, 1.0, 2.0))]
+    return [Linear(), Polynomial(2), *(Gaussian(float(share * spread)) for share in (0.5, 1.0, 2.0))]
 
 
 def described(group, name=""):

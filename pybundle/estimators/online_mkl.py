@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.measurements import warn_of_measurements
 from ..core.validation import check_number
-from ..mkl import Features, OnlineMKL
+from ..mkl import Features, Kernel, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
-from .compat import validate_data
-from .kernels import described, listed, n_columns, part_of, suggested, support_of
-from .stored import StoredEstimator, unchanged_by_failure
+from .compat import unchanged_by_failure, validate_data
+from .kernels import described, listed, made, n_columns, part_of, suggested, support_of
+from .saving import StoredEstimator
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
@@ -251,6 +251,14 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         return zip(self.kernels_, self.support_vectors_, self.dual_coef_, strict=True)
 
     # ------------------------------------------------------------------ the fitted state, for files
+    @staticmethod
+    def _describe(parameter):
+        return described(parameter) if isinstance(parameter, (Features, Kernel)) else None
+
+    @staticmethod
+    def _make(described):
+        return made(described)
+
     def _get_state(self):
         plain = copy.copy(self)
         kernels, arrays = {}, {}

@@ -5,13 +5,15 @@ The class is looked up by name among those of this package, and parameters are d
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.archive import digest, name_of, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
-from ..mkl import Features, Kernel
-from .kernels import described, made
+from ..core.validation import check_number
 
 SAID = ("class", "parameters", "certificate", "values", "columns")       # what the digest is of
 FORMAT, VERSION = "pybundle estimators", 1
@@ -19,30 +21,125 @@ CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_",
 PARAMETERS = "parameters/"          # what names of arrays begin with that belong to parameters
 
 
-def classes():
-    """The classes of this package by name; no other is saved or loaded."""
-    from .. import estimators
+class StoredEstimator(BaseEstimator):
+    """Base of estimators that can be saved.
 
-    named = {name: getattr(estimators, name) for name in estimators.__all__}
-    return {name: value for name, value in named.items() if isinstance(value, type)}
+    The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
+    dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
+    """
 
+    _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
 
-def save(estimator, path):
-    """See `CertifiedEstimator.save`."""
-    name = type(estimator).__name__
-    if classes().get(name) is not type(estimator):
-        raise StateError(f"{name} is no estimator of pybundle, whose files hold no code; pickle it instead")
-    check_is_fitted(estimator)
-    estimator = estimator._as_fitted()
-    arrays, values = estimator._get_state()
-    parameters = {}
-    for key, value in estimator.get_params(deep=False).items():
-        if key != "callback":               # belongs to the run, not to the model
-            parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays)
-    header = {"class": name, "parameters": parameters,
-              "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values,
-              "columns": estimator._columns}
-    write_archive(path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
+    def save(self, path):
+        """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`
+            and what a warm start keeps of the data are left out.
+
+        Raises
+        ------
+        StateError
+            Where a parameter is something that only code can make: a callable, a random state, an object.
+        """
+        name = type(self).__name__
+        if classes().get(name) is not type(self):
+            raise StateError(f"{name} is no estimator of pybundle, whose files hold no code; pickle it instead")
+        check_is_fitted(self)
+        estimator = self._as_fitted()
+        arrays, values = estimator._get_state()
+        parameters = {}
+        for key, value in estimator.get_params(deep=False).items():
+            if key != "callback":               # belongs to the run, not to the model
+                parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays, self._describe)
+        header = {"class": name, "parameters": parameters,
+                  "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values,
+                  "columns": estimator._columns}
+        write_archive(path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
+
+    @staticmethod
+    def _describe(parameter):
+        """A parameter that is an object as a dictionary of numbers, texts and arrays; None: it cannot be saved."""
+        return None
+
+    @staticmethod
+    def _make(described):
+        """The object that `_describe` described."""
+        raise StateError("an object stands where this class has none")
+
+    def _as_fitted(self):
+        """The estimator with the parameters that its model has."""
+        return self
+
+    def _get_state(self):
+        """The fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
+
+        Keys are names of attributes, `name/key` for a dictionary of arrays.
+        """
+        arrays, values = {}, {}
+        for name, value in vars(self).items():
+            if not name.endswith("_") or name.startswith("_") or name == "certificate_":
+                continue
+            for key, item in ({f"{name}/{k}": v for k, v in value.items()} if isinstance(value, dict)
+                              else {name: value}).items():
+                if isinstance(item, np.ndarray):
+                    arrays[key] = _plain(key, item)
+                elif isinstance(item, list):
+                    arrays |= _packed(key, item)
+                elif item is None or isinstance(item, (bool, int, float, str)):
+                    values[key] = item
+                else:
+                    raise StateError(f"{key} of {type(self).__name__} must be an array, a number or a text to be "
+                                     f"saved, got {type(item).__name__}")
+        return arrays, values
+
+    def _set_state(self, arrays, values):
+        """Takes over what `_get_state` of an estimator with the same parameters gave; returns self.
+
+        Only names are checked, which can be no others than those of attributes of a fit: StateError.
+        """
+        attributes = {}
+        for name, value in {**arrays, **values}.items():
+            name, _, key = name.partition("/")
+            if not name.isidentifier() or not name.endswith("_") or name.startswith("_") or hasattr(type(self), name):
+                raise StateError(f"{name!r} is no attribute of a fitted {type(self).__name__}")
+            if key:
+                attributes.setdefault(name, {})[key] = value
+            else:
+                attributes[name] = value
+        for name, value in attributes.items():
+            if isinstance(value, dict) and value.keys() == {"utf8", "ends"}:
+                attributes[name] = _unpacked(**value)
+        if "feature_names_in_" in attributes:       # as scikit-learn has them
+            attributes["feature_names_in_"] = attributes["feature_names_in_"].astype(object)
+        vars(self).update(attributes)
+        return self
+
+    def _check_state(self):
+        """StateError where a state from a file is not one of a fit: nothing may be read beyond an array later."""
+        mine = vars(self)
+        for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
+            if not isinstance(mine.get(name), float):
+                raise StateError(f"{name} must be a number, got {mine.get(name)!r:.60}")
+        for name in ("certified_", "converged_"):
+            if not isinstance(mine.get(name), bool):
+                raise StateError(f"{name} must be True or False, got {mine.get(name)!r:.60}")
+        # both bounds are rounded; without a certificate, as after partial_fit, all three may be NaN
+        excess = self.lower_bound_ - self.objective_ - 1e-9 * abs(self.objective_)
+        if not (excess <= 0.0 and self.gap_ >= 0.0) and (self.certified_ or excess > 0.0 or self.gap_ < 0.0):
+            raise StateError(f"lower_bound_ <= objective_ and gap_ >= 0 must hold, got {self.lower_bound_:.6g}, "
+                             f"{self.objective_:.6g} and {self.gap_:.3g}")
+        for name in ("C", "tol"):
+            if name in self.get_params(deep=False):
+                check_number(name, mine[name], low=0.0, strict=True)
+        classes = mine.get("classes_", np.arange(2))
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
+                (classes[1:] <= classes[:-1]).any():
+            raise StateError("classes_ must be two or more, sorted")
+        if len({np.shape(values)[:1] for values in mine.get("history_", {}).values()}) > 1:
+            raise StateError("history_ must have arrays of one length")
 
 
 def load(path):
@@ -86,7 +183,7 @@ def load(path):
             raise StateError(f"{name_of(path)}: class {header['class']!r:.60} is unknown; this version has "
                              f"{', '.join(sorted(classes()))}")
         ours = {key: arrays.pop(key) for key in list(arrays) if key.startswith(PARAMETERS)}
-        parameters = {key: _decode(value, ours) for key, value in header["parameters"].items()}
+        parameters = {key: _decode(value, ours, cls._make) for key, value in header["parameters"].items()}
         if ours:
             raise ValueError(f"no parameter has the array {min(ours)!r:.60}")
         values = {**header["certificate"], **header["values"]}
@@ -101,28 +198,30 @@ def load(path):
     return estimator
 
 
-def _encode(what, name, value, arrays):
-    """A value as JSON has it; arrays go to `arrays`."""
+def _encode(what, name, value, arrays, describe):
+    """A value as JSON has it; arrays go to `arrays`, objects as `describe` gives them."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_encode(what, f"{name}/{k}", item, arrays) for k, item in enumerate(value)]}
+        return {kind: [_encode(what, f"{name}/{k}", item, arrays, describe) for k, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {"dict": [[_encode(what, f"{name}/{k}/key", key, arrays), _encode(what, f"{name}/{k}", item, arrays)]
+        return {"dict": [[_encode(what, f"{name}/{k}/key", key, arrays, describe),
+                          _encode(what, f"{name}/{k}", item, arrays, describe)]
                          for k, (key, item) in enumerate(value.items())]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         arrays[name] = value
         return {"array": name}
-    if isinstance(value, (Kernel, Features)):
-        return {"kernel": _encode(what, name, described(value), arrays)}
+    described = describe(value)
+    if described is not None:
+        return {"object": _encode(what, name, described, arrays, describe)}
     raise StateError(f"{what} cannot be saved, since a file holds no code: got {type(value).__name__}; replace it "
                      "with set_params first, or pickle the estimator")
 
 
-def _decode(value, arrays):
+def _decode(value, arrays, make):
     if not isinstance(value, dict):
         if isinstance(value, list):
             raise ValueError("a parameter is malformed")
@@ -130,9 +229,44 @@ def _decode(value, arrays):
     (kind, content), = value.items()
     if kind == "array":
         return arrays.pop(content)
-    if kind == "kernel":
-        return made(_decode(content, arrays))
-    items = [_decode(item, arrays) for item in content] if kind != "dict" else []
+    if kind == "object":
+        return make(_decode(content, arrays, make))
     if kind == "dict":
-        return {_decode(key, arrays): _decode(item, arrays) for key, item in content}
+        return {_decode(key, arrays, make): _decode(item, arrays, make) for key, item in content}
+    items = [_decode(item, arrays, make) for item in content]
     return {"list": list, "tuple": tuple}[kind](items)
+
+
+def classes():
+    """The classes of this package by name; no other is saved or loaded. Bases are called `...Estimator`."""
+    found, todo = {}, [StoredEstimator]
+    while todo:
+        for cls in todo.pop().__subclasses__():
+            todo.append(cls)
+            if cls.__module__.startswith(f"{__package__}.") and not cls.__name__.endswith("Estimator"):
+                found[cls.__name__] = cls
+    return found
+
+
+def _plain(name, array):
+    """An array of objects, as labels from pandas are, as texts; others as they are."""
+    if array.dtype != object:
+        return array
+    if not all(isinstance(item, str) for item in array.ravel()):
+        raise StateError(f"{name} must hold numbers or texts to be saved, got {type(array.ravel()[0]).__name__}")
+    return array.astype(str)
+
+
+def _packed(name, texts):
+    """A list of texts as two arrays: an array of texts would give each the room of the longest."""
+    pieces = [text.encode() for text in texts]
+    return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
+            f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}
+
+
+def _unpacked(utf8, ends):
+    bounds = [0, *ends.tolist(), len(utf8)]
+    if utf8.dtype != np.uint8 or utf8.ndim != 1 or bounds != sorted(bounds) or bounds[-1] != bounds[-2]:
+        raise StateError("a list of texts is malformed")
+    joined, starts = utf8.tobytes(), [0, *ends.tolist()]
+    return [joined[first:last].decode() for first, last in pairwise(starts)]

@@ -117,8 +117,8 @@ def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
 
     monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
     whole = run(1)
-    for name, value in (("cached_blocks.SHARD", 4), ("cached_blocks.WAVE", 3),          # threads everywhere
-                        ("batch_pass.SHARD", 1), ("batch_pass.MOST_SHARDS", 4)):
+    for name, value in (("block.cached_blocks.SHARD", 4), ("block.cached_blocks.WAVE", 3),      # threads everywhere
+                        ("block.batch_pass.SHARD", 1), ("block.batch_pass.MOST_SHARDS", 4)):
         monkeypatch.setattr(f"pybundle.solvers.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
     assert len(runs) == 1
@@ -403,7 +403,8 @@ def test_scores_belong_to_the_point_that_is_returned(seed):
 
 
 def test_interrupts_keep_the_best_state(monkeypatch):
-    from pybundle.solvers import alm, block_method
+    from pybundle.solvers.block import block_method
+    from pybundle.solvers.newton import alm
 
     rng = np.random.default_rng(0)
     risk = pb.risks.MulticlassHinge(rng.normal(size=(60, 6)), np.arange(60) % 3)

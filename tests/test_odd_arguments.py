@@ -73,3 +73,18 @@ def test_classes_of_tokens(y):
 def test_values_of_a_callable_kernel():
     with pytest.raises(pb.ParameterError, match=r"function of Callable must give shape \(8, 8\), got \(8,\)"):
         pb.mkl.OnlineMKL([pb.mkl.Callable(lambda A, B: A[:, 0])]).fit(X, Y)
+
+
+@pytest.mark.parametrize("field", ["nodes", "edges", "edge_features"])
+@pytest.mark.parametrize("odd", [[[0, 1], [1]], [np.zeros(2), np.zeros(3)], "ab", None, 3], ids=str)
+def test_graphs_of_odd_fields(field, odd):
+    good = pb.core.graph.Graph(np.zeros((4, 2)), np.array([[0, 1], [1, 2]]), np.ones((2, 1)))
+    with pytest.raises((pb.InputTypeError, pb.ParameterError)):
+        pb.models.BinaryLabeling(2, 1).oracle([good, good._replace(**{field: odd})], [np.array([0, 1, 0, 1])] * 2)
+
+
+def test_scores_of_trees_that_are_not_aligned():
+    scores = np.zeros(9 * 8 + 1, dtype=np.uint8)[1:].view(np.float64).reshape(3, 3)
+    scores[:] = [[0, 5, 1], [0, 0, 4], [0, 2, 0]]
+    assert not scores.flags.aligned
+    assert pb.oracles.max_arborescence(scores)[0].tolist() == pb.oracles.max_arborescence(scores.copy())[0].tolist()

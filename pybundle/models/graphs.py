@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
@@ -31,9 +33,9 @@ def read_graphs(X, n_features, n_edge_features):
         if len(X) == 0:
             raise ParameterError("X must hold at least one graph, got none")
         X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
-                  Ragged.of([np.reshape(x[1], (0, 2)) if np.size(x[1]) == 0 else x[1] for x in X], "edges of X",
+                  Ragged.of([np.zeros((0, 2), np.int32) if _is_empty(x[1]) else x[1] for x in X], "edges of X",
                             integers="iu"),
-                  Ragged.of([np.reshape(x[2], (0, n_edge_features)) if np.size(x[2]) == 0 else x[2] for x in X],
+                  Ragged.of([np.zeros((0, n_edge_features)) if _is_empty(x[2]) else x[2] for x in X],
                             "edge features of X"))
     elif not all(isinstance(field, Ragged) for field in X):
         raise InputTypeError("X must be a sequence of graphs, or one Graph of three Ragged; for one example pass [x]")
@@ -56,6 +58,13 @@ def read_graphs(X, n_features, n_edge_features):
         raise ParameterError(f"X[{i}].edge_features must have one row for each of the {edges.sizes[i]} edges, got "
                              f"{features.sizes[i]}")
     return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features)
+
+
+def _is_empty(rows):
+    """Whether the rows of a graph are none, in whatever form; lists of lists may be ragged."""
+    if isinstance(rows, (list, tuple)):
+        return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
+    return np.size(rows) == 0
 
 
 def _read_edges(edges, n_nodes):

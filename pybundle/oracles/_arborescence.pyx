@@ -273,11 +273,10 @@ def max_arborescence(scores, single_root=False):
     cdef TreeStatus status
     cdef void* scratch
     cdef bint single = check_single_root(single_root)
-    try:
-        view = scores
-    except (TypeError, ValueError, BufferError):
+    if not (isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 2
+            and scores.flags.c_contiguous and scores.flags.aligned):
         scores = as_matrix(scores)
-        view = scores
+    view = scores
     if view.shape[0] != view.shape[1] or view.shape[0] < 2 or view.shape[0] > 30000:
         raise ParameterError(f"scores must have shape (n + 1, n + 1) for 1 <= n < 30000 words, got "
                              f"({view.shape[0]}, {view.shape[1]})")

@@ -139,7 +139,8 @@ def test_calls_after_the_end_of_python_are_harmless():
     """Exit handlers in C run after Py_FinalizeEx: `free` was a segmentation fault there."""
     library("host")         # no compiler: skipped
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", AFTER_THE_END], env=environment, text=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_END], env=environment, text=True, capture_output=True,
+                          cwd=Path(__file__).parent)        # not where the uncompiled folder lies
     assert done.returncode == 0, done.stderr
     codes, text, rest, freed = done.stdout.splitlines()
     assert codes == "-7 -7 -7 -7 -7 1" and text.startswith("Python has been finalised")

@@ -58,7 +58,10 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
 
 
 cdef class Weights:
-    """Weights of one pass, packed for the kernels."""
+    """Weights of one pass, packed for the kernels by `Rows.pack`; else empty."""
+
+    def __cinit__(self):
+        self.W32, self.W64, self.base = np.empty((0, 0), np.float32), np.empty((0, 0)), np.empty(0)
 
     @property
     def nbytes(self):

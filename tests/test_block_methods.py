@@ -384,7 +384,7 @@ def test_losses_that_can_be_negative_are_left_to_the_bundle_method():
     result = pb.minimize(Shifted(), lam=1.0, tol=1e-6)
     assert result.success and result.fun == pytest.approx(-0.5) and "'oca'" in result.message
     for method in ("prox-bcfw", "bcfw", "mp-bcfw"):
-        with pytest.raises(pb.ParameterError, match="losses of examples >= 0"):
+        with pytest.raises(pb.ParameterError, match="starts from the bound R >= 0"):
             pb.minimize(Shifted(), lam=1.0, method=method)
 
 

@@ -6,6 +6,7 @@ import threading
 from copy import copy
 
 from ..core.exceptions import NumericalError, OracleError, ParameterError
+from ..core.protocols import completed
 from ..core.validation import check_choice, check_integer
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.result import Status, sentence
@@ -48,14 +49,14 @@ class Machine:
 
     def __init__(self, risk, settings, w0=None):
         self._lock = threading.Lock()
-        self._risk, self._w0 = risk, make_start(w0, risk.dim)
+        self._risk, self._w0 = completed(risk), make_start(w0, risk.dim)
         self._pool = self._run = None
         self._begin(settings, None)
 
     def _begin(self, settings, state, w0=None):
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
-        objective = make_objective(lam, radius, method, getattr(self._risk, "nonneg", None), 1)
+        objective = make_objective(lam, radius, method, self._risk.nonneg, 1)
         wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol"), settings.get("memory_limit"), {},
                                1)
         rules = make_rules(settings.get("max_iter"), settings.get("time_limit"), method)

@@ -1,11 +1,16 @@
-"""What a solver may ask of a risk, and a risk of an oracle; both may be plain Python."""
+"""What a solver may ask of a risk, and a risk of an oracle; both may be plain Python.
+
+This module alone looks up what a risk or an oracle offers: solvers read members, methods declare a `Capability`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from .exceptions import InputTypeError, ParameterError
 from .plane import Planes
 
 
@@ -76,40 +81,7 @@ class Oracle(Protocol):
 class Risk(Protocol):
     """`R(w) = sum_p R_p(w)`, every `R_p` convex; sums over examples, never means.
 
-    A risk may offer more, and solvers look for it by name:
-
-    ``planes(w) -> Planes``
-        values, offsets and slopes; without it the offset is `R_p(w) - <slope, w>`.
-    ``values(w) -> (values (P,), errors (P,))``
-        values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
-        taken at its word.
-    ``slope_errors, offset_errors : ndarray, shape (P,)``
-        bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative); 0 without.
-    ``errors_grow : bool``
-        True: `slope_errors` are those of the planes so far, and are read again with each plane.
-    ``renewed(whole=True) -> Risk``
-        the risk itself, or another one over the same data where these were changed in place; asked when a run starts,
-        with `whole=False` where a sample of large data may decide, as no planes of an earlier run are believed.
-    ``slope_sizes : ndarray, shape (P,)``
-        bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
-        them follows by how much rounding may put a plane above the risk.
-    ``excerpt(numbers) -> callable``
-        the parts of those numbers with their data only: a picklable object that makes their risk (None where they have
-        no example) in another process; what executors with workers of their own need.
-    ``value_errors(w, values) -> errors (P,)``
-        bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
-        keeps them needs no pass then.
-    ``smooth : bool``
-        True: R is differentiable everywhere; taken as False without the attribute.
-    ``derive(n_parts=None, precision=None, executor=None) -> Risk``
-        the same risk over the same data with other parts, working precision ("float32", "float64") or executor.
-    ``n_parts_given : bool``
-        with `derive`: False lets a solver that is not told `n_parts` choose them; True (taken without the
-        attribute) keeps the parts as they are.
-    ``scores(w) -> S``, ``planes_at(S) -> Planes``, ``line_search(S0, S1, a, b, upper) -> (t, R(t))``
-        scores that are affine in w, so that a segment costs no pass over the data.
-    ``oracle() -> Oracle``
-        access to single examples.
+    A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
     """
 
     dim: int
@@ -121,9 +93,242 @@ class Risk(Protocol):
         """Values (P,) and subgradients (P, dim), dense or CSR, at w."""
 
 
-def planes_of(risk: Risk, w: np.ndarray) -> Planes:
+class RiskBase:
+    """All that a solver may ask of a risk beyond `Risk`, with the answers of a risk that does not say.
+
+    Risks of the package derive from it. Any other object is asked through `completed`. Members that are None are
+    methods that the risk does not have.
+
+    Attributes
+    ----------
+    lower_bounds : ndarray, shape (P,), or float
+        A proven lower bound of every part; minus infinity is always right.
+    smooth : bool
+        R is differentiable everywhere.
+    nonneg : bool array, shape (dim,), or None
+        Weights that must not be negative.
+    fingerprint : object or None
+        Equal for equal risks in any process: states and checkpoints of another one are refused.
+    slope_errors, offset_errors : ndarray, shape (P,), or float
+        Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative).
+    errors_grow : bool
+        `slope_errors` are those of the planes so far, and are read again with each plane.
+    slope_sizes : ndarray, shape (P,), or None
+        Bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
+        them follows by how much rounding may put a plane above the risk.
+    values : ``values(w) -> (values (P,), errors (P,))``
+        Values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
+        taken at its word.
+    value_errors : ``value_errors(w, values) -> errors (P,)``
+        Bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
+        keeps them needs no pass then.
+    precision, search_precision : {"float32", "float64"}
+        Working precision of scores and planes, and of steps which promise nothing.
+    n_parts_given : bool
+        With `derive`: False lets a solver that is not told `n_parts` choose them.
+    parts : list of ndarray
+        The examples of every part; risks with an oracle have it.
+    sample_weight : ndarray, shape (n_examples,)
+        Their weights; the same.
+    scores, planes_at, combine, line_search : methods or None
+        `scores(w) -> S`, `planes_at(S) -> Planes`, `combine(S0, S1, t) -> S` and
+        `line_search(S0, S1, a, b) -> (t, R(t))`: scores that are affine in w, so that a segment costs no pass.
+    n_scores : int
+        Scores of an example.
+    oracle : ``oracle() -> Oracle``
+        Access to single examples; a smooth risk has no labellings.
+    sgd_epoch : ``sgd_epoch(w, order, lam, t, t0, met=None) -> (t, Planes)``
+        Stochastic subgradient steps, see `LinearRisk.sgd_epoch`.
+    has_exact_blocks : bool
+        The labels of an example can be enumerated, and its dual maximised exactly.
+    multipliers : ``multipliers() -> Multipliers``
+        Access to the multipliers of all labels.
+    examples : Examples or None
+        The rows of flat data.
+    is_mapped, partition : bool, str
+        The data are read from a mapped file, and how parts were dealt out: such a file wants passes in its order.
+    excerpt : ``excerpt(numbers) -> callable``
+        The parts of those numbers with their data only: a picklable object that makes their risk (None where they have
+        no example) in another process; what executors with workers of their own need.
+    _map : ``_map(function, items)``
+        By all threads of the run, in the order of the items; package risks alone.
+    is_remote, home : bool, Risk or None
+        The parts live with workers; the same risk over the data here.
+    waiting, rounds, is_single : object or None, dict or None, bool
+        Of a remote risk: how long its run waits, what its rounds cost, whether slopes come in float32.
+    submit : ``submit(w, groups=None) -> number``
+        Of a remote risk: asks for planes, which `gather` and `collect` give as they come.
+    """
+
+    lower_bounds: Any = -np.inf
+    smooth = False
+    nonneg: Any = None
+    fingerprint: Any = None
+    slope_errors: Any = 0.0
+    offset_errors: Any = 0.0
+    errors_grow = False
+    slope_sizes: Any = None
+    values: Any = None
+    value_errors: Any = None
+    precision = search_precision = "float64"
+    n_parts_given = True
+    scores: Any = None
+    planes_at: Any = None
+    combine: Any = None
+    line_search: Any = None
+    n_scores = 1
+    oracle: Any = None
+    sgd_epoch: Any = None
+    has_exact_blocks = False
+    multipliers: Any = None
+    examples: Any = None
+    is_mapped = False
+    excerpt: Any = None
+    _map: Any = staticmethod(map)
+    is_remote = False
+    home: Any = None
+    waiting: Any = None
+    rounds: Any = None
+    is_single = False
+    submit: Any = None
+
+    def planes(self, w):
+        """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
+        values, slopes = self.evaluate(w)
+        return Planes.from_subgradients(values, slopes, w)
+
+    def derive(self, n_parts=None, precision=None, executor=None):
+        """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
+        if n_parts not in (None, self.n_parts):
+            raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
+                                 f"{n_parts}")
+        return self
+
+    def renewed(self, whole=True):
+        """The risk itself, or another one over the same data where these were changed in place.
+
+        Asked when a run starts, with `whole=False` where a sample of large data may decide, as no planes of an earlier
+        run are believed.
+        """
+        return self
+
+
+class Completed:
+    """Somebody's risk, with the defaults of `RiskBase` for what it lacks; what it derives is completed, too."""
+
+    def __init__(self, risk):
+        self.given = risk
+
+    def __getattr__(self, name):
+        if name == "given" or name.startswith("__"):        # while a copy is being made
+            raise AttributeError(name)
+        try:
+            return getattr(self.given, name)
+        except AttributeError:
+            if not hasattr(RiskBase, name):
+                raise
+            return getattr(RiskBase, name)
+
+    def planes(self, w):
+        return self.given.planes(w) if hasattr(self.given, "planes") else RiskBase.planes(self, w)
+
+    def derive(self, **changes):
+        return self._again("derive", changes)
+
+    def renewed(self, **how):
+        return self._again("renewed", how)
+
+    def _again(self, name, arguments):
+        if not hasattr(self.given, name):
+            return getattr(RiskBase, name)(self, **arguments)
+        made = getattr(self.given, name)(**arguments)
+        return self if made is self.given else completed(made)
+
+
+def completed(risk):
+    """The risk with every member of `RiskBase`: itself where it derives from that, else `Completed`."""
+    return risk if isinstance(risk, (RiskBase, Completed)) else Completed(risk)
+
+
+def is_risk(thing):
+    """Whether it has the method of a risk, `evaluate`."""
+    return hasattr(thing, "evaluate")
+
+
+def name_of(risk):
+    """The class of a risk, as its author knows it."""
+    return type(risk.given if isinstance(risk, Completed) else risk).__name__
+
+
+def check_risk(risk):
+    """Refuses a risk that lacks a member of `Risk`."""
+    missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
+    if missing:
+        raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
+                             f"{type(risk).__name__} lacks {', '.join(missing)}")
+
+
+def errors_of(risk):
+    """`slope_errors` and `offset_errors`, both of shape (P,)."""
+    return tuple(np.broadcast_to(np.asarray(errors, dtype=float), (risk.n_parts,))
+                 for errors in (risk.slope_errors, risk.offset_errors))
+
+
+def has_further(oracle):
+    """Whether an oracle gives more labellings than the best, by `best_batch`."""
+    return getattr(oracle, "has_further", False)
+
+
+def total_of(oracle):
+    """`total(rows, uppers, norm) -> (value, error)`: how an oracle sums what it said of examples; or None."""
+    return getattr(oracle, "total", None)
+
+
+class Capability(NamedTuple):
+    """Something that a method or an option may require of a risk.
+
+    Attributes
+    ----------
+    words : str
+        `method 'x' {words}`; "{name}" stands for the class of the risk.
+    holds : callable
+        `holds(risk)` of a completed risk.
+    """
+
+    words: str
+    holds: Callable
+
+
+def _has_labellings(risk):
+    return risk.oracle is not None and not risk.smooth
+
+
+def _is_bounded(risk):
+    return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
+
+
+SMOOTH = Capability("needs a risk that says it is smooth, and {name} here does not", lambda risk: risk.smooth)
+LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
+STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
+                    lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
+FURTHER = Capability("needs a model that gives more than the best labelling; that of {name} does not",
+                     lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
+EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
+                    lambda risk: risk.sgd_epoch is not None)
+BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
+AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
+                           lambda risk: risk.line_search is not None)
+WORKERS = Capability("needs a risk whose parts are with workers; those of {name} are not",
+                     lambda risk: risk.submit is not None)
+
+
+def require(asker, needs, risk, remedy):
+    """Raises ParameterError where `asker`, a method or an option, lacks one of the capabilities `needs`."""
+    for capability in needs:
+        if not capability.holds(risk):
+            raise ParameterError(f"{asker} {capability.words.format(name=name_of(risk))}; {remedy}")
+
+
+def planes_of(risk, w):
     """Planes of any risk at w; exact offsets where the risk has them."""
-    if hasattr(risk, "planes"):
-        return risk.planes(w)
-    values, slopes = risk.evaluate(w)
-    return Planes.from_subgradients(values, slopes, w)
+    return completed(risk).planes(w)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.protocols import planes_of
+from ..core.protocols import completed, errors_of, is_risk
 from ..core.ragged import Ragged
 from ..core.validation import read_only
 from ..runtime.executors import single_threaded_blas
@@ -39,16 +39,13 @@ class Description(NamedTuple):
     def of(cls, risk):
         """Of any risk; without bounds on rounding errors they are 0, and `slope_sizes` is None where nothing is known.
         """
-        risk = risk.renewed() if hasattr(risk, "renewed") else risk
-        none = np.zeros(risk.n_parts)
+        risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         sizes = np.full(risk.n_parts, risk.n_examples / risk.n_parts)
         if hasattr(risk, "parts"):
             sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
-        return cls(risk.dim, risk.n_examples, bounds, sizes, *(np.asarray(getattr(risk, name, none)) for name in
-                   ("slope_errors", "offset_errors")), getattr(risk, "slope_sizes", None),
-                   bool(getattr(risk, "smooth", False)), getattr(risk, "nonneg", None),
-                   getattr(risk, "fingerprint", None))
+        return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
+                   risk.nonneg, risk.fingerprint)
 
 
 class Parts:
@@ -64,11 +61,12 @@ class Parts:
 
     def __init__(self, source, n_parts):
         self._source = source
-        if not (source is None or hasattr(source, "evaluate") or callable(source)):
+        if not (source is None or is_risk(source) or callable(source)):
             raise InputTypeError(f"delayed must give risks, got {type(source).__name__}")
-        self._risks = {None: source if source is None or hasattr(source, "evaluate") else source()}
+        risk = source if source is None or is_risk(source) else source()
+        self._risks = {None: None if risk is None else completed(risk)}
         self._rows = getattr(source, "rows", None)
-        risk, self.n_parts = self._risks[None], n_parts
+        self.n_parts = n_parts
         if risk is not None and risk.n_parts != n_parts:
             raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
         if hasattr(risk, "dense_from"):         # slopes that would be made dense only to be packed as CSR
@@ -103,9 +101,9 @@ class Parts:
             empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
             return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
         if question.kind == "planes":
-            packed = pack(planes_of(risk, w), question.single)
-            return packed, risk.slope_errors if getattr(risk, "errors_grow", False) else None
-        if callable(getattr(risk, "values", None)):
+            packed = pack(risk.planes(w), question.single)
+            return packed, risk.slope_errors if risk.errors_grow else None
+        if risk.values is not None:
             values, errors = risk.values(w)
         else:
             values, errors = risk.evaluate(w)[0], np.zeros(self.n_parts)
@@ -114,7 +112,7 @@ class Parts:
     def _risk(self, precision):
         if precision not in self._risks:
             risk = self._risks[None]
-            self._risks[precision] = risk.derive(precision=precision) if hasattr(risk, "derive") else risk
+            self._risks[precision] = None if risk is None else risk.derive(precision=precision)
         return self._risks[precision]
 
     def _explain(self, error, w):

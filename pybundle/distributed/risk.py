@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
 from ..core.plane import PartialPlanes, Planes
+from ..core.protocols import RiskBase
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
 from .messages import Question, single_errors, unpack
@@ -22,7 +23,7 @@ DENSE_FROM = 0.1
 """Share of non-zeros from which slopes of all parts together are dense; the bundle has the same rule."""
 
 
-class RemoteRisk:
+class RemoteRisk(RiskBase):
     """`R(w) = sum_p R_p(w)` with parts that live with the workers of an executor; made by its `place`.
 
     Attributes
@@ -44,8 +45,7 @@ class RemoteRisk:
     One run at a time may use it; another one gets ParameterError.
     """
 
-    n_parts_given = True
-    errors_grow = False     # as in `Structured`
+    is_remote = True
     _run = None             # for which this is, where it is for one
 
     def __init__(self, workplace, description, single=False, home=None):

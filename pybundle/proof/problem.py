@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.protocols import planes_of
+from ..core.protocols import completed, planes_of
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
@@ -102,7 +102,7 @@ class PlainProblem:
     def _parts(self, evidence):
         """The risk in the parts of the evidence, in float64."""
         parts, risk = evidence.weights.shape[1], self.risk
-        return risk.derive(n_parts=parts, precision="float64") if hasattr(risk, "derive") else risk
+        return risk if isinstance(risk, Function) else completed(risk).derive(n_parts=parts, precision="float64")
 
     def plane(self, evidence):
         """The plane that the evidence stands for."""

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy import LowLevelCallable
 
 from ..core.exceptions import ContradictionError, InputTypeError, OracleError, ParameterError
+from ..core.protocols import RiskBase
 from ..core.sparse import check_sparse
 from ..core.validation import check_count, check_vector, real_array
 from ._compiled import RiskCalls
@@ -18,7 +19,7 @@ MOST_RANGES = 64
 """Pieces that the parts of a compiled risk are handed to threads in: a call may be short."""
 
 
-class Function:
+class Function(RiskBase):
     """Any convex function of w, or P of them, from a callable.
 
     Parameters
@@ -63,7 +64,6 @@ class Function:
         self.fun = fun
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)
-        self.n_parts_given = True
         if not isinstance(smooth, (bool, np.bool_)):
             raise InputTypeError(f"smooth must be True or False, got {smooth!r}")
         self.smooth = bool(smooth)
@@ -148,10 +148,7 @@ class CompiledFunction(Function):
 
     def derive(self, n_parts=None, precision=None, executor=None):
         """The same risk with another executor, for the calls of several parts; there is one partition, in float64."""
-        if n_parts not in (None, self.n_parts):
-            raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
-                                 f"{n_parts}")
-        other = copy.copy(self)
+        other = copy.copy(super().derive(n_parts))
         if executor is not None:
             is_alone = self.n_parts == 1 or getattr(executor, "n_jobs", None) == 1
             edges = np.linspace(0, self.n_parts, min(self.n_parts, MOST_RANGES) + 1).astype(int).tolist()

@@ -11,13 +11,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..core.object_graph import check_array
+from ..core.protocols import RiskBase
 from ._known_planes import plane_step
 from .multipliers import Step
 
 HALVINGS = 40       # of [0, 1], in a line search
 
 
-class KnownPlanes:
+class KnownPlanes(RiskBase):
     """The risk, as far as the augmented Lagrangian method asks for it.
 
     Planes and truths together are numbered example after example, the truth of each first.

@@ -331,7 +331,6 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
-    smooth = False
 
     def _check_scores(self, name, S):
         S = np.asarray(S)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
+from ..core.protocols import RiskBase
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 from .reduction import SPARSE_DENSITY
@@ -104,14 +105,13 @@ class Excerpt:
         return risk
 
 
-class Partitioned:
+class Partitioned(RiskBase):
     """What all risks of examples share: parts, shards, an executor for the work on them.
 
     A subclass has `partition` (kind), `random_state` and `n_examples`, says in `_shards_of` how parts are cut, and in
     `_arguments(rows)` what makes the same risk of some examples only.
     """
 
-    _map = staticmethod(map)
     dense_from = SPARSE_DENSITY     # share of non-zeros from which slopes are dense
     _stratify = None            # labels that the kind "stratified" deals out
 

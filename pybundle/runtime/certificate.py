@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.protocols import completed
 from ..core.validation import read_only
 
 UNIT = 2.0**-53
@@ -198,10 +199,10 @@ def certify(risk, objective, w, bound, known=None):
     taken for that bound, and the difference counts as an error. Evidence that lies clearly above R(w) proves nothing.
     """
     w = read_only(w)
-    exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
+    exact = completed(risk).derive(precision="float64")
     if known is not None:
         values, errors = known
-    elif callable(getattr(exact, "values", None)):
+    elif exact.values is not None:
         values, errors = exact.values(w)
     else:
         values, errors = exact.evaluate(w)[0], 0.0

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import LowLevelCallable
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
@@ -22,13 +23,10 @@ MOST_BYTES = 2.0**62
 
 
 def as_risk(risk, w0):
-    """The argument `risk` as an object with the protocol of a risk."""
-    if hasattr(risk, "evaluate"):
-        missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
-        if missing:
-            raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
-                                 f"{type(risk).__name__} lacks {', '.join(missing)}")
-        return risk
+    """The argument `risk` as an object with all members of `RiskBase`."""
+    if is_risk(risk):
+        check_risk(risk)
+        return completed(risk)
     if isinstance(risk, LowLevelCallable):
         raise InputTypeError("risk must say its dimension, which a LowLevelCallable alone does not; pass "
                              "pb.risks.Function(compiled, dim, n_parts), or for the oracle of single examples "
@@ -55,7 +53,7 @@ def as_risk(risk, w0):
 def make_signs(nonneg, risk):
     """The constraints w_k >= 0 as a mask, or None where there are none."""
     if nonneg is None:
-        nonneg = getattr(risk, "nonneg", None)
+        nonneg = risk.nonneg
     if nonneg is None:
         return None
     mask = np.asarray(nonneg)
@@ -117,20 +115,15 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
     The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
     """
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    is_whole = method == "auto" and getattr(risk, "smooth", False) and not is_placed
+    is_whole = method == "auto" and risk.smooth and not is_placed
     default = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and is_placed else method].n_parts
-    if getattr(risk, "is_mapped", False) and risk.partition != "contiguous":
+    if risk.is_mapped and risk.partition != "contiguous":
         default = 1             # parts are read one after the other, and rows of one lie all over the file
     if settings.memory_limit is not None:
         default = parts_within(risk, settings.memory_limit, default)
     if n_parts is not None:
         n_parts = check_integer("n_parts", n_parts, low=1)
-    if not hasattr(risk, "derive"):
-        if n_parts not in (None, risk.n_parts):
-            raise ParameterError(f"n_parts must be {risk.n_parts} for this risk, which cannot be regrouped, "
-                                 f"got {n_parts}")
-        return risk
-    if n_parts is None and not getattr(risk, "n_parts_given", True):
+    if n_parts is None and not risk.n_parts_given:
         n_parts = min(default, max(1, risk.n_examples))
     return risk.derive(n_parts=n_parts, precision=precision_of(settings), executor=None if is_placed else pool)
 

@@ -18,7 +18,7 @@ from ..bundle._dense import DensePlanes
 from ..bundle._sparse import SparsePlanes
 from ..core.exceptions import BundleError, StateError
 from ..core.plane import Planes
-from ..core.protocols import planes_of
+from ..core.protocols import Completed, RiskBase, errors_of, name_of
 from ..qp._simplex_qp import SimplexQP
 from ..risks.known_planes import KnownPlanes, PlaneMultipliers
 from ..risks.multipliers import Multipliers, Step
@@ -75,7 +75,7 @@ class Risks:
         """A word for a risk, None for anything else."""
         if x is self._risk:
             return "risk"
-        return "float64" if hasattr(x, "evaluate") and hasattr(x, "n_parts") else None
+        return "float64" if isinstance(x, (RiskBase, Completed)) else None
 
     def find(self, word):
         if word == "risk":
@@ -230,7 +230,7 @@ class Keeper(Unkept):
             if not _equal(vars(run.objective), vars(getattr(fresh, "_current", fresh).objective)):
                 raise ValueError("its objective is another one")
             if hasattr(run, "expect"):          # another executor may round differently
-                run.expect(*(getattr(run.risk, name, 0.0) for name in ("slope_errors", "offset_errors")))
+                run.expect(*errors_of(run.risk))
             run.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
         if (tol, atol, memory) == tuple(self._words()):
@@ -250,10 +250,10 @@ class Keeper(Unkept):
 
         Two functions may agree near w0, where `_probe` looks, and a run that has ended would ask no more.
         """
-        if getattr(self._risk, "fingerprint", None) is not None or run.w is None or not np.isfinite(run.risk_value):
+        if self._risk.fingerprint is not None or run.w is None or not np.isfinite(run.risk_value):
             return
-        value = float(np.sum(planes_of(self._risk, run.w.copy()).values))
-        digits = 1e-4 if getattr(self._risk, "precision", "float64") == "float32" else SAME
+        value = float(np.sum(self._risk.planes(run.w.copy()).values))
+        digits = 1e-4 if self._risk.precision == "float32" else SAME
         scale = abs(value) + abs(run.risk_value) + 1e-3 * abs(run.trace.first_value or 0.0)
         if not abs(value - run.risk_value) <= digits * scale:
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
@@ -281,9 +281,9 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
     options, w0, **parameters
         Of `minimize`.
     """
-    terms = {"risk": type(risk).__name__, "dim": int(risk.dim), "n_examples": int(risk.n_examples),
-             "n_parts": int(risk.n_parts), "precision": getattr(given, "precision", None)}
-    fingerprint = getattr(risk, "fingerprint", None)
+    terms = {"risk": name_of(risk), "dim": int(risk.dim), "n_examples": int(risk.n_examples),
+             "n_parts": int(risk.n_parts), "precision": given.precision}
+    fingerprint = risk.fingerprint
     terms["data"] = _probe(risk, objective.project(w0)) if fingerprint is None else _word(fingerprint)
     terms |= {name: _word(value) for name, value in parameters.items()}
     terms |= {"method": method, "w0": _word(w0 if w0.any() else None), "nonneg": _word(objective.nonneg)}
@@ -312,7 +312,7 @@ def _probe(risk, w):
     """
     rng, marks = np.random.default_rng(0), []
     for point in (w, w + rng.standard_normal(len(w))):
-        planes = planes_of(risk, point)
+        planes = risk.planes(point)
         products = np.asarray(planes.slopes @ rng.standard_normal((len(w), 3)))
         marks += [f"{x:.9g}" for x in (*planes.values, *products.ravel())]
         if len(marks) <= 4 * len(planes.values):

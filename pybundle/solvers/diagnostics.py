@@ -36,7 +36,7 @@ def advice(run, status, certificate):
     is_near_zero = first is not None and max(difference, abs(certificate.fun)) <= NEAR * abs(first)
     is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY and not is_near_zero
     is_rough = certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun)
-    if is_near_zero and not hasattr(run.risk, "examples"):          # values cancel, no data are badly scaled
+    if is_near_zero and run.risk.examples is None:          # values cancel, no data are badly scaled
         is_rough = False
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")
@@ -48,7 +48,7 @@ def advice(run, status, certificate):
     elif is_wide or is_rough:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
-    if getattr(run.risk, "is_single", False) and run.bound is not None:
+    if run.risk.is_single and run.bound is not None:
         exact = objective.lower_bound(run.bound.offset, run.bound.phi)
         if exact - run.bound.value > 0.5 * tol * abs(certificate.fun):
             found.append("use compress='exact': the rounding of planes to float32 is counted against the bound")

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..bundle import Bundle
 from ..core.plane import Planes
-from ..core.protocols import planes_of
+from ..core.protocols import LABELLINGS, errors_of, has_further, name_of, total_of
 from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
 from ..risks.oracle import with_batches
@@ -60,13 +60,12 @@ class Met(NamedTuple):
 class RecordingOracle:
     """An oracle that notes which labelling each plane of an example comes from."""
 
-    def __init__(self, oracle, record):
+    def __init__(self, oracle, record):         # without a finder: compiled passes tell no labellings
+        self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
+        self.prepare, self.solve_batch = oracle.prepare, oracle.solve_batch
+        self.has_further, self.total = has_further(oracle), total_of(oracle)
+        self.best_batch = oracle.best_batch if self.has_further else None
         self._oracle, self._record = oracle, record
-
-    def __getattr__(self, name):
-        if name == "finder":        # compiled passes tell no labellings
-            raise AttributeError(name)
-        return getattr(self._oracle, name)
 
     def planes(self, rows, labellings):
         losses, slopes = self._oracle.planes(rows, labellings)
@@ -147,15 +146,15 @@ def of_points(risk, objective, points, gap, labelled=True):
 
     Where labellings of the examples can be told, they are the evidence; ties and rounding then decide nothing.
     """
-    exact = risk.derive(precision="float64") if hasattr(risk, "derive") else risk
-    labelled = labelled and hasattr(exact, "oracle") and not getattr(exact, "smooth", False)
+    exact = risk.derive(precision="float64")
+    labelled = labelled and LABELLINGS.holds(exact)
     oracle = with_batches(exact.oracle()) if labelled else None
     bundle = Bundle(exact.dim, exact.n_parts)
     slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
     if oracle is None:
         points = [w for w in points if not isinstance(w, Met)]
     for k, w in enumerate(points):
-        planes, labellings = (planes_of(exact, w), None) if oracle is None else labelled_planes(exact, oracle, w)
+        planes, labellings = (exact.planes(w), None) if oracle is None else labelled_planes(exact, oracle, w)
         known.append(labellings)
         bundle.append(planes._replace(origin=k), slack)
     flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
@@ -169,10 +168,8 @@ def of_points(risk, objective, points, gap, labelled=True):
         if len(new) == 0:
             break
         bundle.append_signs(new)
-    none = np.zeros(exact.n_parts)
-    errors = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
-                                *(getattr(exact, name, none) for name in ("slope_errors", "offset_errors")))
-    error, offset_error = errors
+    error, offset_error = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
+                                             *errors_of(exact))
     flats = np.where(np.isfinite(exact.lower_bounds), np.abs(exact.lower_bounds), 0.0)
     bound = LowerBound.from_aggregate(objective, offset + rest, phi, error,
                                       offset_error + 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum()))
@@ -255,5 +252,5 @@ def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
         lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
         nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
-        slope_error=float(bound.error), risk=type(risk).__name__, fingerprint=fingerprint_of(risk),
+        slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..bundle import estimate_bytes
 from ..core.exceptions import ParameterError
+from ..core.protocols import completed, is_risk
 from ..core.validation import check_choice, check_number
 from ..runtime.executors import Serial
 from .arguments import make_objective, make_settings, regrouped
@@ -71,13 +72,13 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
     """
     check_choice("method", method, tuple(METHODS))
     check_options(method, options, risk, estimate_memory.__kwdefaults__)
-    if not hasattr(risk, "evaluate"):
+    if not is_risk(risk):
         raise ParameterError(f"risk must be a risk, which says its size, got {type(risk).__name__}; wrap a callable in "
                              "pb.risks.Function(fun, dim)")
     settings = make_settings(tol, 0.0, memory_limit, options, risk.n_examples)
     radius = check_number("lam", lam, low=0.0, strict=True) if method == "cutting-plane" else None
     objective = make_objective(None if radius else lam, radius, method, None, 1)
-    risk = regrouped(risk, n_parts, method, Serial(), settings)
+    risk = regrouped(completed(risk), n_parts, method, Serial(), settings)
     run = METHODS[method].make(Problem(risk, objective, settings, options, 0, True))
     run = getattr(run, "_current", run)
     name = run.choice.split("'")[1] if run.choice else method
@@ -128,5 +129,4 @@ def _of_cache(name, run, data):
 
 
 def _data(risk):
-    examples = getattr(risk, "examples", None)
-    return sum(array.nbytes for array in examples.storage) if examples is not None else 0
+    return 0 if risk.examples is None else sum(array.nbytes for array in risk.examples.storage)

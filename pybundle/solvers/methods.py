@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.protocols import AFFINE_SCORES, BOUNDED, EPOCHS, FURTHER, LABELLINGS, SMOOTH, WORKERS, completed, require
 from ..core.validation import check_choice, check_integer, check_number
 from .block.block_method import BlockMethod
 from .block.cached_blocks import CAP, CachedBlocks
@@ -78,16 +79,16 @@ def check_options(method, options, risk, arguments):
 def usable(method, risk):
     """Options of a method that mean something for this risk, sorted."""
     names = set(METHODS[method].options)
-    can_decode = callable(getattr(risk, "oracle", None)) and not getattr(risk, "smooth", False)
-    if getattr(risk, "has_exact_blocks", False):
+    risk = completed(risk)
+    if risk.has_exact_blocks:
         names -= {"batch", "n_best"} if method in ("auto", "prox-bcfw") else set()
-    elif not can_decode:
+    elif not LABELLINGS.holds(risk):
         names -= {"kappa", "batch", "n_best", "lanes"}
-    elif not getattr(risk.oracle(), "has_further", False):
+    elif not FURTHER.holds(risk):
         names -= {"n_best"}
-    if not hasattr(risk, "line_search"):
+    if not AFFINE_SCORES.holds(risk):
         names -= {"line_search"}
-    if not hasattr(risk, "submit"):
+    if not WORKERS.holds(risk):
         names -= {"staleness"}
     return sorted(names)
 
@@ -112,24 +113,21 @@ def oca(problem):
     if isinstance(problem.objective, Ball):
         return last_iterate(problem)
     mu = check_number("mu", problem.options.get("mu", 0.1), low=0.0, strict=True, high=1.0)
-    can_search = hasattr(problem.risk, "line_search")
+    can_search = AFFINE_SCORES.holds(problem.risk)
     search, limit = LineSearch(mu), problem.settings.memory_limit
     fits = limit is None or (can_search and search.working_bytes(problem.risk) <= limit // 2)
     # of a mapped file the rows that count on a segment would be a second read
-    wants = problem.options.get("line_search", can_search and fits and not getattr(problem.risk, "is_mapped", False))
-    if wants and not can_search:
-        raise ParameterError(f"line_search=True needs a risk with affine scores; {type(problem.risk).__name__} has "
-                             "none; leave the option out")
-    if not wants and not problem.deterministic and hasattr(problem.risk, "submit"):
+    wants = problem.options.get("line_search", can_search and fits and not problem.risk.is_mapped)
+    if wants:
+        require("line_search=True", [AFFINE_SCORES], problem.risk, "leave the option out")
+    if not wants and not problem.deterministic and WORKERS.holds(problem.risk):
         staleness = check_integer("staleness", problem.options.get("staleness", STALENESS), low=1)
         return bundle(problem, Asynchronous(staleness))
     return bundle(problem, search if wants else BestPoint())
 
 
 def sgd(problem):
-    if not hasattr(problem.risk, "sgd_epoch"):
-        raise ParameterError(f"method 'sgd' needs a risk with access to single examples; {type(problem.risk).__name__} "
-                             "has none; use method 'oca'")
+    require("method 'sgd'", [EPOCHS], problem.risk, "use method 'oca'")
     t0 = problem.options.get("t0")
     return bundle(problem, StochasticSubgradient(
         t0 if t0 is None else check_number("t0", t0, low=1.0), problem.random_state))
@@ -139,9 +137,7 @@ def sgd(problem):
 
 def lbfgs(problem):
     risk, memory = problem.risk, problem.options.get("memory")
-    if not getattr(risk, "smooth", False):
-        raise ParameterError(f"method 'lbfgs' needs a risk that says it is smooth, and {type(risk).__name__} here does "
-                             "not; use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
+    require("method 'lbfgs'", [SMOOTH], risk, "use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')")
     memory = memory if memory is None else check_integer("memory", memory, low=1)
     return QuasiNewton(risk, problem.objective, problem.settings, memory)
 
@@ -151,22 +147,10 @@ def lbfgs(problem):
 def cached(problem, method, schedule, kappa=None, **settings):
     """A block method on cached planes."""
     risk = problem.risk
-    if not hasattr(risk, "oracle") or getattr(risk, "smooth", False):
-        raise ParameterError(f"method {method!r} needs a risk whose single examples have labellings; "
-                             f"{type(risk).__name__} has none here; use method 'oca'")
-    if isinstance(problem.objective, Ball):
-        raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
-    if not _is_positive(risk):
-        raise ParameterError(f"method {method!r} starts from losses of examples >= 0, which {type(risk).__name__} does "
-                             "not declare (lower_bounds); use method 'oca'")
-
+    require(f"method {method!r}", [LABELLINGS, BOUNDED], risk, "use method 'oca'")
     core = partial(CachedBlocks, objective=problem.objective, memory_limit=problem.settings.memory_limit,
                    record=problem.settings.record, **settings)
     return blocks(problem, core, schedule, kappa)
-
-
-def _is_positive(risk):
-    return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
 
 
 def blocks(problem, make_core, schedule, kappa):
@@ -179,7 +163,7 @@ def prox_bcfw(problem):
     if kappa is not None:
         kappa = check_number("kappa", kappa, low=0.0)
     batch = _batch(problem, default_batch(risk))
-    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+    if risk.has_exact_blocks and problem.objective.nonneg is None:
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
@@ -200,11 +184,7 @@ def accelerated(n_best=1):
 
 
 def frank_wolfe(problem):
-    if isinstance(problem.objective, Ball):
-        raise ParameterError("radius belongs to method 'cutting-plane', got method='frank-wolfe'; pass lam")
-    if not _is_positive(problem.risk):
-        raise ParameterError("method 'frank-wolfe' starts from the bound R >= 0, which "
-                             f"{type(problem.risk).__name__} does not declare (lower_bounds); use method 'oca'")
+    require("method 'frank-wolfe'", [BOUNDED], problem.risk, "use method 'oca'")
     return FrankWolfe(problem.risk, problem.objective, problem.settings)
 
 
@@ -232,19 +212,19 @@ def auto(problem):
     risk, memory = problem.risk, problem.settings.memory_limit
     if isinstance(problem.objective, Ball):
         return _because(last_iterate(problem), "'cutting-plane': a radius is given")
-    if getattr(risk, "smooth", False):
+    if risk.smooth:
         return _because(Relay(lbfgs(problem), (oca(problem), None, np.inf)), "'lbfgs': the risk is smooth")
-    if getattr(risk, "is_mapped", False):
+    if risk.is_mapped:
         return _because(oca(problem), "'oca': the data are mapped from a file, which is read in the order of its rows")
     if memory is not None:
         return _because(oca(problem), "'oca': planes of parts can be kept under a memory limit")
-    if getattr(risk, "has_exact_blocks", False) and problem.objective.nonneg is None:
+    if risk.has_exact_blocks and problem.objective.nonneg is None:
         if problem.settings.gap.tol < FINE:
             run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER, SLOW), (oca(problem), None, np.inf))
             return _because(run, "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small")
         return _because(Relay(prox_bcfw(problem), (alm(problem), None, SLOW), (oca(problem), None, np.inf)),
                         "'prox-bcfw': the labels of an example can be enumerated")
-    if hasattr(risk, "oracle") and _is_positive(risk):
+    if LABELLINGS.holds(risk) and BOUNDED.holds(risk):
         if problem.settings.gap.tol < FINE and problem.objective.nonneg is None:
             run = Relay(prox_bcfw(problem), (alm(problem), HANDOVER, SLOW), (oca(problem), None, np.inf))
             return _because(run, "'prox-bcfw', then 'alm': examples can be decoded one at a time, tol is small")
@@ -266,8 +246,7 @@ def _n_best(problem):
     n_best = check_integer("n_best", problem.options.get("n_best", 1), low=1)
     if n_best >= CAP:
         raise ParameterError(f"n_best must be less than {CAP}, the planes kept of an example, got {n_best}")
-    oracle = getattr(problem.risk, "oracle", None)
-    if n_best > 1 and not (callable(oracle) and getattr(oracle(), "has_further", False)):
+    if n_best > 1 and not FURTHER.holds(problem.risk):
         raise ParameterError(f"n_best must be 1 for a model that gives the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees give more")
     return n_best
@@ -290,7 +269,7 @@ def alm(problem):
     if sigma is not None:
         sigma = check_number("sigma", sigma, low=0.0, strict=True)
     growth = check_number("growth", problem.options.get("growth", 1.5), low=1.0)
-    if not callable(getattr(risk, "multipliers", None)):
+    if risk.multipliers is None:
         if problem.settings.memory_limit is not None:
             raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
                                  "all of them at once; use method 'prox-bcfw' or 'oca'")

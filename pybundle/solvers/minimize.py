@@ -11,7 +11,6 @@ from ..core.exceptions import BundleError, InputTypeError, OracleError, Paramete
 from ..core.validation import check_choice, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
-from ..distributed.risk import RemoteRisk
 from ..distributed.waiting import OutOfTime
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.report import Report
@@ -178,8 +177,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
-    if hasattr(risk, "renewed"):        # planes of other data prove nothing: only where some are taken over all is read
-        risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
+    # planes of other data prove nothing: only where some are taken over all is read
+    risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
     objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
@@ -208,7 +207,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     try:
         with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
             run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
-            if checkpoint is not None and not deterministic and isinstance(working, RemoteRisk):
+            if checkpoint is not None and not deterministic and working.is_remote:
                 raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
                                      "that does not wait for all of them cannot be repeated")
             if checkpoint is not None:
@@ -216,8 +215,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
                     check_path("checkpoint", checkpoint), every, working,
                     terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                              random_state=random_state, deterministic=bool(deterministic)), settings)
-            at_home = risk.home if isinstance(risk, RemoteRisk) else None if working is risk else risk
-            home = None if isinstance(risk, RemoteRisk) else risk
+            at_home = risk.home if risk.is_remote else None if working is risk else risk
+            home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, keeper, at_home, home)
     except KeyboardInterrupt:
         if result is None:
@@ -253,7 +252,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
     risk over the data here in any case, for evidence.
     """
     keeper, asking_user, status, words = keeper or Unkept(), False, None, None
-    waiting = getattr(run.risk, "waiting", None)
+    waiting = run.risk.waiting
     try:
         _limit(waiting, rules)
         run, status = keeper.begin(run, w0, state)
@@ -350,7 +349,7 @@ def _ended_early(run, end, at_home):
     """The result of a run that Ctrl-C ended, or its time limit while a worker was silent: no such worker is waited for.
     """
     is_late = isinstance(end, OutOfTime)
-    status, waiting = Status.TIME_LIMIT if is_late else Status.INTERRUPTED, getattr(run.risk, "waiting", None)
+    status, waiting = Status.TIME_LIMIT if is_late else Status.INTERRUPTED, run.risk.waiting
     if waiting is None:
         return run.finish(status)
     result = run.finish(status, ask_risk=False, risk=at_home)       # by the values at the best point

@@ -39,7 +39,7 @@ def part_planes(risk, blocks):
     """Planes of the parts of `risk` from the blocks of a `State`; None where they are of no kind known for the risk."""
     if isinstance(blocks, Blocks):
         return _of_planes(risk, blocks)
-    if isinstance(blocks, np.ndarray) and getattr(risk, "has_exact_blocks", False):
+    if isinstance(blocks, np.ndarray) and risk.has_exact_blocks:
         return _of_labels(risk, blocks)
     return None
 

@@ -7,6 +7,7 @@ import os
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.protocols import completed
 from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
 from ..runtime.result import Status
@@ -150,7 +151,7 @@ class Interval:
     def __init__(self, risk, lams, options):
         if len(lams) != 2:
             raise ParameterError(f"lams must be (high, low) with interval=True, got {len(lams)} numbers")
-        bounds = getattr(risk, "lower_bounds", np.array([-np.inf]))
+        bounds = completed(risk).lower_bounds
         if not np.all(bounds >= 0.0):
             raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "
                                  "little where F can be 0; pass a grid of lams")

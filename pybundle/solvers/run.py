@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
-from ..core.protocols import planes_of
+from ..core.protocols import completed
 from ..core.validation import read_only
 from ..runtime.certificate import LEAST, UNIT, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
@@ -149,7 +149,7 @@ class Run:
     choice = ""             # why this method, where the user left the choice
 
     def __init__(self, risk, objective, settings):
-        self.risk, self.objective, self.settings = risk, objective, settings
+        self.risk, self.objective, self.settings = completed(risk), objective, settings
         self.trace = Trace()
         self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
         self.lower_bounds = lower_bounds_of(risk)
@@ -190,8 +190,7 @@ class Run:
 
     def evaluated_value(self, risk):
         """The same from the values at the best point, where `risk` can bound their errors; or None."""
-        if self.best_values is None or getattr(risk, "precision", None) != "float64" or not hasattr(
-                risk, "value_errors"):
+        if self.best_values is None or risk.precision != "float64" or risk.value_errors is None:
             return None
         return self.best_values, risk.value_errors(self.w, self.best_values)
 
@@ -253,11 +252,11 @@ class Run:
 
     def ask(self, w):
         """The planes of the risk at w."""
-        return planes_of(self.risk, read_only(w))
+        return self.risk.planes(read_only(w))
 
     def slope_errors(self):
         """Rounding errors of slopes, by parts; zeros where the risk does not state them."""
-        return np.asarray(getattr(self.risk, "slope_errors", np.zeros(self.risk.n_parts)))
+        return np.broadcast_to(self.risk.slope_errors, (self.risk.n_parts,))
 
     def allowance(self, w):
         """What rounding explains of the height of planes over the risk at w, by parts.
@@ -268,14 +267,14 @@ class Run:
         if self._sizes is None:
             scores = UNSTATED * np.minimum(self._steepest, 1e300)
         else:
-            unit = 2.0**-24 if getattr(self.risk, "precision", None) == "float32" else UNIT
+            unit = 2.0**-24 if self.risk.precision == "float32" else UNIT
             scores = (self.risk.dim + 16.0) * unit * self._sizes
         return 2.0 * (self.slope_errors() + scores) * (float(np.linalg.norm(w)) + LEAST)
 
     @cached_property
     def _sizes(self):
         """Bounds on the norms of slopes where the risk states them, or None; they go through all examples."""
-        return getattr(self.risk, "slope_sizes", None)
+        return self.risk.slope_sizes
 
     def check(self, planes, parts=None):
         """Refuses planes of wrong shape, with NaN, or above the risk at the best point; of all parts or of `parts`."""
@@ -297,7 +296,7 @@ class Run:
         """
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
-        errors = np.asarray(getattr(self.risk, "offset_errors", np.zeros(n_parts))) + additions
+        errors = np.broadcast_to(self.risk.offset_errors, (n_parts,)) + additions
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
         error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms_of(slopes).sum())
         return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
@@ -351,7 +350,7 @@ class Run:
     def fingerprint(self):
         """What names the risk, or None."""
         try:
-            return getattr(self.risk, "fingerprint", None)
+            return self.risk.fingerprint
         except Exception:       # of an oracle that is asked for it, and fails by now
             return NAMELESS
 
@@ -382,8 +381,7 @@ class Run:
         self.fun = certificate.fun
         self.risk_value = certificate.fun - self.objective.value(self.w)
         self.best_values = None         # those of a coarser pass
-        if hasattr(self.risk, "derive"):
-            self.risk = self.risk.derive(precision="float64")
+        self.risk = self.risk.derive(precision="float64")
         self.refine()
         return False
 
@@ -434,8 +432,7 @@ class Run:
 
     def _rounds(self):
         """What the rounds of a distributed risk cost, where it says."""
-        rounds = getattr(self.risk, "rounds", None)
-        return {} if rounds is None else {"rounds": rounds}
+        return {} if self.risk.rounds is None else {"rounds": self.risk.rounds}
 
     def _certify(self, ask_risk=True, risk=None):
         risk = self.risk if risk is None else risk

@@ -18,7 +18,7 @@ def scaling(risk):
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
     images, which cost no passes, are no small columns. Means count for dense data only: centred sparse data are dense.
     """
-    examples = getattr(risk, "examples", None)
+    examples = risk.examples
     if examples is None:
         return ""
     counts, squares, means, spread = _moments(examples)

@@ -123,7 +123,7 @@ def options_of(problem, rng, method):
         options["w0"] = problems.start(rng, problem, options.get("lam"))
     elif rng.random() < 0.4 and problem.radius is None:
         options["warm"] = True
-    if hasattr(problem.risk, "derive") and rng.random() < 0.5:
+    if not isinstance(problem.risk, pb.risks.Function) and rng.random() < 0.5:
         options["n_parts"] = int(rng.integers(1, problem.risk.n_examples + 1))
     if method in ("auto", *problems.BUNDLE) and rng.random() < 0.12:
         options["memory_limit"] = int(10 ** rng.uniform(3.3, 5.0))

@@ -109,7 +109,7 @@ class BlockMethod(Run):
         self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
         if self._idle < self.schedule.patience:
             return None
-        if getattr(self.risk, "search_precision", "float64") == "float64":
+        if self.risk.search_precision == "float64":
             return Status.STALLED
         self.risk, self._idle = self.risk.derive(precision="float64"), 0        # what float32 cannot tell apart
         self.refine()

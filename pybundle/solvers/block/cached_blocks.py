@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
+from ...core.protocols import errors_of, total_of
 from ...core.validation import read_only
 from ...risks.oracle import finder_of, with_batches
 from ...runtime.certificate import UNIT
@@ -101,7 +102,7 @@ class CachedBlocks:
         batch = min(self.batch, self.n_examples)
         finder = finder_of(self.oracle, batch) if self.n_best == 1 else None
         if finder is None:
-            return BatchPass(self.blocks, self.oracle, batch, self.n_best, self._threads)
+            return BatchPass(self.blocks, self.oracle, batch, self.n_best, self.risk._map)
         return OraclePass(self.blocks, finder, batch)
 
     def __getstate__(self):
@@ -129,11 +130,6 @@ class CachedBlocks:
     @property
     def offset(self):
         return self.blocks.offset
-
-    @property
-    def _threads(self):
-        """`map` by all threads there are."""
-        return getattr(self.risk, "_map", map)
 
     # ------------------------------------------------------------------ the point
     def phi(self):
@@ -274,7 +270,7 @@ class CachedBlocks:
         w = w if better is None else better
         self._master = None
         weights, norm = self.oracle.prepare(read_only(w)), float(np.linalg.norm(w))
-        total = getattr(self.oracle, "total", None)
+        total = total_of(self.oracle)
 
         def look(rows):
             found, planes = ask(self.oracle, rows, weights, self.n_best)
@@ -286,7 +282,7 @@ class CachedBlocks:
         size, wave = (SHARD, WAVE) if self._limit is None else (SMALL_SHARD, 1)
         shards = np.array_split(np.arange(self.n_examples), -(-self.n_examples // size))
         for first in range(0, len(shards), wave):
-            for (part, part_error), planes in self._threads(look, shards[first:first + wave]):
+            for (part, part_error), planes in self.risk._map(look, shards[first:first + wave]):
                 value, error = value + part, error + part_error
                 for each in planes:
                     self.blocks.learn(*each)
@@ -330,4 +326,5 @@ class CachedBlocks:
 
 def _rounding_of(risk):
     """Bounds on the rounding errors of the slope of all examples together, and of offsets (relative)."""
-    return float(np.sum(getattr(risk, "slope_errors", 0.0))), float(np.max(getattr(risk, "offset_errors", 0.0)))
+    slope_errors, offset_errors = errors_of(risk)
+    return float(slope_errors.sum()), float(offset_errors.max())

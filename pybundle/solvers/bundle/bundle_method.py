@@ -16,6 +16,7 @@ from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.plane import PartialPlanes
+from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...risks.partition import SHARD_ROWS
 from ...risks.reduction import WAVE
@@ -53,7 +54,7 @@ class BundleMethod(Run):
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
-        self.expect(*(getattr(risk, name, self._errors[0]) for name in ("slope_errors", "offset_errors")))
+        self.expect(*errors_of(risk))
         self.max_planes = None
         self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
@@ -163,7 +164,7 @@ class BundleMethod(Run):
             raise ValueError("slack is that of another risk")
 
     def ask(self, w):
-        if not hasattr(self.risk, "gather"):
+        if not self.risk.is_remote:
             return super().ask(w)
         number = self.risk.submit(w)
         self.bundle.prepare(self.risk.n_parts)      # while workers work
@@ -227,8 +228,8 @@ class BundleMethod(Run):
 
     def append(self, planes, room=0):
         """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
-        if getattr(self.risk, "errors_grow", False):
-            self.expect(self.risk.slope_errors, self.risk.offset_errors)
+        if self.risk.errors_grow:
+            self.expect(*errors_of(self.risk))
         parts = planes.parts if isinstance(planes, PartialPlanes) else None
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):

@@ -78,8 +78,7 @@ class LineSearch:
 
     def working_bytes(self, risk):
         """Scores of both ends of a segment, of the point between them and of that of the planes, and a difference."""
-        return 5 * (4 if getattr(risk, "precision", None) == "float32" else 8) * risk.n_examples * getattr(
-            risk, "n_scores", 1)
+        return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
 
     def start(self, loop, w0):
         with loop.trace.clock.phase("oracle"):

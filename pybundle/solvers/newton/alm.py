@@ -124,7 +124,7 @@ class AugmentedLagrangian(Run):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha, bound=self.bound)
 
     def evidence(self, risk):
-        if not hasattr(risk, "labels"):
+        if not risk.has_exact_blocks:
             return None
         alpha = self.best[1] if self.best[1] is not None else self.alpha
         support = np.count_nonzero(alpha > 0.0, axis=1).astype(np.int32)

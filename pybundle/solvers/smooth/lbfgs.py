@@ -185,7 +185,7 @@ class QuasiNewton(Run):
             return False
         # without pairs nothing is known of the scale: to the bound, if F were linear
         step, growth = (1.0, 10.0) if len(self.pairs) else ((self._fun - self.bound.value) / -slope, 100.0)
-        rounding = SINGLE if getattr(self.risk, "precision", None) == "float32" else DOUBLE
+        rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
         self._direction = direction
         self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
         return True

@@ -12,7 +12,8 @@ from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.result import Status, sentence
 from ..runtime.stopping import first_reason
 from ..solvers.arguments import make_objective, make_rules, make_settings, make_start, regrouped
-from ..solvers.methods import METHODS, Problem
+from ..solvers.method import Problem
+from ..solvers.methods import METHODS, make_run
 
 
 class Busy(RuntimeError):
@@ -64,7 +65,7 @@ class Machine:
         try:
             risk = regrouped(self._risk, settings.get("n_parts"), method, pool, wanted)
             seed = check_integer("random_state", settings.get("random_state", 0), low=0)
-            run = METHODS[method].make(Problem(risk, objective, wanted, {}, seed, True))
+            run = make_run(method, Problem(risk, objective, wanted, {}, seed, True))
         except BaseException:
             pool.close()
             raise
@@ -111,7 +112,7 @@ class Machine:
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
-            run = copy(getattr(self._run, "_current", self._run))    # to finish may settle on a point, or count a pass
+            run = copy(self._run.at_work)    # to finish may settle on a point, or count a pass
             run.trace = copy(run.trace)
             return run.finish(status, ask_risk=self._error is None)
 

@@ -6,7 +6,7 @@ share again when it is read, and cycles are no matter. Numbers, texts and None s
     ["array", layout]       its numbers are the array of that number; layout "C" or "F"
     ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]
     ["scalar", dtype, value], ["dtype", name], ["generator", state]
-    ["class", name], ["enum", name, value], ["record", name, [...]], ["partial", name, arguments, keywords]
+    ["class", name], ["enum", name, value], ["record", name, [...]]
     ["object", name, state]                what `__getstate__` gave and `__setstate__` or `__dict__` takes
     ["called" | "restored", name, arguments]   `__reduce__` of a class: the class itself, or its `from_state`, is called
     ["outside", word]       an object that is there already when the file is read
@@ -18,7 +18,6 @@ raises ValueError where the object would not do, with all that it refers to in p
 from __future__ import annotations
 
 from enum import Enum
-from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -112,8 +111,6 @@ class _Writer:
             return ["csr", list(map(int, x.shape)), *self._values((x.data, x.indices, x.indptr))]
         if cls is np.random.Generator:
             return ["generator", self.value(x.bit_generator.state)]
-        if cls is partial:
-            return ["partial", self._name(x.func), *self._values((x.args, x.keywords))]
         if isinstance(x, type):
             return ["dtype", np.dtype(x).str] if issubclass(x, np.generic) else ["class", self._name(x)]
         name = self._name(cls)
@@ -198,9 +195,6 @@ class _Reader:
     def _class(self, _place, name):
         return self._classes[name]
 
-    def _partial(self, _place, name, arguments, keywords):
-        return partial(self._classes[name], *self.value(arguments), **self.value(keywords))
-
     def _enum(self, _place, name, value):
         return self._classes[name](value)
 
@@ -231,7 +225,7 @@ class _Reader:
 READERS = {
     "array": _Reader._array, "list": _Reader._list, "tuple": _Reader._tuple, "dict": _Reader._dict,
     "csr": _Reader._csr, "scalar": _Reader._scalar, "dtype": _Reader._dtype, "generator": _Reader._generator,
-    "class": _Reader._class, "enum": _Reader._enum, "record": _Reader._record, "partial": _Reader._partial,
+    "class": _Reader._class, "enum": _Reader._enum, "record": _Reader._record,
     "object": _Reader._object, "called": _Reader._called, "restored": _Reader._restored,
     "outside": _Reader._elsewhere,
 }  # fmt: skip

@@ -11,7 +11,7 @@ follows the norms of the last point, and only the Gram matrices of the blocks ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.block_method import BlockMethod
 from ..solvers.block.cached_blocks import CachedBlocks
-from ..solvers.methods import accelerated, default_batch
+from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.minimize import drive
 from ..solvers.objective import Nonneg
 from ..solvers.run import Settings
@@ -100,8 +100,8 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     n = risk.n_examples
     objective = GroupNorms(n * lam, labels, n_groups, risk.nonneg)
     run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(tol)),
-                       partial(_WeightedBlocks, objective=objective, batch=default_batch(risk)), accelerated(),
-                       random_state=random_state or 0)
+                       _WeightedBlocks, accelerated(), random_state=random_state or 0,
+                       options={"objective": objective, "batch": default_batch(risk)})
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
                                                    if progress.n_passes >= max_passes else None])
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))

@@ -14,7 +14,7 @@ from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .methods import METHODS
 from .objective import L2, Ball
-from .run import Settings
+from .run import Settings, is_fine
 
 LARGEST = 1e100
 """Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""
@@ -129,8 +129,8 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
 
 
 def precision_of(settings):
-    """What the tolerance asks for: float32 scores carry errors of about 1e-6, float32 slopes of 1e-7."""
-    return "float64" if settings.gap.tol < 1e-4 else None
+    """What the tolerance asks for."""
+    return "float64" if is_fine(settings.gap.tol) else None
 
 
 def as_callbacks(callback):
@@ -149,7 +149,7 @@ def check_seconds(every):
 
 def make_rules(max_iter, time_limit, method):
     """What ends a run besides its gap and its callbacks."""
-    default = 10 if method == "sgd" else 10000
+    default = METHODS[method].n_epochs or 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:
         rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)).start())

@@ -13,49 +13,14 @@ from zlib import crc32
 
 import numpy as np
 
-from ..bundle import Bundle
-from ..bundle._dense import DensePlanes
-from ..bundle._sparse import SparsePlanes
 from ..core.exceptions import BundleError, StateError
-from ..core.plane import Planes
 from ..core.protocols import Completed, RiskBase, errors_of, name_of
-from ..qp._simplex_qp import SimplexQP
-from ..risks.known_planes import KnownPlanes, PlaneMultipliers
-from ..risks.multipliers import Multipliers, Step
-from ..runtime.certificate import Bracket, LowerBound
 from ..runtime.checkpoint import Checkpoint
-from ..runtime.clock import Clock
-from ..runtime.history import History
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
-from ..runtime.stopping import GapBelow
-from .block._blocks import Blocks
-from .block.block_method import BlockMethod
-from .block.cached_blocks import CachedBlocks
-from .block.exact_blocks import ExactBlocks
-from .block.frank_wolfe import FrankWolfe
-from .block.schedules import Accelerated, Exact, MultiPlane, Plain
-from .bundle.bundle_method import BundleMethod
-from .bundle.master import Master, MasterSolution
-from .bundle.policies import BestPoint, LastIterate, LineSearch, PublishedProximity
-from .bundle.sgd import StochasticSubgradient
-from .fallback import Relay
-from .methods import FINE
-from .newton.alm import AugmentedLagrangian
-from .newton.directions import NewtonDirection
-from .newton.plane_master import PlaneMaster
-from .objective import L2, Ball
-from .run import Settings, State, Trace
-from .smooth.lbfgs import Pairs, QuasiNewton
-from .smooth.recent_planes import RecentPlanes
-from .smooth.wolfe import WolfeSearch
+from .methods import METHODS
+from .run import State, is_fine
 
-CLASSES = {cls.__name__: cls for cls in (
-    Accelerated, AugmentedLagrangian, Ball, BestPoint, BlockMethod, Blocks, Bundle, BundleMethod, CachedBlocks,
-    Bracket, Clock, DensePlanes, Exact, ExactBlocks, FrankWolfe, GapBelow, History, KnownPlanes, L2, LastIterate,
-    LineSearch, LowerBound, Master, MasterSolution, MultiPlane, Multipliers, NewtonDirection, Pairs, Plain, PlaneMaster,
-    PlaneMultipliers, Planes, PublishedProximity, QuasiNewton, RecentPlanes, Relay, Settings, SimplexQP, SparsePlanes,
-    State, Status, Step, StochasticSubgradient, Trace, WolfeSearch)}
 ENDED = (Status.CONVERGED, Status.STALLED)
 """A run that ended so has nothing more to do."""
 SAME = 1e-9
@@ -63,6 +28,17 @@ SAME = 1e-9
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """What code meets in objects that do not fit together."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
+
+
+def classes():
+    """Every class that a run of some method is made of, by name: those that `METHODS` declares and what these add."""
+    found, todo = {}, [cls for method in METHODS.values() for cls in method.serialised]
+    while todo:
+        cls = todo.pop()
+        if cls.__name__ not in found:
+            found[cls.__name__] = cls
+            todo += [part for base in cls.__mro__ for part in vars(base).get("serialised", ())]
+    return found
 
 
 class Risks:
@@ -141,7 +117,7 @@ class Keeper(Unkept):
     """
 
     def __init__(self, path, every, risk, terms, settings):
-        self._file = Checkpoint(path, every, terms, CLASSES, Risks(risk))
+        self._file = Checkpoint(path, every, terms, classes(), Risks(risk))
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
         self._risk = risk
 
@@ -225,13 +201,12 @@ class Keeper(Unkept):
         old, status = found.objects.get("run"), found.header["status"]
         if old is None:
             return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
-        current = getattr(old, "_current", old)
-        for run in [current, *(other[0] for other in getattr(old, "_others", ()))]:
-            if not _equal(vars(run.objective), vars(getattr(fresh, "_current", fresh).objective)):
-                raise ValueError("its objective is another one")
-            if hasattr(run, "expect"):          # another executor may round differently
-                run.expect(*errors_of(run.risk))
-            run.settings = self._settings
+        old.adopt(fresh)
+        current = old.at_work
+        if not _equal(vars(current.objective), vars(fresh.at_work.objective)):
+            raise ValueError("its objective is another one")
+        current.expect(*errors_of(current.risk))        # another executor may round differently
+        current.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
         if (tol, atol, memory) == tuple(self._words()):
             self._is_over = status is not None
@@ -239,8 +214,8 @@ class Keeper(Unkept):
         certificate = current._certificate
         is_over = status is not None and certificate is not None and current.rule.holds(
             certificate.fun + certificate.error, certificate.lower_bound)
-        # below FINE other methods follow in "auto", and scores are in float64
-        if not is_over and (memory != self._settings.memory_limit or (tol < FINE) != (gap.tol < FINE)):
+        # for fine tolerances other methods follow in "auto", and scores are in float64
+        if not is_over and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
             state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
             return self._start_from(fresh, state, old.trace), None
         return old, Status.CONVERGED if is_over else None
@@ -261,7 +236,7 @@ class Keeper(Unkept):
 
     def _start_from(self, run, state, trace):
         """A new run from what another knew, with its counters."""
-        getattr(run, "_current", run).trace = trace
+        run.at_work.trace = trace
         run.start(state.w, state)
         return run
 

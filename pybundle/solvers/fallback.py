@@ -1,8 +1,24 @@
-"""Runs one after the other: the next takes over where the one before has done what it is good at, or stalls."""
+"""Runs methods in sequence: the next takes over at its gap, or where the one before stalls or slows down."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
 from ..runtime.result import Status
+
+
+class Stage(NamedTuple):
+    """A method that takes over: `make()` its run, at the relative gap `handover` (None: at none).
+
+    It also takes over where the run before stalls, or has not halved its gap within `patience` passes.
+    """
+
+    make: Callable
+    handover: float | None
+    patience: float
 
 
 class Relay:
@@ -11,25 +27,39 @@ class Relay:
     Parameters
     ----------
     first : Run
-    *others : (Run, float or None, float)
-        Each with the relative gap at which it takes over, None for no such gap, and the number of passes in which the
-        one before must halve its gap. It also takes over where the one before stalls.
+    *stages : Stage
+        Their runs are made when they take over.
+
+    Attributes
+    ----------
+    at_work : Run
+        The run whose turn it is.
     """
 
-    def __init__(self, first, *others):
-        self._current, self._others = first, list(others)
-        self._mark = 0.0, float("inf")      # passes and gap when the gap had last halved
+    def __init__(self, first, *stages):
+        self.at_work, self._stages = first, list(stages)
+        self._mark = 0.0, np.inf            # passes and gap when the gap had last halved
 
     def __getattr__(self, name):
-        return getattr(self._current, name)
+        return getattr(self.at_work, name)
+
+    def __getstate__(self):
+        return {"at_work": self.at_work, "n_left": len(self._stages), "mark": self._mark}
+
+    def __setstate__(self, state):
+        self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
+
+    def adopt(self, fresh):
+        """The stages of a fresh run of the same problem, in place of those that a checkpoint does not hold."""
+        self._stages = fresh._stages[len(fresh._stages) - self._n_left:]
 
     def step(self):
-        """A step of the current run; where it stalls, the next goes on."""
-        status = self._current.step()
-        if not self._others:
+        """A step of the run at work; where it stalls, the next one takes over."""
+        status = self.at_work.step()
+        if not self._stages:
             return status
-        _, handover, patience = self._others[0]
-        at = self._current.progress()
+        _, handover, patience = self._stages[0]
+        at = self.at_work.progress()
         if not at.gap > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.gap
         is_ripe = (handover is not None and at.gap <= handover) or at.n_passes > self._mark[0] + patience
@@ -39,8 +69,8 @@ class Relay:
         return status
 
     def _take_over(self):
-        first, second = self._current, self._others[0][0]
+        first, second = self.at_work, self._stages[0].make()
         second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
         second.start(first.w, first.state())       # the first is there to hand back its state until this is done
-        self._current, self._mark = second, (second.trace.n_passes, float("inf"))
-        del self._others[0]
+        self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
+        del self._stages[0]

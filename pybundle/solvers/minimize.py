@@ -31,7 +31,8 @@ from .arguments import (
 from .checkpointing import Keeper, Unkept, terms_of
 from .diagnostics import LONG, UNFINISHED, hint
 from .evidence import Record, certificate_of
-from .methods import METHODS, Problem, check_options
+from .method import Problem
+from .methods import METHODS, check_options, make_run
 from .run import State
 
 
@@ -206,7 +207,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     result, keeper = None, Unkept()
     try:
         with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
-            run = METHODS[method].make(Problem(working, objective, settings, options, random_state, deterministic))
+            run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
             if checkpoint is not None and not deterministic and working.is_remote:
                 raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
                                      "that does not wait for all of them cannot be repeated")
@@ -228,7 +229,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
             pool.close()
         for rule in watching:
             _close(rule)
-    if result.status in UNFINISHED and method != "sgd":        # SGD is meant to end with its epochs
+    if result.status in UNFINISHED and METHODS[method].n_epochs is None:
         warn_user(f"pybundle.minimize: {result.message}")
     return result
 

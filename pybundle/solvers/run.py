@@ -1,7 +1,7 @@
 """What every solver object has: best point, best bound, history, and the certificate at the end.
 
 A solver is driven by `start`, `step` until it gives a status, `finish`; `minimize.drive` calls nothing else but
-`confirm`, `progress` and `describe`.
+`confirm`, `progress` and `describe`. A method adds `start`, `iterate`, `describe` and what it keeps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from ..core.exceptions import ContradictionError, NumericalError, OracleError, P
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import completed
 from ..core.validation import read_only
+from ..risks.partition import SHARD_ROWS
+from ..risks.reduction import WAVE
 from ..runtime.certificate import LEAST, UNIT, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
 from .diagnostics import advice
+from .objective import L2, Ball
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 
 NAMELESS = "unknown"
@@ -131,8 +134,19 @@ class Trace:
     first_value: float | None = None    # F at the first point of the run, or of the run that it goes on from
 
 
+def is_fine(tol):
+    """Whether a tolerance asks for scores in float64, whose float32 errors are about 1e-6, and for Newton steps."""
+    return tol < 1e-4
+
+
+def working_bytes(risk, n_parts, vectors=8, numbers=4):
+    """Of new planes of so many parts, of some vectors of length dim, and of some numbers of all examples."""
+    slopes = n_parts + vectors + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
+    return 8 * (slopes * risk.dim + numbers * risk.n_examples)
+
+
 class Run:
-    """A run of one method on one risk; subclasses add `start`, `step`, `describe` and what they keep.
+    """A run of one method on one risk; subclasses add `start`, `iterate`, `describe` and what they keep.
 
     Attributes
     ----------
@@ -142,8 +156,17 @@ class Run:
         Values of the parts at w.
     bound : LowerBound or None
         Best lower bound with its evidence.
+    patience : int
+        Steps in a row that moved neither best value nor best bound, after which the run has stalled.
+    at_work : Run
+        The run whose turn it is, where several follow each other: else this one.
+    serialised : tuple of type
+        Classes that its state is made of, for checkpoints; subclasses name only what they add.
     """
 
+    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, L2, Ball)
+    patience = 300
+    _idle = 0
     best_values = None
     is_refuted = False      # the risk has contradicted itself
     choice = ""             # why this method, where the user left the choice
@@ -155,6 +178,31 @@ class Run:
         self.lower_bounds = lower_bounds_of(risk)
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
         self._certificate, self._margin = None, 1.0
+
+    @property
+    def at_work(self):
+        return self
+
+    # ------------------------------------------------------------------ steps
+    def step(self):
+        """One iteration; a Status when the run is over, else None."""
+        before = self._standing()
+        status = self.iterate()
+        if status is not None:
+            return status
+        self._idle = 0 if self._standing() != before else self._idle + 1
+        return self.stalled() if self.is_stalled() else None
+
+    def _standing(self):
+        return self.fun, -np.inf if self.bound is None else self.bound.value
+
+    def is_stalled(self):
+        """Whether neither best value nor best bound has moved for long."""
+        return self._idle >= self.patience
+
+    def stalled(self):
+        """What follows then: the end, or None for a run that knows what else to do."""
+        return Status.STALLED
 
     @property
     def rule(self):
@@ -173,6 +221,17 @@ class Run:
     def evidence(self, risk):
         """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
         return None
+
+    def memory(self):
+        """Bytes that it will take beside the data, by what for: a dict, see `Memory`."""
+        risk = self.risk
+        return {"planes": 16 * risk.n_parts * risk.dim, "points": working_bytes(risk, risk.n_parts)}
+
+    def expect(self, slope_errors, offset_errors):
+        """Planes with rounding errors up to these may come, since workers or executors have changed."""
+
+    def adopt(self, fresh):
+        """Takes from a fresh run of the same problem what a checkpoint does not hold of this one."""
 
     def kept_state(self):
         """What another run may start from after this one: the point alone where the risk has contradicted itself."""

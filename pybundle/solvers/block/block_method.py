@@ -37,14 +37,16 @@ class BlockMethod(Run):
     ----------
     risk, objective, settings
         As in `Run`; the objective is `L2`.
-    make_core : callable
-        `make_core(risk, known=blocks)`, blocks those of another run or None.
+    core : type
+        `core(risk, known=blocks, **options)` makes the core, with the blocks of another run or None.
     schedule : Schedule
     kappa : float or None
         Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes, or the largest
         one that the core finds worth while.
     random_state : int
         Seed of the orders in which examples are visited.
+    options : dict
+        Of the core.
 
     Attributes
     ----------
@@ -52,12 +54,12 @@ class BlockMethod(Run):
         Sum of the block gaps that the last sequential pass met.
     """
 
-    def __init__(self, risk, objective, settings, make_core, schedule, kappa=None, random_state=0):
+    def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0, options=None):
         super().__init__(risk, objective, settings)
-        self.make_core, self.schedule = make_core, schedule
+        self._kind, self._options, self.schedule = core, options or {}, schedule
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
-        self._idle, self._rises, self._last = 0, 0, np.inf
+        self._rises, self._last = 0, np.inf
         self.met = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -67,7 +69,7 @@ class BlockMethod(Run):
         if state is not None:
             self.take(state)
             blocks, w0 = state.blocks, state.w
-        self.core = self.make_core(self.risk, known=blocks)
+        self.core = self._kind(self.risk, known=blocks, **self._options)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
         self.w = self.objective.project(self._centre)           # something to hand back until there is a value
         if state is not None and self.objective.contains(state.w):
@@ -79,12 +81,12 @@ class BlockMethod(Run):
         if state is None and w0.any():
             self._evaluate(self.w)
 
-    def step(self):
+    def iterate(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
         if self.trace.n_iter == 0 and self.is_close():          # as good as the run before
             self.record(self.fun)
             return Status.CONVERGED
-        before, value = (self.fun, self.bound.value), None
+        value = None
         self.trace.n_iter += 1
         if self.schedule.is_proximal and self.trace.n_iter > 1:
             self._move_centre()
@@ -104,11 +106,13 @@ class BlockMethod(Run):
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
         self.record(self.fun if value is None else value)
-        if self.is_close():
-            return Status.CONVERGED
-        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        if self._idle < self.schedule.patience:
-            return None
+        return Status.CONVERGED if self.is_close() else None
+
+    @property
+    def patience(self):
+        return self.schedule.patience
+
+    def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
         self.risk, self._idle = self.risk.derive(precision="float64"), 0        # what float32 cannot tell apart
@@ -119,6 +123,9 @@ class BlockMethod(Run):
         """What is about to run."""
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}, "
                 f"{self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with")
+
+    def memory(self):
+        return self._kind.memory(self.risk, **self._options)
 
     def n_planes(self):
         return self.core.n_planes()
@@ -139,7 +146,7 @@ class BlockMethod(Run):
         return self.core.evidence(self.objective, risk)
 
     def refine(self):
-        self.core = self.make_core(self.risk, known=self.core.known())
+        self.core = self._kind(self.risk, known=self.core.known(), **self._options)
         self.core.place(self.objective.lam, self.kappa, self._centre)
         self._bound()
 

@@ -70,6 +70,8 @@ class CachedBlocks:
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
+    serialised = (Blocks, PlaneMaster)
+
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5, record=None):
         self.risk = risk
@@ -183,6 +185,16 @@ class CachedBlocks:
             raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, some {least} "
                                  f"bytes in all, more where many are merged, got {self._limit}; raise it or use method "
                                  "'oca', which keeps planes of parts")
+
+    @classmethod
+    def memory(cls, risk, **options):
+        """Bytes of planes and points in a run, where stores grow by half and an example keeps 3 to 12 planes."""
+        core = cls(risk, **options)
+        limit, points, planes = core._limit, core.working_bytes(), min(8 * core.n_best, CAP)
+        total = risk.n_examples * (BLOCK + 1.5 * planes * core.plane_bytes() + 8.0 * planes * planes)
+        if limit is not None:
+            total = min(total, max(limit - points, limit // 2))
+        return {"planes": total, "points": points}
 
     def plane_bytes(self):
         """Of the slope of an example, the mean of some at w = 0."""

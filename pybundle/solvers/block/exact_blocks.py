@@ -88,6 +88,12 @@ class ExactBlocks:
         width = 4 if risk.search_precision == "float32" else 8
         return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk)
 
+    @classmethod
+    def memory(cls, risk):
+        """Bytes of multipliers, scores and points in a run."""
+        points, scores = cls.points_needed(risk), 24 * risk.n_examples * risk.n_scores
+        return {"multipliers": cls.bytes_needed(risk) - scores - points, "scores": scores, "points": points}
+
     @property
     def visits(self):
         return self._blocks.visits + self._evaluated

@@ -12,14 +12,12 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
+from ...core.protocols import BOUNDED
 from ...runtime.certificate import UNIT, LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
+from ..method import WARM_START, Method
 from ..run import Run
-
-MOST_POINTS = 100       # kept as evidence, the last ones
-LARGEST = 1e153         # norm of a slope: squares of differences stay finite
-STALLED_AFTER = 300     # passes that moved neither value nor bound
 
 
 class FrankWolfe(Run):
@@ -33,7 +31,7 @@ class FrankWolfe(Run):
         if state is not None:
             self.take(state)
             w0 = state.w
-        self._steps, self._idle = 0, 0
+        self._steps = 0
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # of slopes and offsets so far: what rounding is a share of
@@ -42,9 +40,8 @@ class FrankWolfe(Run):
         self._bound()
         self.record(self.fun)
 
-    def step(self):
+    def iterate(self):
         """One line search and one pass."""
-        before = self.fun, self.bound.value
         slope, offset = self._plane
         change, lam = slope - self.phi, self.objective.lam
         w = self.objective.point(self.phi, lam)
@@ -58,10 +55,7 @@ class FrankWolfe(Run):
         self._plane = self._look(self.objective.point(self.phi, lam))
         self._bound()
         self.record(self._value)
-        if self.is_close():
-            return Status.CONVERGED
-        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self._idle >= STALLED_AFTER else None
+        return Status.CONVERGED if self.is_close() else None
 
     def evidence(self, risk):
         record = self.settings.record
@@ -85,11 +79,11 @@ class FrankWolfe(Run):
         planes = self.evaluate(w)
         self._value = self.observe(w, float(planes.values.sum()), planes.values)
         if self.settings.record is not None:
-            self.settings.record.keep(range(planes.origin - MOST_POINTS, planes.origin + 1))
+            self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
         offset, slope, error = self.summed(planes)
         self._error = max(self._error, error)
         self._size = max(self._size, float(np.linalg.norm(slope)))
-        if not self._size < LARGEST:
+        if not self._size < 1e153:          # squares of differences stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self._largest = max(self._largest, abs(offset))
         return slope, offset
@@ -98,3 +92,7 @@ class FrankWolfe(Run):
         rounding = (2.0 * self._steps + 4.0) * UNIT
         self.offer(LowerBound.from_aggregate(self.objective, self.offset, self.phi.copy(),
                                              self._error + rounding * self._size, rounding * self._largest))
+
+
+FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,
+                     needs=(BOUNDED,), serialised=(FrankWolfe,))

@@ -13,31 +13,21 @@ from __future__ import annotations
 import numpy as np
 
 from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
+from ...bundle._dense import DensePlanes
+from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
-from ...core.plane import PartialPlanes
+from ...core.plane import PartialPlanes, Planes
 from ...core.protocols import errors_of
 from ...core.validation import read_only
-from ...risks.partition import SHARD_ROWS
-from ...risks.reduction import WAVE
+from ...qp._simplex_qp import SimplexQP
 from ...runtime.certificate import LowerBound, aggregation_errors, feasible
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..part_planes import part_planes
 from ..plane_checks import refuse_above
-from ..run import Run, State
-from .master import Master
-
-VECTORS = 8             # of length dim that a run works with, beside planes
-NUMBERS = 4             # of every example: order, labels, weights, errors
-SMALL_LIMIT = 1 << 20
-STALLED_AFTER = 300     # published proximal steps may go on for T = 100 iterations without any
-
-
-def working_bytes(risk, n_parts):
-    """Of new planes of so many parts, of points, and of numbers of all examples."""
-    slopes = n_parts + VECTORS + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
-    return 8 * (slopes * risk.dim + NUMBERS * risk.n_examples)
+from ..run import Run, State, working_bytes
+from .master import Master, MasterSolution
 
 
 def parts_within(risk, limit, n_parts):
@@ -48,6 +38,9 @@ def parts_within(risk, limit, n_parts):
 class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
+    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP)
+    patience = 300      # published proximal steps may go on for T = 100 iterations without any progress
+
     def __init__(self, risk, objective, policy, settings):
         super().__init__(risk, objective, settings)
         self.policy = policy
@@ -56,7 +49,6 @@ class BundleMethod(Run):
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
         self.expect(*errors_of(risk))
         self.max_planes = None
-        self._idle = 0              # iterations in a row without any progress
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
 
     # ------------------------------------------------------------------ start, step, finish
@@ -90,9 +82,8 @@ class BundleMethod(Run):
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
-    def step(self):
+    def iterate(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
-        before = self.fun, -np.inf if self.bound is None else self.bound.value
         solution = self.policy.propose(self)                                              # 1
         phi = self.improve_bound(solution)                                                # 2
         self.trace.n_iter += 1
@@ -113,10 +104,8 @@ class BundleMethod(Run):
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
         self.record(value)
-        if has_converged if self.settings.stop == "published" else self.is_close():
-            return Status.CONVERGED
-        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self._idle >= STALLED_AFTER else None
+        is_over = has_converged if self.settings.stop == "published" else self.is_close()
+        return Status.CONVERGED if is_over else None
 
     def describe(self):
         """What is about to run and the memory it expects to need."""
@@ -127,6 +116,15 @@ class BundleMethod(Run):
         parts = "1 part" if risk.n_parts == 1 else f"{risk.n_parts} parts"
         return (f"{risk.n_examples} examples, dimension {risk.dim}, {parts}: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
+
+    def memory(self, growth=1.5, used=3):
+        """Stores grow by a factor; planes are some times those that wait to be forgotten: measured, 1 to 4."""
+        risk, limit = self.risk, self.settings.memory_limit
+        planes = growth * estimate_bytes(risk.dim, used * risk.n_parts * (self.max_idle + 2))
+        points, scores = working_bytes(risk, risk.n_parts), self.policy.working_bytes(risk)
+        if limit is not None:
+            planes = min(planes, max(limit - points - scores, estimate_bytes(risk.dim, 3 * risk.n_parts)))
+        return {"planes": planes, "scores": scores, "points": points}
 
     def n_planes(self):
         return self.bundle.n_planes
@@ -266,7 +264,7 @@ class BundleMethod(Run):
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
         # of a small limit half at least: beside it Python's own objects are no smaller than points
-        self._for_planes = max(limit - self.working_bytes(), min(limit // 2, SMALL_LIMIT), needed)
+        self._for_planes = max(limit - self.working_bytes(), min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)
         self.bundle.reserve(self.max_planes)
 

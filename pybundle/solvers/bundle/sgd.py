@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.protocols import EPOCHS
+from ..method import BUNDLE, Method, Option, number, or_none
+from .bundle_method import BundleMethod
 from .policies import Policy
 
 TUNING_SHARE = 0.1
@@ -80,3 +83,12 @@ class StochasticSubgradient(Policy):
                 best, best_fun = t0, fun
             loop.trace.n_passes += 2.0 * len(sample) / n
         return best
+
+
+def sgd(problem, t0):
+    policy = StochasticSubgradient(t0, problem.random_state)
+    return BundleMethod(problem.risk, problem.objective, policy, problem.settings)
+
+
+SGD = Method(sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,),
+             serialised=(BundleMethod, StochasticSubgradient), n_epochs=10)

@@ -15,10 +15,11 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
+from ...risks.multipliers import Multipliers, Step
 from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_labels
-from ..run import Run, State
+from ..run import Run, State, working_bytes
 from .directions import LARGEST_RANK, NewtonDirection
 
 SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
@@ -27,7 +28,6 @@ SHORTEST = 1e-6         # a shorter step means that rounding has taken over
 SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, where all examples lie on some
 FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of where a run starts
 LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
-STALLED_AFTER = 50      # Newton steps that moved neither bound
 
 
 class AugmentedLagrangian(Run):
@@ -46,6 +46,9 @@ class AugmentedLagrangian(Run):
     largest_rank, max_products : int
         As in `NewtonDirection`, where the latter is `max_iter`.
     """
+
+    serialised = (Multipliers, Step, NewtonDirection)
+    patience = 50       # Newton steps that moved neither bound
 
     def __init__(self, risk, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(risk, objective, settings)
@@ -90,9 +93,8 @@ class AugmentedLagrangian(Run):
         self._advance()
         self.record(value)
 
-    def step(self):
+    def iterate(self):
         """A Newton step, and a proximal step where Phi is minimal enough; a Status when the run is over, else None."""
-        before = self.fun, self.bound.value
         self.trace.n_iter += 1
         with self.trace.clock.phase("qp"):
             faces = self.multipliers.faces(self._step, SAMPLE)
@@ -109,12 +111,13 @@ class AugmentedLagrangian(Run):
             self.sigma = min(self.growth * self.sigma, max(self.sigma, LARGEST_SIGMA * self._unit))
             self.alpha = self._step.alpha
             self._advance()
-        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self.is_stalled() else None
+        return None
 
-    def is_stalled(self):
-        """Whether neither bound has moved for long."""
-        return self._idle >= STALLED_AFTER
+    def memory(self):
+        n, n_labels = self.multipliers.shape
+        size, rank = n * n_labels, min(self._newton.largest_rank, n * max(1, n_labels - 1))
+        return {"multipliers": 40 * size + 4 * rank * rank, "scores": 32 * size,
+                "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: augmented Lagrangian from "

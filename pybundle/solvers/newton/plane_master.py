@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ...core.object_graph import check_array
-from ...risks.known_planes import KnownPlanes
+from ...risks.known_planes import KnownPlanes, PlaneMultipliers
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
 from ..objective import L2
@@ -34,6 +34,8 @@ class PlaneMaster:
     growth : float
         As in `AugmentedLagrangian`.
     """
+
+    serialised = (AugmentedLagrangian, KnownPlanes, PlaneMultipliers)
 
     def __init__(self, blocks, lam, w, sigma=None, growth=1.5):
         self._blocks = blocks

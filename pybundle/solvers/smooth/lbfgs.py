@@ -18,10 +18,12 @@ import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.object_graph import check_array, check_float
+from ...core.protocols import SMOOTH
 from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
-from ..run import Run, State
+from ..method import WARM_START, Method, Option, integer, or_none
+from ..run import Run, State, working_bytes
 from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
 
@@ -32,7 +34,6 @@ FLOATS = 1 << 26
 """Numbers in pairs and planes, at most, where `memory_limit` does not say otherwise (512 MB): fewer are kept then."""
 SINGLE, DOUBLE = 1e-6, 1e-12
 """Relative rounding errors of values."""
-STALLED_AFTER = 60      # passes that moved neither value nor bound
 
 
 class QuasiNewton(Run):
@@ -44,8 +45,10 @@ class QuasiNewton(Run):
     Parameters
     ----------
     memory : int or None
-        Pairs kept; None is 40, or what fits into the memory.
+        Pairs kept; None is 100, or what fits into the memory.
     """
+
+    patience = 60
 
     def __init__(self, risk, objective, settings, memory=None):
         super().__init__(risk, objective, settings)
@@ -58,7 +61,7 @@ class QuasiNewton(Run):
         self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
         self._slope_error = 0.0         # of any plane so far
-        self._search, self._idle = None, 0
+        self._search = None
         self._origins = []      # of the points of the planes, where evidence is kept
 
     # ------------------------------------------------------------------ start, step
@@ -74,9 +77,8 @@ class QuasiNewton(Run):
             self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
         self._begin_at(self.objective.project(w0))
 
-    def step(self):
+    def iterate(self):
         """One trial of the line search; a Status when it is over, else None."""
-        before = self.fun, self.bound.value
         if self.is_close():
             return Status.CONVERGED
         self.trace.n_iter += 1
@@ -99,8 +101,11 @@ class QuasiNewton(Run):
                 return Status.STALLED
             self.pairs.clear()
             self._search = None
-        self._idle = 0 if (self.fun, self.bound.value) != before else self._idle + 1
-        return Status.STALLED if self._idle >= STALLED_AFTER else None
+        return None
+
+    def memory(self):
+        rows = 2 * self.pairs.room + self.planes.room + self.risk.n_parts
+        return {"planes": 8 * self.risk.dim * rows, "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
         size = 8 * self.risk.dim * (2 * self.pairs.room + self.planes.room) / 2**20
@@ -191,6 +196,10 @@ class QuasiNewton(Run):
         return True
 
 
+def lbfgs(problem, memory):
+    return QuasiNewton(problem.risk, problem.objective, problem.settings, memory)
+
+
 def rooms(rows):
     """Pairs and planes to keep where there is memory for so many vectors, two for a pair and one for a plane."""
     planes = min(PLANES, max(FEWEST, rows // 8))
@@ -278,3 +287,8 @@ class Pairs:
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
             d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
         return d
+
+
+LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
+               remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
+               serialised=(QuasiNewton, Pairs, RecentPlanes, WolfeSearch))

@@ -43,6 +43,8 @@ class RecentPlanes:
     True
     """
 
+    serialised = (SimplexQP,)
+
     def __init__(self, dim, room, slack):
         self._slopes, self._H = np.empty((room, dim)), np.empty((room, room))
         self._offsets, self._beta = np.empty(room), np.zeros(room)

@@ -1,0 +1,83 @@
+"""The block methods on examples: proximal BCFW, BCFW, MP-BCFW."""
+
+from __future__ import annotations
+
+from ...core.exceptions import ParameterError
+from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, STORED
+from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
+from .block_method import BlockMethod
+from .cached_blocks import CAP, CachedBlocks
+from .exact_blocks import ExactBlocks
+from .schedules import Accelerated, MultiPlane, Plain
+
+
+def cached(problem, schedule, kappa=None, **options):
+    """A block method on cached planes."""
+    options = {"objective": problem.objective, "memory_limit": problem.settings.memory_limit,
+               "record": problem.settings.record} | options
+    return BlockMethod(problem.risk, problem.objective, problem.settings, CachedBlocks, schedule, kappa,
+                       problem.random_state or 0, options)
+
+
+def prox_bcfw(problem, kappa, batch, n_best):
+    """Multipliers of labels where these can be enumerated, else planes of labellings."""
+    risk = problem.risk
+    if n_best > 1 and not FURTHER.holds(risk):
+        raise ParameterError(f"n_best must be 1 for a model that gives the best labelling only, got {n_best}; chains "
+                             "with margin rescaling and dependency trees give more")
+    if risk.has_exact_blocks and problem.objective.nonneg is None:
+        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
+        if limit is not None and limit < needed:
+            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
+                                 f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
+        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks,
+                           Accelerated(share_before=0.06, most_passes=12), kappa, problem.random_state or 0)
+    return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
+                  n_best=n_best)
+
+
+def default_batch(risk):
+    """Examples decoded at one point in a sequential pass."""
+    return min(max(risk.n_examples // 32, 1), 32)
+
+
+def accelerated(n_best=1):
+    """The schedule of cached planes, of which every visit brings so many."""
+    opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
+    return Accelerated(opening, share, share_before=share, most_passes=100)
+
+
+def bcfw(problem, gap_check, gap_sampling, **options):
+    return averaged(problem, Plain(gap_check, gap_sampling), **options)
+
+
+def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
+    """A visit of the oracle counts as `cost` visits of cached blocks where a run may not look at the clock."""
+    return averaged(problem, MultiPlane(gap_check, gap_sampling, cost if problem.deterministic else None), **options)
+
+
+def averaged(problem, schedule, average, **options):
+    if average and problem.objective.nonneg is not None:
+        raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
+    return cached(problem, schedule, average=average, **options)
+
+
+def fewer_than_cap(name, value):
+    """Of planes that a visit brings: all of them are kept."""
+    value = integer()(name, value)
+    if value >= CAP:
+        raise ParameterError(f"{name} must be less than {CAP}, the planes kept of an example, got {value}")
+    return value
+
+
+BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (LABELLINGS,)), "batch": Option(None, integer(), (STORED,)),
+          "n_best": Option(1, fewer_than_cap, (FURTHER,)), **WARM_START}
+STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
+         "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
+         "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
+PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(LABELLINGS, BOUNDED),
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated))
+BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
+              serialised=(BlockMethod, CachedBlocks, Plain))
+MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer())}, needs=(LABELLINGS, BOUNDED),
+                 serialised=(BlockMethod, CachedBlocks, MultiPlane))

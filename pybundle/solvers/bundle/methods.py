@@ -1,0 +1,50 @@
+"""The bundle methods on planes of parts: BMRM and CPA, proximal BMRM, OCA."""
+
+from __future__ import annotations
+
+from ...core.protocols import AFFINE_SCORES, WORKERS, require
+from ..method import BUNDLE, Method, Option, integer, number, or_none, truth
+from ..objective import Ball
+from .asynchronous import Asynchronous
+from .bundle_method import BundleMethod
+from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
+
+
+def last_iterate(problem):
+    return BundleMethod(problem.risk, problem.objective, LastIterate(), problem.settings)
+
+
+def prox_bmrm(problem, K, T):
+    return BundleMethod(problem.risk, problem.objective, PublishedProximity(K, T), problem.settings)
+
+
+def oca(problem, mu, line_search, staleness):
+    """Line search where scores are affine, else the proximal bundle around the best point."""
+    risk, limit = problem.risk, problem.settings.memory_limit
+    if isinstance(problem.objective, Ball):
+        return last_iterate(problem)
+    search = LineSearch(mu)
+    if line_search:
+        require("line_search=True", [AFFINE_SCORES], risk, "leave the option out")
+    if line_search is None:
+        # of a mapped file the rows that count on a segment would be a second read
+        line_search = AFFINE_SCORES.holds(risk) and not risk.is_mapped and (
+            limit is None or search.working_bytes(risk) <= limit // 2)
+    policy = search if line_search else BestPoint()
+    if not line_search and not problem.deterministic and WORKERS.holds(risk):
+        policy = Asynchronous(staleness)
+    return BundleMethod(risk, problem.objective, policy, problem.settings)
+
+
+def step_length(name, value):
+    """Of "prox-bmrm": "auto" or a positive number."""
+    return value if isinstance(value, str) and value == "auto" else number(low=0.0, strict=True)(name, value)
+
+
+BMRM = Method(last_iterate, BUNDLE, serialised=(BundleMethod, LastIterate))
+PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer())},
+                   serialised=(BundleMethod, PublishedProximity))
+OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
+                   "line_search": Option(None, or_none(truth), (AFFINE_SCORES,)),
+                   "staleness": Option(8, integer(), (WORKERS,))},
+             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint))

@@ -159,9 +159,9 @@ def of_points(risk, objective, points, gap, labelled=True):
         bundle.append(planes._replace(origin=k), slack)
     flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
     bundle.append_flat(np.where(flat, exact.lower_bounds, -np.inf))
-    master = Master(bundle, slack)
+    master = Master(bundle, slack, objective)
     for _ in range(ROUNDS):
-        solution = master.solve_objective(objective, max(SHARE * gap, 1e-300))
+        solution = master.solve(max(SHARE * gap, 1e-300))
         beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
         phi, offset = bundle.combine(beta)
         new = bundle.new_signs(objective.pushed_outside(phi))

@@ -16,10 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.plane import PartialPlanes
-from .policies import BestPoint
+from .policies import BestPoint, Found
 
-STALENESS = 8
-"""Masters solved while the slowest part is at the anchor."""
 PATIENCE = 1.0
 """The parts asked in a step that are slower than half of them are waited for as long again as that half took."""
 
@@ -49,7 +47,7 @@ class Asynchronous(BestPoint):
         Masters solved before the anchor is waited for, however long it takes.
     """
 
-    def __init__(self, staleness=STALENESS):
+    def __init__(self, staleness=8):
         super().__init__()
         self.staleness = staleness
         self._anchors = []              # the oldest first
@@ -62,13 +60,13 @@ class Asynchronous(BestPoint):
         # what workers may be at while the master is solved; with fewer groups too many planes would be missing
         self._rest = n_workers if len(groups) > 2 * n_workers else 0
 
-    def advance(self, loop, solution, phi):
-        w, risk = self.point(loop, solution, phi), loop.risk
+    def advance(self, loop, solution, aggregate):
+        w, risk = self.point(loop, solution, aggregate.phi), loop.risk
         for anchor in self._anchors:
             anchor.n_masters += 1
         if len(self._anchors) < (2 if self._rest else 1) and not self._is_late():
             asked = np.arange(len(self._open))
-            self._anchors.append(Anchor(w, risk.submit(w), self._model, solution.gap, loop.fun - loop.bound.value,
+            self._anchors.append(Anchor(w, risk.submit(w), self._model, solution.gap, aggregate.gap,
                                         np.full(risk.n_parts, np.nan)))
         else:
             asked = np.flatnonzero(self._open == 0)
@@ -76,7 +74,7 @@ class Asynchronous(BestPoint):
                 risk.submit(w, asked)
         self._open[asked] += 1
         loop.bundle.prepare(risk.n_parts)
-        with loop.trace.clock.phase("oracle"):
+        with loop.counted():
             arrivals = self._collect(risk, len(asked))
         for arrival in arrivals:
             loop.check(arrival.planes, arrival.parts)
@@ -84,9 +82,8 @@ class Asynchronous(BestPoint):
         value, has_converged = loop.fun, False
         while self._anchors and self._anchors[0].is_complete():
             value = self._settle(loop, self._anchors.pop(0))
-            bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-            has_converged = loop.rule.holds(value, bound)
-        return PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged
+            has_converged = loop.rule.holds(value, aggregate.dual)
+        return Found(PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged)
 
     def _is_late(self):
         """Whether some part has been asked at more than one point already: another anchor would only queue there."""
@@ -122,6 +119,6 @@ class Asynchronous(BestPoint):
         predicted, gained = before - anchor.model, before - fun
         self.adapt(before, predicted, gained, anchor.tol, anchor.gap)
         if gained > 0.0 and gained >= 0.1 * predicted:
-            loop.bundle.move_centre(anchor.w)
+            loop.master.move_centre(anchor.w)
             self.centre_fun = fun
         return fun

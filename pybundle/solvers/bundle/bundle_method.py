@@ -10,6 +10,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import NamedTuple
+
 import numpy as np
 
 from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
@@ -33,6 +36,24 @@ from .master import Master, MasterSolution
 def parts_within(risk, limit, n_parts):
     """As many parts, up to `n_parts`, as a memory limit has room for: each needs three planes and one of a pass."""
     return max(1, min(n_parts, (limit - working_bytes(risk, 0)) // (32 * risk.dim)))
+
+
+class Aggregate(NamedTuple):
+    """What multipliers prove.
+
+    Attributes
+    ----------
+    phi : ndarray, shape (dim,)
+        Slope of the aggregate plane.
+    dual : float
+        Lower bound from these multipliers, without rounding: at the current iterate it stops the published methods.
+    gap : float
+        Best value minus best lower bound.
+    """
+
+    phi: np.ndarray
+    dual: float
+    gap: float
 
 
 class BundleMethod(Run):
@@ -66,45 +87,45 @@ class BundleMethod(Run):
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points
             self._limit_memory()
-            self.master = Master(self.bundle, self.slack)
+            self.master = Master(self.bundle, self.slack, self.objective)
             if self.objective.contains(state.w):
                 self.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
-                self.append(self.policy.start(self, self.objective.project(state.w)))
+                self._begin_at(state.w)
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
-        self.master = Master(self.bundle, self.slack)
+        self.master = Master(self.bundle, self.slack, self.objective)
         self._limit_memory()
         flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
-        self.append(self.policy.start(self, self.objective.project(state.w if state is not None else w0)))
+        self._begin_at(state.w if state is not None else w0)
         self._take_blocks(None if state is None else part_planes(risk, state.blocks))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
     def iterate(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
-        solution = self.policy.propose(self)                                              # 1
-        phi = self.improve_bound(solution)                                                # 2
+        solution = self.policy.propose(self, self.trace.n_iter)                           # 1
+        aggregate = self.improve_bound(solution)                                          # 2
         self.trace.n_iter += 1
         if self.settings.stop == "certificate" and self.is_close():                       # 3
             self.record(self.fun)
             return Status.CONVERGED
-        new, value, has_converged = self.policy.advance(self, solution, phi)              # 4
+        found = self.policy.advance(self, solution, aggregate)                            # 4
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_signs(self._outside)
         if self.max_planes is not None:         # a part needs an aggregate, the newest plane and the one being added
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
-        for planes in new:
-            self.append(planes, len(signs))
+        for planes in found.planes:
+            self.append(self._named(planes, found.at), len(signs))
         self.bundle.append_signs(signs)
         if self.settings.record is not None:
             self.settings.record.keep(self.bundle.origins.tolist())
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
-        self.record(value)
-        is_over = has_converged if self.settings.stop == "published" else self.is_close()
+        self.record(found.value)
+        is_over = found.has_converged if self.settings.stop == "published" else self.is_close()
         return Status.CONVERGED if is_over else None
 
     def describe(self):
@@ -158,6 +179,8 @@ class BundleMethod(Run):
             return
         if (bundle.dim, bundle.n_parts) != (self.risk.dim, n_parts) or self.master.bundle is not bundle:
             raise ValueError("the bundle is that of another risk")
+        if self.master.objective is not self.objective:
+            raise ValueError("the objective is another one")
         if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
             raise ValueError("slack is that of another risk")
 
@@ -173,41 +196,34 @@ class BundleMethod(Run):
 
     def refine(self):
         if self.policy.scores is not None:
-            with self.trace.clock.phase("oracle"):
+            with self.counted(passes=1):
                 self.policy.scores = self.risk.scores(read_only(self.w))
-            self.trace.n_passes += 1
 
     # ------------------------------------------------------------------ what policies use
-    def master_tolerance(self):
-        """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
+    @contextmanager
+    def counted(self, passes=0):
+        """Charges the time of a block to the oracle, and so many passes where nothing is raised."""
+        with self.trace.clock.phase("oracle"):
+            yield
+        self.trace.n_passes += passes
 
-        An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
-        solution within a loose tolerance may come back unchanged although its planes have been cut.
+    def solve(self, alpha=None, tol=None):
+        """A solution of the master: without proximity, or at weight alpha; `tol` by default that of `_tolerance`."""
+        with self.trace.clock.phase("qp"):
+            return self.master.solve(self._tolerance() if tol is None else tol, alpha)
+
+    def visit(self, w, solution=None):
+        """A pass at w: planes and F(w).
+
+        With the solution that w is the minimiser of, a value below the model is refused.
         """
-        theta = self.settings.theta * 0.1 ** min(self._idle, 3)
-        scale = max(abs(self.fun), 1e-300)
-        gap = self.fun - self.bound.value if self.bound is not None else np.inf
-        return float(np.clip(theta * gap, 1e-12 * scale, 1e-3 * scale))
-
-    def check_model(self, solution, w, values, centre_products=None):
-        """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
-        allowed = self.allowance(w)
-
-        def excess(products):
-            return self.bundle.model(products, self.slack) - values - allowed
-
-        largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
-        np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))
-        scale = largest + np.abs(values)
-        if (excess(solution.products(centre_products)) <= self.rounding * scale).all():
-            return
-        # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
-        products = self.bundle.dot(w)
-        np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
-        refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
+        planes = self.evaluate(w)
+        if solution is not None:
+            self.check_model(solution, w, planes.values)
+        return planes, self.observe(w, float(planes.values.sum()), planes.values)
 
     def improve_bound(self, solution, settle=True):
-        """Lower bound from the multipliers; gives the aggregate slope.
+        """The lower bound from the multipliers, `Aggregate`; they are kept in the bundle if `settle`.
 
         Multipliers of constraints are left out: the objective finds the best ones for phi itself.
         """
@@ -219,7 +235,45 @@ class BundleMethod(Run):
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, *errors))
         if settle:
             self.bundle.settle(solution.beta)
-        return phi
+        return Aggregate(phi, self.objective.lower_bound(float(solution.beta @ self.bundle.offsets), phi),
+                         self.fun - self.bound.value)
+
+    # ------------------------------------------------------------------ inside
+    def _begin_at(self, w):
+        w = self.objective.project(w)
+        self.append(self._named(self.policy.start(self, w), w))
+
+    def _named(self, planes, w):
+        """The planes with the number of their point w, where evidence is kept and they have none yet."""
+        return planes if w is None or planes.origin >= 0 else self.noted(planes, w)
+
+    def _tolerance(self):
+        """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
+
+        An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
+        solution within a loose tolerance may come back unchanged although its planes have been cut.
+        """
+        theta = self.settings.theta * 0.1 ** min(self._idle, 3)
+        scale = max(abs(self.fun), 1e-300)
+        gap = self.fun - self.bound.value if self.bound is not None else np.inf
+        return float(np.clip(theta * gap, 1e-12 * scale, 1e-3 * scale))
+
+    def check_model(self, solution, w, values):
+        """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
+        allowed = self.allowance(w)
+
+        def excess(products):
+            return self.bundle.model(products, self.slack) - values - allowed
+
+        largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
+        np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))
+        scale = largest + np.abs(values)
+        if (excess(self.master.products(solution)) <= self.rounding * scale).all():
+            return
+        # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
+        products = self.bundle.dot(w)
+        np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
+        refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
 
     def is_short_of_memory(self):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
@@ -245,7 +299,6 @@ class BundleMethod(Run):
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
-    # ------------------------------------------------------------------ inside
     def _take_blocks(self, known):
         """Planes that prove what the multipliers of another run's blocks did."""
         if known is None:

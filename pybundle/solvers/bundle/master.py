@@ -14,9 +14,7 @@ import numpy as np
 
 from ...qp._simplex_qp import SimplexQP
 from ..objective import Ball
-
-# A master takes some thousand steps. Any feasible multipliers are a bound, so an ill-conditioned one may stop early.
-MAX_STEPS = 100_000
+from ._alpha_search import least_alpha
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class MasterSolution:
         Multipliers and `H beta`.
     alpha, lam : float
         Proximity weight and regularisation constant that the QP was solved for.
-    gap : float
-        Duality gap of the QP, in units of the objective.
+    gap, tol : float
+        Duality gap of the QP, in units of the objective, and the one that was asked for.
     """
 
     beta: np.ndarray
@@ -38,39 +36,75 @@ class MasterSolution:
     alpha: float
     lam: float
     gap: float
-
-    def products(self, centre_products=None):
-        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN where that overflows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.alpha == 0.0:
-                return -self.h / self.lam
-            return (2.0 * self.alpha * centre_products - self.h) / (self.lam + 2.0 * self.alpha)
+    tol: float
 
 
 class Master:
-    """Solves master problems over one bundle, warm started from its multipliers."""
+    """The cutting-plane model of one bundle: solves master problems, warm started, and says what follows from them.
 
-    def __init__(self, bundle, slack):
-        self.bundle, self.slack = bundle, slack
+    Attributes
+    ----------
+    bundle : Bundle
+    slack : bool array, shape (P,)
+        Parts that are never negative.
+    objective : L2 or Ball
+    """
+
+    def __init__(self, bundle, slack, objective):
+        self.bundle, self.slack, self.objective = bundle, slack, objective
         self._qp = SimplexQP()
 
-    def solve(self, lam, tol, alpha=0.0, centre_products=None, beta=None):
-        """Multipliers to duality gap `tol`, from `beta` (default: those of the bundle)."""
+    def solve(self, tol, alpha=None):
+        """Multipliers to duality gap `tol`: at a proximity weight, or (None) without proximity, also in a ball."""
+        if alpha is None and isinstance(self.objective, Ball):
+            return self._solve_ball(self.objective.radius, tol)
+        return self._solve(self.objective.lam, tol, alpha or 0.0)
+
+    # ------------------------------------------------------------------ the minimiser, in Gram space
+    def products(self, solution):
+        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN where that overflows."""
+        lam, alpha = solution.lam, solution.alpha
+        with np.errstate(over="ignore", invalid="ignore"):
+            if alpha == 0.0:
+                return -solution.h / lam
+            return (2.0 * alpha * self.bundle.products - solution.h) / (lam + 2.0 * alpha)
+
+    def value(self, solution):
+        """Cutting-plane model of F at the minimiser."""
+        centre, lam, alpha, beta = self.bundle.centre, solution.lam, solution.alpha, solution.beta
+        s = lam + 2.0 * alpha
+        norm2 = 4.0 * alpha**2 * float(centre @ centre) - 4.0 * alpha * float(beta @ self.bundle.products)
+        norm2 = (norm2 + float(beta @ solution.h)) / s**2
+        return 0.5 * lam * norm2 + float(self.bundle.model(self.products(solution), self.slack).sum())
+
+    def point(self, solution, phi):
+        """`w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi, whatever the constraints."""
+        lam, alpha = self.objective.lam, solution.alpha
+        return -phi / lam if alpha == 0.0 else (2.0 * alpha * self.bundle.centre - phi) / (lam + 2.0 * alpha)
+
+    def move_centre(self, w, solution=None):
+        """Makes w the centre c; where w is the minimiser of a solution, products follow without touching the planes."""
+        self.bundle.move_centre(w, None if solution is None else self.products(solution))
+
+    def least_alpha(self, solve, radius, start):
+        """Least proximity weight, and its solution, whose step from the centre is at most the radius; see there."""
+        centre = self.bundle.centre
+        return least_alpha(solve, self.objective.lam, radius, start, self.bundle.products, float(centre @ centre))
+
+    # ------------------------------------------------------------------ inside
+    def _solve(self, lam, tol, alpha=0.0, beta=None):
+        # from `beta`, by default the multipliers of the bundle
         bundle, s = self.bundle, lam + 2.0 * alpha
-        f = bundle.offsets if alpha == 0.0 else bundle.offsets + (2.0 * alpha / s) * centre_products
+        f = bundle.offsets if alpha == 0.0 else bundle.offsets + (2.0 * alpha / s) * bundle.products
         x = np.array(bundle.beta if beta is None else beta)
         if len(x) == 0:             # nothing but the zero planes, which need no multiplier
-            return MasterSolution(x, np.empty(0), alpha, lam, 0.0)
+            return MasterSolution(x, np.empty(0), alpha, lam, 0.0, tol)
         parts = np.maximum(bundle.parts, -1)        # constraints: a sign, no sum
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
-                                max_steps=MAX_STEPS)
-        return MasterSolution(x, record.h, alpha, lam, record.gap)
+                                max_steps=100_000)      # some thousand are usual; any multipliers are a bound
+        return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
-    def solve_objective(self, objective, tol):
-        """Master without proximity for either objective."""
-        return self.solve_ball(objective.radius, tol) if isinstance(objective, Ball) else self.solve(objective.lam, tol)
-
-    def solve_ball(self, radius, tol, max_trials=60):
+    def _solve_ball(self, radius, tol, max_trials=60):
         """The lam at which `|w(lam)| = |A' beta| / lam` equals the radius, by secant steps on log lam.
 
         `|w(lam)|` falls in lam. Where the model has a minimiser inside the ball no lam fits, and the smallest one
@@ -80,7 +114,7 @@ class Master:
         low, high = 1e-10 * scale, None       # |w(low)| is taken to be above the radius, |w(high)| below
         lam, beta = scale, None
         for _ in range(max_trials):
-            solution = self.solve(lam, 0.5 * tol, beta=beta)
+            solution = self._solve(lam, 0.5 * tol, beta=beta)
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam
             # duality gap left in the ball problem: lam/2 (radius^2 - |w|^2) in Lagrangian terms

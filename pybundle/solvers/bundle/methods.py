@@ -15,7 +15,8 @@ def last_iterate(problem):
 
 
 def prox_bmrm(problem, K, T):
-    return BundleMethod(problem.risk, problem.objective, PublishedProximity(K, T), problem.settings)
+    return BundleMethod(problem.risk, problem.objective, PublishedProximity(K, T, problem.settings.stop == "published"),
+                        problem.settings)
 
 
 def oca(problem, mu, line_search, staleness):

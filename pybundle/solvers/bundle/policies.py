@@ -4,24 +4,57 @@ A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 
 ``start(loop, w0)``        first planes
 ``resume(loop, state)``    instead of start, when the planes of another run are there
-``propose(loop)``          a solution of the master
-``advance(loop, solution, phi)``   evaluates the risk: list of new planes, F at the new point, and whether the
-                           published stopping rule holds
+``propose(loop, k)``       a solution of the master, in iteration k
+``advance(loop, solution, aggregate)``     evaluates the risk: `Found`; the `Aggregate` is that of the solution
 ``scores``                 scores at the best point, or None
 ``working_bytes(risk)``    memory that it needs
+
+Of the loop a policy uses ten members:
+
+``risk``                   for scores and what else only some risks have
+``master``                 the cutting-plane model: `Master`, with the objective and the proximal centre
+``w, fun``                 the best point and its value
+``rule``                   when two numbers are close enough
+``solve(alpha, tol)``      the master, solved to the accuracy that the outer gap asks for
+``improve_bound(solution, settle)``        the lower bound that follows
+``visit(w, solution)``     a pass: planes and F(w)
+``observe(w, risk_value)`` a value that was found in another way
+``counted(passes)``        a block whose time and passes count
+
+Two more policies, `sgd.py` and `asynchronous.py`, do not wait for whole passes: they check and store planes themselves.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.validation import read_only
 from ..objective import Ball
 from ..plane_checks import check_planes
-from ._alpha_search import least_alpha
 
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
-MODEST = 0.3        # share of the gap that a proximal step should promise at least
+
+
+class Found(NamedTuple):
+    """What an iteration brought.
+
+    Attributes
+    ----------
+    planes : list of Planes or PartialPlanes
+    value : float
+        F at the new point.
+    has_converged : bool
+        Whether the published stopping rule holds.
+    at : ndarray, shape (dim,), or None
+        Where the planes were taken, if not by `visit`.
+    """
+
+    planes: list
+    value: float
+    has_converged: bool
+    at: Any = None
 
 
 class Policy:
@@ -30,8 +63,7 @@ class Policy:
     scores = None
 
     def start(self, loop, w0):
-        planes = loop.evaluate(w0)
-        loop.observe(w0, float(planes.values.sum()), planes.values)
+        planes, _ = loop.visit(w0)
         self.resume(loop, None)
         return planes
 
@@ -50,19 +82,14 @@ class LastIterate(Policy):
     `F_t(w_t)` is taken from below by the master's dual value.
     """
 
-    def propose(self, loop):
-        with loop.trace.clock.phase("qp"):
-            return loop.master.solve_objective(loop.objective, loop.master_tolerance())
+    def propose(self, loop, k):
+        return loop.solve()
 
-    def advance(self, loop, solution, phi):
-        w = loop.objective.point(phi, solution.lam)
-        planes = loop.evaluate(w)
-        in_ball = isinstance(loop.objective, Ball)
-        if not in_ball:                     # in a ball w may have been scaled, and the model was not solved at w
-            loop.check_model(solution, w, planes.values)
-        fun = loop.observe(w, float(planes.values.sum()), planes.values)
-        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.rule.holds(loop.fun if in_ball else fun, bound)
+    def advance(self, loop, solution, aggregate):
+        objective = loop.master.objective
+        in_ball = isinstance(objective, Ball)       # w may have been scaled, and the model was not solved there
+        planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
+        return Found([planes], fun, loop.rule.holds(loop.fun if in_ball else fun, aggregate.dual))
 
 
 class LineSearch:
@@ -81,44 +108,37 @@ class LineSearch:
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
 
     def start(self, loop, w0):
-        with loop.trace.clock.phase("oracle"):
+        with loop.counted(passes=1):
             self.scores = loop.risk.scores(read_only(w0))
             planes = loop.risk.planes_at(self.scores)
-        loop.trace.n_passes += 1
         check_planes(planes, loop.risk)
         loop.observe(w0, float(planes.values.sum()))
-        return loop.noted(planes, w0)
+        return planes
 
     def resume(self, loop, state):
         self.scores = state.scores
         if self.scores is None or len(self.scores) != loop.risk.n_examples:
-            with loop.trace.clock.phase("oracle"):
+            with loop.counted(passes=1):
                 self.scores = loop.risk.scores(read_only(state.w))
-            loop.trace.n_passes += 1
 
-    def propose(self, loop):
-        with loop.trace.clock.phase("qp"):
-            return loop.master.solve_objective(loop.objective, loop.master_tolerance())
+    def propose(self, loop, k):
+        return loop.solve()
 
-    def advance(self, loop, solution, phi):
-        best, lam = loop.w, loop.objective.lam
-        w = loop.objective.point(phi, solution.lam)
+    def advance(self, loop, solution, aggregate):
+        risk, objective, best, fun = loop.risk, loop.master.objective, loop.w, loop.fun
+        w, lam = objective.point(aggregate.phi, solution.lam), objective.lam
         step = w - best
-        with loop.trace.clock.phase("oracle"):
-            scores = loop.risk.scores(read_only(w))
-            t, risk_value = loop.risk.line_search(
+        with loop.counted(passes=1):
+            scores = risk.scores(read_only(w))
+            t, risk_value = risk.line_search(
                 self.scores, scores, lam * float(best @ step), lam * float(step @ step))
-            moved = loop.risk.combine(self.scores, scores, t)
-            planes = loop.risk.planes_at(loop.risk.combine(moved, scores, self.mu))
-        loop.trace.n_passes += 1
-        check_planes(planes, loop.risk)
-        planes = loop.noted(planes, best + (t + self.mu * (1.0 - t)) * step)
-        fun = loop.fun
+            moved = risk.combine(self.scores, scores, t)
+            planes = risk.planes_at(risk.combine(moved, scores, self.mu))
+        check_planes(planes, risk)
         if t > 0.0:
-            fun = loop.observe(loop.objective.project(best + t * step), risk_value)     # but for rounding no change
+            fun = loop.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
             self.scores = moved
-        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.rule.holds(fun, bound)
+        return Found([planes], fun, loop.rule.holds(fun, aggregate.dual), best + (t + self.mu * (1.0 - t)) * step)
 
 
 class Centred(Policy):
@@ -131,39 +151,26 @@ class Centred(Policy):
 
     def resume(self, loop, state):
         self.centre_fun = loop.fun
-        loop.bundle.move_centre(loop.w)
+        loop.master.move_centre(loop.w)
         self.begin(loop)
 
     def begin(self, loop):
         """Constants of the policy that depend on the first point."""
 
-    def solve(self, loop, alpha, tol):
-        """Master at proximity weight alpha."""
-        return loop.master.solve(loop.objective.lam, tol, alpha, loop.bundle.products)
-
     def point(self, loop, solution, phi):
-        """`w = (2 alpha c - phi) / (lam + 2 alpha)`, made feasible."""
-        lam, alpha = loop.objective.lam, solution.alpha
-        w = -phi / lam if alpha == 0.0 else (2.0 * alpha * loop.bundle.centre - phi) / (lam + 2.0 * alpha)
-        inside = loop.objective.project(w)
+        """The minimiser at the proximity weight of the solution, made feasible."""
+        w = loop.master.point(solution, phi)
+        inside = loop.master.objective.project(w)
         # constraints that the master has not got yet: its own products are then those of another point
         with np.errstate(over="ignore"):
             self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
         return inside
 
-    def evaluate(self, loop, solution, phi):
-        """Risk at the candidate: w, planes, F(w)."""
-        w = self.point(loop, solution, phi)
-        planes = loop.evaluate(w)
-        loop.check_model(solution, w, planes.values, loop.bundle.products)
-        return w, planes, loop.observe(w, float(planes.values.sum()), planes.values)
-
     def move(self, loop, solution, w, fun):
         """Makes w the centre; the products follow without touching the planes."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
-        known = None if is_stale else solution.products(loop.bundle.products)
-        loop.bundle.move_centre(w, known)
+        loop.master.move_centre(w, None if is_stale else solution)
         self.centre_fun = fun
 
 
@@ -178,51 +185,54 @@ class PublishedProximity(Centred):
         Number of iterations in which the present step length must reach the tolerance, else alpha is tuned anew.
     """
 
-    def __init__(self, K="auto", T=100):
+    def __init__(self, K="auto", T=100, is_published=False):
         super().__init__()
-        self.K, self.T = K, T
+        self.K, self.T, self._is_published = K, T, is_published
         self.required = np.inf      # gamma of the paper: the decrease below which alpha is tuned
 
     def begin(self, loop):
         norm = float(np.linalg.norm(loop.w))
         self.radius = (0.01 * norm if norm > 0.0 else 0.4) if self.K == "auto" else self.K
 
-    def propose(self, loop):
-        with loop.trace.clock.phase("qp"):
-            self._plain = None
-            if np.isinf(self.required):
-                return self._tune(loop)
-            if loop.settings.stop == "certificate" and self.alpha > 0.0 and loop.trace.n_iter % PLAIN_EVERY == 0:
-                loop.improve_bound(self.solve(loop, 0.0, loop.master_tolerance()), settle=False)
-            return self.solve(loop, self.alpha, loop.master_tolerance())
+    def propose(self, loop, k):
+        self._plain = None
+        if np.isinf(self.required):
+            return self._tune(loop)
+        if not self._is_published and self.alpha > 0.0 and k % PLAIN_EVERY == 0:
+            loop.improve_bound(loop.solve(0.0), settle=False)
+        return loop.solve(self.alpha)
 
     def _tune(self, loop):
-        tol, centre = loop.master_tolerance(), loop.bundle.centre
-        self.alpha, solution, self._plain = least_alpha(
-            lambda alpha: self.solve(loop, alpha, tol), loop.objective.lam, self.radius, self.alpha,
-            loop.bundle.products, float(centre @ centre))
+        tol = None
+
+        def solve(alpha):
+            nonlocal tol
+            solution = loop.solve(alpha, tol)
+            tol = solution.tol          # the same for all trials
+            return solution
+        self.alpha, solution, self._plain = loop.master.least_alpha(solve, self.radius, self.alpha)
         return solution
 
-    def advance(self, loop, solution, phi):
-        w, planes, fun = self.evaluate(loop, solution, phi)
+    def advance(self, loop, solution, aggregate):
+        w = self.point(loop, solution, aggregate.phi)
+        planes, fun = loop.visit(w, solution)
         new = [planes]
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
-            with loop.trace.clock.phase("qp"):
-                tuned = self._tune(loop)
+            tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
                 solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # in a buffer used again?
-                w, planes, fun = self.evaluate(loop, tuned, loop.improve_bound(tuned))
+                w = self.point(loop, tuned, loop.improve_bound(tuned).phi)
+                planes, fun = loop.visit(w, tuned)
                 new.append(planes)
         has_converged = self._plain is not None and self._require(loop, fun)
         self.move(loop, solution, w, fun)
-        return new, fun, has_converged
+        return Found(new, fun, has_converged)
 
     def _require(self, loop, fun):
         """gamma (2.2) after tuning, and the published stop, tested only here."""
-        phi = loop.improve_bound(self._plain, settle=False)
-        bound = loop.objective.lower_bound(float(self._plain.beta @ loop.bundle.offsets), phi)
-        self.required = (fun - bound / max(1.0 - loop.settings.gap.tol, 1e-12)) / self.T
-        return loop.rule.holds(fun, bound)
+        bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.rule
+        self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
+        return rule.holds(fun, bound)
 
 
 class BestPoint(Centred):
@@ -238,40 +248,27 @@ class BestPoint(Centred):
     """
 
     def begin(self, loop):
-        self.alpha = loop.objective.lam
+        self.alpha = loop.master.objective.lam
 
-    def propose(self, loop):
-        with loop.trace.clock.phase("qp"):
-            tol = loop.master_tolerance()
-            solution = self.solve(loop, self.alpha, tol)
-            self._model = self._model_value(loop, solution)
-            floor = 1e-14 * max(abs(loop.fun), 1e-300)
-            while solution.gap > 0.1 * (loop.fun - self._model) and tol > floor:
-                tol = max(0.01 * tol, floor)
-                solution = self.solve(loop, self.alpha, tol)
-                self._model = self._model_value(loop, solution)
-            is_near = loop.rule.holds(loop.fun, self._model, 0.5)
-            if is_near or loop.trace.n_iter % PLAIN_EVERY == 0:
-                loop.improve_bound(self.solve(loop, 0.0, tol), settle=False)
+    def propose(self, loop, k):
+        solution = loop.solve(self.alpha)
+        self._model = loop.master.value(solution)
+        floor = 1e-14 * max(abs(loop.fun), 1e-300)
+        while solution.gap > 0.1 * (loop.fun - self._model) and solution.tol > floor:
+            solution = loop.solve(self.alpha, max(0.01 * solution.tol, floor))
+            self._model = loop.master.value(solution)
+        if loop.rule.holds(loop.fun, self._model, 0.5) or k % PLAIN_EVERY == 0:
+            loop.improve_bound(loop.solve(0.0, solution.tol), settle=False)
         return solution
 
-    def _model_value(self, loop, solution):
-        """Cutting-plane model of F at the candidate, in Gram space."""
-        centre, products, lam, alpha = loop.bundle.centre, loop.bundle.products, solution.lam, solution.alpha
-        beta, s = solution.beta, lam + 2.0 * alpha
-        norm2 = 4.0 * alpha**2 * float(centre @ centre) - 4.0 * alpha * float(beta @ products)
-        norm2 = (norm2 + float(beta @ solution.h)) / s**2
-        return 0.5 * lam * norm2 + float(loop.bundle.model(solution.products(products), loop.slack).sum())
-
-    def advance(self, loop, solution, phi):
-        before, gap = loop.fun, loop.fun - loop.bound.value
-        w, planes, fun = self.evaluate(loop, solution, phi)
+    def advance(self, loop, solution, aggregate):
+        before, w = loop.fun, self.point(loop, solution, aggregate.phi)
+        planes, fun = loop.visit(w, solution)
         predicted = before - self._model
-        self.adapt(before, predicted, before - fun, solution.gap, gap)
+        self.adapt(before, predicted, before - fun, solution.gap, aggregate.gap)
         if before - fun > 0.0 and before - fun >= 0.1 * predicted:
             self.move(loop, solution, w, fun)
-        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [planes], fun, loop.rule.holds(fun, bound)
+        return Found([planes], fun, loop.rule.holds(fun, aggregate.dual))
 
     def adapt(self, before, predicted, gained, tol, gap):
         """alpha after a step from the value `before`, with a master solved to `tol`."""
@@ -281,5 +278,5 @@ class BestPoint(Centred):
             self.alpha *= 0.5
         elif gained < -0.5 * predicted:
             self.alpha *= 2.0
-        elif predicted < MODEST * gap:
+        elif predicted < 0.3 * gap:
             self.alpha *= 0.8

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.protocols import EPOCHS
 from ..method import BUNDLE, Method, Option, number, or_none
 from .bundle_method import BundleMethod
-from .policies import Policy
+from .policies import Found, Policy
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
@@ -38,50 +38,47 @@ class StochasticSubgradient(Policy):
     def resume(self, loop, state):
         self._w = loop.w.copy()
         if self.t0 is None:
-            with loop.trace.clock.phase("oracle"):
-                self.t0 = self._tune(loop)
+            self.t0 = self._tune(loop)
 
-    def propose(self, loop):
-        risk, lam = loop.risk, loop.objective.lam
-        with loop.trace.clock.phase("oracle"):
+    def propose(self, loop, k):
+        risk, objective = loop.risk, loop.master.objective
+        with loop.counted(passes=1):
             order = self._rng.permutation(risk.n_examples)
             record, met = loop.settings.record, {}
             if record is not None and not risk.smooth:
                 met = {"met": [None] * risk.n_examples}
-            self._t, harvest = risk.sgd_epoch(self._w, order, lam, self._t, self.t0, **met)
+            self._t, harvest = risk.sgd_epoch(self._w, order, objective.lam, self._t, self.t0, **met)
             if met:
                 harvest = harvest._replace(origin=record.labels(met["met"]))
-            self._w = loop.objective.project(self._w)
-        loop.trace.n_passes += 1
+            self._w = objective.project(self._w)
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
         loop.check(harvest)           # must lie below the risk at the best point like all others
         loop.append(planes)
         loop.append(harvest)
-        with loop.trace.clock.phase("qp"):
-            return loop.master.solve(lam, loop.master_tolerance())
+        return loop.solve()
 
-    def advance(self, loop, solution, phi):
+    def advance(self, loop, solution, aggregate):
         """The epoch is done; report where it ended."""
-        bound = loop.objective.lower_bound(float(solution.beta @ loop.bundle.offsets), phi)
-        return [], self._fun, loop.rule.holds(self._fun, bound)
+        return Found([], self._fun, loop.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
         """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""
-        risk, lam, n = loop.risk, loop.objective.lam, loop.risk.n_examples
+        risk, objective, n = loop.risk, loop.master.objective, loop.risk.n_examples
         sample = self._rng.permutation(n)[:max(1, round(TUNING_SHARE * n))]
         oracle = risk.oracle()
         best, best_fun = GRID[-1], np.inf
         for t0 in GRID:
             w = self._w.copy()
-            risk.sgd_epoch(w, sample, lam, 0, t0)
+            with loop.counted():
+                risk.sgd_epoch(w, sample, objective.lam, 0, t0)
             if not np.isfinite(w).all():
                 continue
-            losses = sum(oracle.solve(int(i), w).value for i in sample)
-            fun = loop.objective.value(w) + losses * n / len(sample)
+            with loop.counted(passes=2.0 * len(sample) / n):
+                losses = sum(oracle.solve(int(i), w).value for i in sample)
+            fun = objective.value(w) + losses * n / len(sample)
             if fun < best_fun:
                 best, best_fun = t0, fun
-            loop.trace.n_passes += 2.0 * len(sample) / n
         return best
 
 

@@ -18,8 +18,6 @@ from .run import Settings, is_fine
 
 LARGEST = 1e100
 """Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""
-MOST_BYTES = 2.0**62
-"""That a memory limit can mean."""
 
 
 def as_risk(risk, w0):
@@ -100,7 +98,7 @@ def make_settings(tol, atol, memory_limit, options, n):
     atol = None if atol is None else n * check_number("atol", atol, low=0.0)
     gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), atol)
     if memory_limit is not None:
-        memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), MOST_BYTES))
+        memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), 2.0**62))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
     theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
                          high=0.9)

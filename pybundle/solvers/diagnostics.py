@@ -7,11 +7,7 @@ from .objective import Ball
 from .scaling import scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
-MANY = 300          # passes after which a gap still above WIDE tells of the problem, not of the limit
-WIDE = 0.1
 LONG = 100          # passes after which the columns of flat data are looked at: well scaled ones need fewer
-NEAR = 1e-6         # share of the first value below which a best value is about 0
-FINEST = 1e-8       # share of F that rounding takes of it in a well scaled problem at most
 
 
 def hint(run):
@@ -19,7 +15,7 @@ def hint(run):
     return scaling(run.risk) if run.trace.n_passes >= LONG else ""
 
 
-def advice(run, status, certificate):
+def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8):
     """Words for a finished run, "" where there is nothing to say.
 
     Parameters
@@ -27,15 +23,21 @@ def advice(run, status, certificate):
     run : Run
     status : Status
     certificate : Bracket
+    many, wide : float
+        After so many passes a gap that is still so wide tells of the problem, not of the limit.
+    near : float
+        A best value below this share of the first one is about 0.
+    finest : float
+        Share of F that rounding takes of it in a well scaled problem at most.
     """
     found, objective, tol = [], run.objective, run.settings.gap.tol
     about_data = hint(run)
     if status not in UNFINISHED:
         return about_data
     difference, first = certificate.fun + certificate.error - certificate.lower_bound, run.trace.first_value
-    is_near_zero = first is not None and max(difference, abs(certificate.fun)) <= NEAR * abs(first)
-    is_wide = certificate.gap > WIDE and run.trace.n_passes >= MANY and not is_near_zero
-    is_rough = certificate.error > max(0.1 * tol, FINEST) * abs(certificate.fun)
+    is_near_zero = first is not None and max(difference, abs(certificate.fun)) <= near * abs(first)
+    is_wide = certificate.gap > wide and run.trace.n_passes >= many and not is_near_zero
+    is_rough = certificate.error > max(0.1 * tol, finest) * abs(certificate.fun)
     if is_near_zero and run.risk.examples is None:          # values cancel, no data are badly scaled
         is_rough = False
     if is_near_zero:

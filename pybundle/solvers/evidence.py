@@ -21,9 +21,6 @@ from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
 from .bundle.master import Master
 
-ROUNDS = 30         # of the master, in which constraints w_k >= 0 are added
-SHARE = 1e-3        # of the gap, to which it is solved
-
 
 class Record:
     """Points at which planes were taken, by number, and labellings by example and plane.
@@ -160,8 +157,8 @@ def of_points(risk, objective, points, gap, labelled=True):
     flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
     bundle.append_flat(np.where(flat, exact.lower_bounds, -np.inf))
     master = Master(bundle, slack, objective)
-    for _ in range(ROUNDS):
-        solution = master.solve(max(SHARE * gap, 1e-300))
+    for _ in range(30):         # constraints w_k >= 0 are added as they are met
+        solution = master.solve(max(1e-3 * gap, 1e-300))
         beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
         phi, offset = bundle.combine(beta)
         new = bundle.new_signs(objective.pushed_outside(phi))

@@ -20,8 +20,6 @@ import numpy as np
 
 # What runs are solved to, as a share of the tolerance of the interval.
 SHARE = 0.5
-# Halvings of log r.
-HALVINGS = 50
 
 
 def gap_at(result, lam, other, floor=0.0):
@@ -59,7 +57,7 @@ def reach(result, lam, least, tol, floor=0.0):
     if gap_at(result, lam, least, floor) <= tol:
         return least
     good, bad = 0.0, np.log(least / lam)
-    for _ in range(HALVINGS):
+    for _ in range(50):         # halvings of log r
         middle = 0.5 * (good + bad)
         if gap_at(result, lam, lam * np.exp(middle), floor) <= tol:
             good = middle

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-ROWS, FEWEST = 2000, 100    # of a sample: fewer where rows are long
-NUMBERS = 20_000_000        # of a dense sample, about
-AT_ONCE = 1 << 12           # of them: runs may have a memory limit
-UNEVEN = 100.0      # ratio of the largest to a small column (tenth percentile), of entries that are not 0
-LARGE = 1000.0      # size of entries; bytes (0 to 255) are no reason
-SHIFTED = 10.0      # ratio of the means of the columns to their spread
 
-
-def scaling(risk):
+def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
     """A sentence with the remedy, "" where the columns are in order or the risk has none.
 
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
     images, which cost no passes, are no small columns. Means count for dense data only: centred sparse data are dense.
+    Uneven is the ratio of the largest to a small column (tenth percentile), shifted that of means to spread; bytes (up
+    to 255) are no large entries.
     """
     examples = risk.examples
     if examples is None:
@@ -27,11 +22,11 @@ def scaling(risk):
         return ""
     sizes = np.sqrt(squares[used] / counts[used])
     small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
-    if means > SHIFTED * spread > 0.0:
+    if means > shifted * spread > 0.0:
         found = f"have means {means / spread:.2g} times their spread"
-    elif large > UNEVEN * small:
+    elif large > uneven * small:
         found = f"differ in size by {large / small:.2g}"
-    elif large * _largest(examples) * examples.scale > LARGE:
+    elif large * _largest(examples) * examples.scale > large_entries:
         found = f"have entries of {large * _largest(examples) * examples.scale:.2g}"
     else:
         return ""
@@ -44,25 +39,26 @@ def _largest(examples):
     return float(examples.norms.max()) / examples.scale or 1.0
 
 
-def _moments(examples):
+def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 << 12):
     """Numbers of entries other than 0 and sums of their squares, by columns; norms of the means and of the spread.
 
-    Of a sample of the rows, in units of `_largest`; the norms are 0 for sparse data.
+    Of a sample of the rows, fewer where they are long, in units of `_largest`; the norms are 0 for sparse data. A few
+    numbers are read at once: runs may have a memory limit.
     """
     X, d, unit = examples.X, examples.n_features, _largest(examples)
-    n_rows = min(ROWS, max(FEWEST, NUMBERS // d))
+    n_rows = min(most_rows, max(few, numbers // d))
     rows = np.arange(0, examples.n_examples, -(-examples.n_examples // n_rows))
     counts, squares, sums, shifted = (np.zeros(d) for _ in range(4))
     if examples.is_sparse:
-        for start in range(0, len(rows), FEWEST):
-            some = X[rows[start:start + FEWEST]]
+        for start in range(0, len(rows), few):
+            some = X[rows[start:start + few]]
             data = some.data / unit
             counts += np.bincount(some.indices[data != 0.0], minlength=d)
             squares += np.bincount(some.indices, data * data, d)
         return counts, squares, 0.0, 0.0
     first = np.divide(X[0], unit, dtype=np.float64)
-    for start in range(0, len(rows), max(1, AT_ONCE // d)):
-        some = np.divide(X[rows[start:start + max(1, AT_ONCE // d)]], unit, dtype=np.float64)
+    for start in range(0, len(rows), max(1, at_once // d)):
+        some = np.divide(X[rows[start:start + max(1, at_once // d)]], unit, dtype=np.float64)
         counts += np.count_nonzero(some, axis=0)
         squares += np.einsum("ij,ij->j", some, some)
         some -= first                       # variances of columns far from 0 would cancel

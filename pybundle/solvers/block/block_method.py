@@ -14,7 +14,8 @@ with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolati
 [O'Donoghue & Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al.
 2013; Shah et al. 2015].
 
-A *core* keeps the blocks (`cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done when (`schedules.py`).
+A *core* keeps the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done
+when (`schedules.py`).
 """
 
 from __future__ import annotations

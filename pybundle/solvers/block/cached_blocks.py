@@ -21,25 +21,16 @@ from ..newton.plane_master import PlaneMaster
 from ._blocks import Blocks
 from ._oracle_pass import OraclePass
 from .batch_pass import BatchPass, ask
+from .core import Core
 
 CAP = 100           # most planes of an example
-MOST_PLANES = 1 << 20   # the same where evidence is kept, for which none are merged
 SHARD = 256         # examples that a thread decodes at a time,
 WAVE = 16           # and shards whose planes wait to be stored
-SMALL_SHARD = 64    # examples of a shard under a memory limit, which is looked at after each
 HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
-MERGED = 1.5        # entries of merged planes, over those of others, to begin with
 BLOCK = 400         # bytes of a block beside its slopes
-SAMPLE = 64         # examples whose planes are looked at
-SHRINK = 0.95       # of the memory, to which blocks that have outgrown it come down
-VECTORS, NUMBERS = 11, 4    # of length dim, and numbers of every example, beside the blocks
-IDLE = 4            # iterations without activity after which a plane is forgotten,
-IDLE_OF_MANY = 2    # and where every visit brings several, most of which are never used
-FULL = 10           # cached passes of which one visits every block
-USED = 0.3          # share of the target to which gaps between planes in use are closed
 
 
-class CachedBlocks:
+class CachedBlocks(Core):
     """Planes met so far and their multipliers, for all examples of a risk.
 
     Parameters
@@ -79,7 +70,7 @@ class CachedBlocks:
         if record is not None:
             self.oracle = RecordingOracle(self.oracle, record)
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        settings = objective.nonneg, step, max_steps, cap if record is None else MOST_PLANES
+        settings = objective.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence: none is merged
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
@@ -171,17 +162,20 @@ class CachedBlocks:
         self._turn = -1
         return total
 
-    def working_bytes(self):
-        """What is needed beside the blocks."""
-        return 8 * (VECTORS * self.dim + NUMBERS * self.n_examples) + self._pass.working_bytes()
+    def working_bytes(self, vectors=11, numbers=4):
+        """What is needed beside the blocks: vectors of length dim, and numbers of every example."""
+        return 8 * (vectors * self.dim + numbers * self.n_examples) + self._pass.working_bytes()
 
-    def _keep_within(self):
-        """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time."""
+    def _keep_within(self, shrink=0.95, merged=1.5):
+        """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time.
+
+        Merged planes have more entries than others, `merged` times as many to begin with.
+        """
         if self.blocks.bytes <= self._for_blocks:
             return
-        if not self.blocks.shrink(SHRINK * self._for_blocks) and self.blocks.bytes > self._for_blocks:
+        if not self.blocks.shrink(shrink * self._for_blocks) and self.blocks.bytes > self._for_blocks:
             blocks = HOLES * max(self.blocks.bytes, self.n_examples * (BLOCK + self.plane_bytes()))
-            least = math.ceil(MERGED * (blocks + min(blocks, self.working_bytes())))
+            least = math.ceil(merged * (blocks + min(blocks, self.working_bytes())))
             raise ParameterError(f"memory_limit must hold a plane of each of {self.n_examples} examples, some {least} "
                                  f"bytes in all, more where many are merged, got {self._limit}; raise it or use method "
                                  "'oca', which keeps planes of parts")
@@ -196,22 +190,23 @@ class CachedBlocks:
             total = min(total, max(limit - points, limit // 2))
         return {"planes": total, "points": points}
 
-    def plane_bytes(self):
+    def plane_bytes(self, sample=64):
         """Of the slope of an example, the mean of some at w = 0."""
-        rows = np.unique(np.linspace(0, self.n_examples - 1, SAMPLE).astype(np.intp))
+        rows = np.unique(np.linspace(0, self.n_examples - 1, sample).astype(np.intp))
         found = self.oracle.solve_batch(rows, self.oracle.prepare(np.zeros(self.dim)))
         slopes = self.oracle.planes(rows, found.labellings)[1]
         is_dense = slopes.nnz * 3 >= 2 * len(rows) * self.dim
         return 8.0 * self.dim if is_dense else 12.0 * slopes.nnz / len(rows)
 
-    def cached_pass(self, rng, target):
+    def cached_pass(self, rng, target, full=10, used=0.3):
         """A step on many blocks over stored planes; an estimate of the sum of all gaps.
 
-        A pass over all planes tells the gaps and brings planes into use. Up to `FULL` passes follow over blocks with
-        several planes in use, and over those planes alone, as long as they have gaps to close: they cost little.
+        A pass over all planes tells the gaps and brings planes into use. Fewer than `full` passes follow over blocks
+        with several planes in use, and over those planes alone, as long as the gaps between them exceed `used` times
+        the target: they cost little.
         """
         self._turn, self._phi = self._turn + 1, None
-        if self._turn % FULL and self._used_gap > USED * target:
+        if self._turn % full and self._used_gap > used * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
             self._used_gap = self.blocks.sweep(rows, True)
@@ -243,10 +238,13 @@ class CachedBlocks:
         """The last gap known of every block."""
         return self.blocks.gaps()
 
-    def forget(self):
-        """After an iteration: planes idle for some time go, unless they are being worked on."""
+    def forget(self, idle=4, idle_of_many=2):
+        """After an iteration: planes idle for some time go, unless they are being worked on.
+
+        Sooner where every visit brings several, most of which are never used.
+        """
         if self._master is None and self.record is None:        # merged planes have no labelling
-            self.blocks.forget(IDLE if self.n_best == 1 else IDLE_OF_MANY)
+            self.blocks.forget(idle if self.n_best == 1 else idle_of_many)
 
     def known(self):
         """What another run can go on from: the blocks."""
@@ -291,7 +289,7 @@ class CachedBlocks:
             return known, planes
 
         value, error = 0.0, 0.0
-        size, wave = (SHARD, WAVE) if self._limit is None else (SMALL_SHARD, 1)
+        size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # the limit is looked at after each wave
         shards = np.array_split(np.arange(self.n_examples), -(-self.n_examples // size))
         for first in range(0, len(shards), wave):
             for (part, part_error), planes in self.risk._map(look, shards[first:first + wave]):

@@ -10,6 +10,7 @@ from ...risks._sdm_pass import visit
 from ...risks.partition import SHARD_ROWS
 from ...runtime.certificate import UNIT
 from ..evidence import of_labels
+from .core import Core
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
 VECTORS = 11    # of length dim, at a batch pass: measured
@@ -20,7 +21,7 @@ ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre 
 CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
 
 
-class ExactBlocks:
+class ExactBlocks(Core):
     """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008; ALGORITHMS 5.6, 6.3].
 
     The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
@@ -43,9 +44,6 @@ class ExactBlocks:
     visits, cached_visits : float
         Visits of examples by the exact oracle so far; there is no other kind here.
     """
-
-    cached_visits = 0.0
-    n_merged = 0
 
     def __init__(self, risk, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
@@ -160,16 +158,9 @@ class ExactBlocks:
         """Exact block steps at the active rows, in random order."""
         return self.exact_pass(rng.permutation(self._blocks.active()))
 
-    def forget(self):
-        """Nothing is stored."""
-
     def nbytes(self):
         """Memory of the multipliers."""
         return self._blocks.beta.nbytes
-
-    def n_planes(self):
-        """None is stored."""
-        return 0
 
     def evaluate(self, run, w):
         """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""

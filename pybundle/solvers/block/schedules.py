@@ -8,6 +8,9 @@ A schedule has six members; `BlockMethod` asks nothing else.
 ``order(run)``          the examples to visit
 ``refine(run)``         passes over known planes
 ``describe()``          a few words for the user
+
+Of the run it asks `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator `rng`, the
+best point `w` and `bound`, `gap()`, `dual()`, the gaps that the last pass `met`, and when numbers are close, `rule`.
 """
 
 from __future__ import annotations
@@ -15,8 +18,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-
-SMALL = 3.0     # gaps met in a sequential pass, as a multiple of the gap allowed, that call for a value
 
 
 class Schedule:
@@ -57,7 +58,7 @@ class Accelerated(Schedule):
 
     def actions(self, run):
         k = run.trace.n_iter
-        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.met, run.bound.value, SMALL):
+        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.met, run.bound.value, 3.0):
             self.opening = k - 1
         if k < self.opening:
             return "visit", "refine"

@@ -92,13 +92,15 @@ class BundleMethod(Run):
                 self.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
-                self._begin_at(state.w)
+                w = self.objective.project(state.w)
+                self.append(self._named(self.policy.start(self, w), w))
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = Master(self.bundle, self.slack, self.objective)
         self._limit_memory()
         flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
-        self._begin_at(state.w if state is not None else w0)
+        w = self.objective.project(state.w if state is not None else w0)
+        self.append(self._named(self.policy.start(self, w), w))
         self._take_blocks(None if state is None else part_planes(risk, state.blocks))
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
@@ -239,10 +241,6 @@ class BundleMethod(Run):
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside
-    def _begin_at(self, w):
-        w = self.objective.project(w)
-        self.append(self._named(self.policy.start(self, w), w))
-
     def _named(self, planes, w):
         """The planes with the number of their point w, where evidence is kept and they have none yet."""
         return planes if w is None or planes.origin >= 0 else self.noted(planes, w)

@@ -475,6 +475,18 @@ def test_torn_and_mutated_files_are_refused(written, tmp_path):
     assert refused > 50
 
 
+def test_a_run_resumes_while_it_solves_the_problem_of_its_planes(tmp_path):
+    """The problem of known planes is no risk over the data: written as one, it came back as the risk in float64."""
+    found, options = [], {"lam": 1e-3, "tol": 1e-9}
+    whole = bits(solve("alm", "chain", options))
+    for k in range(1, 6):
+        file = tmp_path / f"{k}.npz"
+        solve("alm", "chain", options | {"max_iter": k}, checkpoint=file, checkpoint_every=0.0)
+        found.append("KnownPlanes" in str(files.read_archive(file, "pybundle checkpoint", 1)[0]["objects"]))
+        assert bits(solve("alm", "chain", options, checkpoint=file)) == whole
+    assert any(found)
+
+
 def rewrite(raw, file, change, digest=files._digest):
     """The file with another header and other arrays, with check sums and a digest that fit."""
     with np.load(io.BytesIO(raw)) as old:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.protocols import completed, name_of
 
 
 class Workplace(ABC):
@@ -58,9 +59,9 @@ class Workplace(ABC):
 
 def excerpt(risk, group):
     """What a worker makes the risk of a group of parts from."""
-    if not callable(getattr(risk, "excerpt", None)):
+    if completed(risk).excerpt is None:
         raise ParameterError("executor needs a risk whose parts can live elsewhere (a method `excerpt`), and "
-                             f"{type(risk).__name__} has none; use n_jobs for threads, or give every worker a risk of "
+                             f"{name_of(risk)} has none; use n_jobs for threads, or give every worker a risk of "
                              "its own with pb.distributed.Dask(client).risk_of(delayed)")
     return risk.excerpt(group)
 

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.exceptions import BundleError, StateError
-from ..core.protocols import Completed, RiskBase, errors_of, name_of
+from ..core.protocols import Completed, RiskBase, errors_of, is_risk, name_of
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
@@ -51,7 +51,7 @@ class Risks:
         """A word for a risk, None for anything else."""
         if x is self._risk:
             return "risk"
-        return "float64" if isinstance(x, (RiskBase, Completed)) else None
+        return "float64" if isinstance(x, (RiskBase, Completed)) and is_risk(x) else None       # known planes are none
 
     def find(self, word):
         if word == "risk":

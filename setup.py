@@ -42,7 +42,7 @@ MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECK
 # a difference is taken before the next one because it is exact.
 FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.oracles._chain",
                "pybundle.oracles._distance_transform", "pybundle.oracles._tree", "pybundle.prox._threshold",
-               "pybundle.risks._compiled", "pybundle.risks._engine", "pybundle.risks._linear_finder"}
+               "pybundle.risks._compiled", "pybundle.risks._engine", "pybundle.risks._linear_oracle"}
 SHARED = "pybundle._cyutility"      # the helpers that Cython would write into each extension: compiled once
 ROOT = Path(__file__).parent
 # Folders whose headers any extension may include.

@@ -115,11 +115,11 @@ def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
         assert "memory_limit" not in options or result.state.blocks.n_merged > 0
         return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
 
-    monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
+    monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     whole = run(1)
-    for name, value in (("block.cached_blocks.SHARD", 4), ("block.cached_blocks.WAVE", 3),      # threads everywhere
-                        ("block.batch_pass.SHARD", 1), ("block.batch_pass.MOST_SHARDS", 4)):
-        monkeypatch.setattr(f"pybundle.solvers.{name}", value)
+    for name, value in (("cached_blocks.SHARD", 4), ("cached_blocks.WAVE", 3),          # threads everywhere
+                        ("oracle_pass.SHARD", 1), ("oracle_pass.MOST_SHARDS", 4)):
+        monkeypatch.setattr(f"pybundle.solvers.block.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
     assert len(runs) == 1
     # values are summed shard by shard, all else is the same
@@ -149,8 +149,8 @@ class Interrupting:
 @pytest.mark.parametrize("at", [1, 2, 5, 9])
 def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipliers(at, monkeypatch):
     """Threads that come late have nothing to write to."""
-    monkeypatch.setattr("pybundle.models.chain_oracle.ChainOracle.finder", lambda self, batch: None)    # all in Python
-    monkeypatch.setattr("pybundle.solvers.block.batch_pass.SHARD", 1)
+    monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
+    monkeypatch.setattr("pybundle.solvers.block.oracle_pass.SHARD", 1)
     executor = Interrupting(at)
     core = CachedBlocks(chains().derive(executor=executor), L2(1.0), batch=6)
     core.place(1.0, 0.0, None)

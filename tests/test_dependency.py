@@ -11,8 +11,8 @@ from reference.arborescence import all_trees, is_tree
 import pybundle as pb
 from pybundle.core.ragged import Ragged
 from pybundle.models import Dependency
-from pybundle.models._arcs import arc_scores
-from pybundle.models._dependency import add_trees
+from pybundle.models.dependency._arcs import arc_scores
+from pybundle.models.dependency._kernels import add_trees
 
 TEMPLATES = ["h.word m.pos", "h.pos h+1.pos m-1.pos distance", "m.word direction", "h.pos m.pos set.pos",
              "h.pos each.pos distance", "h-1.word m.word m+1.pos each.pos", "h.pos"]

@@ -10,11 +10,8 @@ from reference.interrupts import interrupted_once
 from scipy import LowLevelCallable
 
 import pybundle as pb
-from pybundle.models.chain_oracle import ChainOracle
-from pybundle.risks.oracle import finder_of
+from pybundle.models.batch_oracle import batched
 from pybundle.solvers.block._blocks import Blocks
-from pybundle.solvers.block._oracle_pass import OraclePass
-from pybundle.solvers.block.batch_pass import BatchPass
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.objective import L2
 
@@ -136,9 +133,9 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
     for is_compiled in (True, False):
         core = CachedBlocks(RISKS[name](), L2(LAM), batch=batch, step=step, cap=4, average=True)
         core.place(LAM, 0.3, np.ones(core.dim))
-        assert isinstance(core._pass, OraclePass)
+        assert core._pass.compiled is not None
         if not is_compiled:
-            core._pass = BatchPass(core.blocks, core.oracle, batch)
+            core._pass.compiled = None
         rng = np.random.default_rng(2)
         core.answers = []
         for k in range(5):
@@ -181,7 +178,7 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
         core = CachedBlocks(risk, L2(LAM), batch=8)
         core.place(LAM, 0.3, centre)
         if not is_compiled:
-            core._pass = BatchPass(core.blocks, core.oracle, 8)
+            core._pass.compiled = None
         with pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
             core.exact_pass(np.arange(N))
         texts.add(str(caught.value))
@@ -203,7 +200,7 @@ def test_a_long_example_may_fill_a_batch():
     for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
                  pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
         cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
-        cores[1]._pass = BatchPass(cores[1].blocks, cores[1].oracle, 64)
+        cores[1]._pass.compiled = None
         for core in cores:
             core.place(LAM, 0.0, None)
             core.answer = core.exact_pass(np.full(64, 5))
@@ -221,7 +218,7 @@ def test_rows_outside_are_refused_before_they_are_read():
 
 def test_batches_have_examples():
     with pytest.raises(ValueError, match="batch"):
-        OraclePass(Blocks(N, words().dim), words().oracle().finder(4), 0)
+        Blocks(N, words().dim).ask(words().oracle().compiled(4), np.arange(N), 0)
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
@@ -248,8 +245,7 @@ def test_memory_is_looked_at_after_every_batch(is_compiled):
     risk, seen = words(), []
     held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
     if not is_compiled:
-        held._pass = BatchPass(held.blocks, held.oracle, 8)
-        held._pass.most_bytes = held._for_blocks
+        held._pass.compiled = None
     shrink = held._keep_within
 
     def keep_within():
@@ -271,26 +267,29 @@ def test_memory_is_looked_at_after_every_batch(is_compiled):
 
 def test_further_labellings_and_slack_rescaling_are_asked_in_python():
     for core in CachedBlocks(words(rescaling="slack"), L2(LAM)), CachedBlocks(words(), L2(LAM), n_best=2):
-        assert isinstance(core._pass, BatchPass)
+        assert core._pass.compiled is None
 
 
 @pytest.mark.parametrize("where", ["class", "object"])
-def test_methods_that_were_overridden_are_asked(where):
+@pytest.mark.parametrize("name", ["dense", "rows", "trees", "weights", "functions"])
+def test_methods_that_were_overridden_are_asked(name, where):
     """Half of the losses: planes of the parent would be no bounds."""
-    class Half(ChainOracle):
+    oracle = RISKS[name]().oracle()
+
+    class Half(type(oracle)):
         def planes(self, rows, labellings):
             losses, slopes = super().planes(rows, labellings)
             return 0.5 * losses, slopes
 
-    oracle = Half.__new__(Half if where == "class" else ChainOracle)
-    vars(oracle).update(vars(words()._oracle))
+    half = object.__new__(Half if where == "class" else type(oracle))
+    vars(half).update(vars(oracle))
     if where == "object":
-        oracle.planes = lambda rows, labellings: Half.planes(oracle, rows, labellings)
-    assert finder_of(oracle, 4) is None and finder_of(words()._oracle, 4) is not None
+        half.planes = lambda rows, labellings: Half.planes(half, rows, labellings)
+    assert half.compiled(4) is None and oracle.compiled(4) is not None
 
 
 def test_proxies_are_asked_themselves():
-    """An object in front of an oracle that hands on all it does not know, and others without a finder of ours."""
+    """An object in front of an oracle that hands on all it does not know."""
     class Proxy:
         def __init__(self, oracle):
             self._oracle = oracle
@@ -302,15 +301,13 @@ def test_proxies_are_asked_themselves():
             losses, slopes = self._oracle.planes(rows, labellings)
             return 0.5 * losses, 0.5 * slopes
 
-    class Slots:
-        __slots__ = ()
-        finder = lambda self, batch: "something else"       # noqa: E731
-
-    assert finder_of(rows().oracle(), 4) is not None
-    assert finder_of(Proxy(rows().oracle()), 4) is finder_of(Slots(), 4) is finder_of(object(), 4) is None
+    oracle = rows().oracle()
+    proxy, picked = batched(Proxy(oracle)), (np.arange(5), np.arange(5) % 4)
+    assert proxy.compiled(4) is None and oracle.compiled(4) is not None
+    np.testing.assert_array_equal(proxy.planes(*picked)[0], 0.5 * oracle.planes(*picked)[0])
     risk = rows()
     risk.oracle = lambda: Proxy(rows().oracle())
-    assert isinstance(CachedBlocks(risk, L2(1.0))._pass, BatchPass)
+    assert CachedBlocks(risk, L2(1.0))._pass.compiled is None
 
 
 @pytest.mark.parametrize("name", ["dense", "rows", "csr rows", "two classes"])
@@ -319,7 +316,7 @@ def test_proxies_are_asked_themselves():
 def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
     core = CachedBlocks(RISKS[name](), L2(1.0), batch=8)
     if not is_compiled:
-        core._pass = BatchPass(core.blocks, core.oracle, 8)
+        core._pass.compiled = None
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
     with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
         core.exact_pass(np.arange(N))
@@ -331,7 +328,7 @@ def test_long_passes_can_be_interrupted():
     core = CachedBlocks(words(), L2(LAM), batch=4)
     core.place(LAM, 0.0, None)
     order = np.tile(np.arange(N), 1000)
-    with interrupted_once(lambda: core._pass.visits > 0):
+    with interrupted_once(lambda: core.blocks.visits > 0):
         core.exact_pass(order)
     assert 0 < core.visits < len(order) and core.visits % 4 == 0
     np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)

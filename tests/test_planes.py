@@ -15,9 +15,9 @@ from pybundle.features._plane_rows import merge_rows
 from pybundle.features._rows import RowSums, sum_rows
 from pybundle.features.examples import Examples
 from pybundle.features.weights import LazyWeights
-from pybundle.models.batch_oracle import BatchOracle
+from pybundle.models.batch_oracle import BatchOracle, LoopingOracle, batched
+from pybundle.models.binary_labeling.oracle import BinaryLabelingOracle
 from pybundle.models.model_oracle import ModelOracle
-from pybundle.risks.oracle import OneByOne, with_batches
 
 
 def random_trees(rng, sizes):
@@ -182,7 +182,7 @@ def test_a_truth_has_no_plane_and_no_rows_have_none(case):
 def test_decoded_labellings_are_taken_as_they_come_and_bits_do_not_depend_on_the_batch(case):
     oracle, _, _ = case
     w = np.random.default_rng(7).normal(size=oracle.dim)
-    if isinstance(oracle, pb.models.binary_labeling.BinaryLabelingOracle):
+    if isinstance(oracle, BinaryLabelingOracle):
         w = np.abs(w)
     rows = np.random.default_rng(0).permutation(oracle.n_examples)
     found = oracle.solve_batch(rows, oracle.prepare(w))
@@ -284,7 +284,7 @@ def test_batches_of_linear_risks_are_their_single_examples():
     for risk, labellings in linear_risks(rng):
         oracle, w, rows = risk.oracle(), rng.normal(size=risk.dim), rng.permutation(40)[:25]
         found = oracle.solve_batch(rows, oracle.prepare(w))
-        assert oracle.sizes.shape == (40,) and isinstance(oracle, Oracle) and with_batches(oracle) is oracle
+        assert oracle.sizes.shape == (40,) and isinstance(oracle, Oracle) and batched(oracle) is oracle
         for chosen, values in ((found.labellings, found.values), (labellings[rows], None)):
             losses, slopes = oracle.planes(rows, chosen)
             assert_canonical(slopes, (25, risk.dim))
@@ -339,8 +339,8 @@ def test_an_oracle_without_batches_is_asked_one_by_one():
         n_examples, dim = oracle.n_examples, oracle.dim
         solve, plane, key = (staticmethod(method) for method in (oracle.solve, oracle.plane, oracle.key))
 
-    looped, rows, w = with_batches(Single()), rng.permutation(12), rng.normal(size=oracle.dim)
-    assert isinstance(looped, OneByOne) and with_batches(oracle) is oracle
+    looped, rows, w = batched(Single()), rng.permutation(12), rng.normal(size=oracle.dim)
+    assert isinstance(looped, LoopingOracle) and batched(oracle) is oracle
     weights = looped.update(looped.prepare(np.zeros(oracle.dim)), w, np.arange(oracle.dim))
     for a, b in zip(looped.solve_batch(rows, weights), oracle.solve_batch(rows, oracle.prepare(w)), strict=True):
         assert all(np.allclose(x, y, rtol=1e-12) for x, y in zip(a, b, strict=True))

@@ -197,7 +197,7 @@ def test_oracle_errors():
         hinge.plane(0, 2)
     with pytest.raises(ParameterError, match="labelling must be a finite number"):
         logistic.plane(0, np.inf)
-    with pytest.raises(ParameterError, match=r"i must be a row number 0\.\.19, got 20"):
+    with pytest.raises(ParameterError, match=r"i must be a number of an example 0\.\.19, got 20"):
         hinge.solve(20, np.zeros(9))
 
 

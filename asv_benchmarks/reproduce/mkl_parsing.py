@@ -20,7 +20,7 @@ from parsing import ATTRIBUTES, TEMPLATES, TREEBANKS, load
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
-from pybundle.models._arcs import arc_scores
+from pybundle.models.dependency._arcs import arc_scores
 
 MORE = (
     # those of the word alone are in every tree of a sentence: neither learner can use them

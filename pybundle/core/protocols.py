@@ -48,20 +48,7 @@ class Oracle(Protocol):
     an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples
     are part of values, offsets and slopes.
 
-    An oracle may offer batches, without which solvers loop over `solve` and `plane`:
-
-    ``prepare(w) -> weights``
-        w as batches want it; w must stay as it is while the weights are in use.
-    ``update(weights, w, indices) -> weights``
-        `prepare(w)` where w, which may be the same array, differs at `indices` only (int array; repeated, unsorted or
-        unchanged ones are allowed): O(len(indices)) where that pays. The old weights are spent.
-    ``solve_batch(rows, weights) -> Decodings``
-        `solve` for the examples `rows`.
-    ``planes(rows, labellings) -> (losses (n,), slopes)``
-        `plane` for one labelling of each of the examples `rows`; slopes are a csr_array (n, dim) of float64 with int32
-        indices, sorted in every row, each index once, zeros left out.
-    ``sizes : ndarray, shape (n_examples,)``
-        work of each example, in any unit.
+    An oracle may offer `Batches`, without which solvers loop over `solve` and `plane`.
     """
 
     n_examples: int
@@ -75,6 +62,36 @@ class Oracle(Protocol):
 
     def key(self, labelling: Any) -> Any:
         """A hashable name: equal keys mean equal planes of the same example."""
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """What an `Oracle` may offer for many examples at a time; all of it, or solvers ask it one by one.
+
+    `pb.models.BatchOracle` is a base class that has all.
+    """
+
+    sizes: np.ndarray
+    """Work of each example, in any unit, shape (n_examples,)."""
+
+    def prepare(self, w: np.ndarray) -> Any:
+        """w as batches want it; w must stay as it is while these weights are in use."""
+
+    def update(self, weights: Any, w: np.ndarray, indices: np.ndarray) -> Any:
+        """`prepare(w)` where w, perhaps the same array, differs at `indices` only: O(len(indices)) where that pays.
+
+        Indices may be repeated, unsorted or unchanged. The old weights are spent.
+        """
+
+    def solve_batch(self, rows: np.ndarray, weights: Any) -> Decodings:
+        """`solve` for the examples `rows`."""
+
+    def planes(self, rows: np.ndarray, labellings: Any) -> tuple[np.ndarray, Any]:
+        """`plane` for one labelling of each of the examples `rows`: losses (n,) and slopes.
+
+        Slopes are a csr_array (n, dim) of float64 with int32 indices, sorted in every row, each index once, zeros left
+        out.
+        """
 
 
 @runtime_checkable
@@ -277,11 +294,6 @@ def errors_of(risk):
 def has_further(oracle):
     """Whether an oracle gives more labellings than the best, by `best_batch`."""
     return getattr(oracle, "has_further", False)
-
-
-def total_of(oracle):
-    """`total(rows, uppers, norm) -> (value, error)`: how an oracle sums what it said of examples; or None."""
-    return getattr(oracle, "total", None)
 
 
 class Capability(NamedTuple):

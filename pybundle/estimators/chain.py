@@ -8,7 +8,7 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged
 from ..models import Chain
 from ..models.batch_oracle import check_lengths
-from ..models.chain_oracle import scores as token_scores
+from ..models.chain.oracle import scores as token_scores
 from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
 from .base import documented

@@ -13,7 +13,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_choice, check_integer
 from ..models import Dependency
-from ..models.arc_templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
+from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless

@@ -8,7 +8,7 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.validation import check_integer
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
-from ..models.landmarks_oracle import positions_of, round_pixels
+from ..models.landmarks.oracle import positions_of, round_pixels
 from .base import documented
 from .structured import StructuredEstimator
 

@@ -9,6 +9,12 @@ NARROW = 2
 more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
 
 
+def is_narrow(rows, n):
+    """Whether a batch of n of the `Rows` is that small: CSR with few non-zeros."""
+    storage = rows.storage
+    return len(storage) == 3 and NARROW * n * int(storage[2][-1]) < rows.n_rows * rows.n_features
+
+
 class LazyWeights:
     """W (K, width) for rows of features, packed for the kernels when a batch first wants it.
 
@@ -42,11 +48,10 @@ class LazyWeights:
 
     def packed(self, n_rows):
         """W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
-        rows = self._rows
-        if not self._lasts and n_rows * int(rows.storage[2][-1]) * NARROW < rows.n_rows * rows.n_features:
+        if not self._lasts and is_narrow(self._rows, n_rows):
             return None
         if self._packed is None:
-            self._packed = rows.pack(self.W)        # two threads may both do it: they get the same
+            self._packed = self._rows.pack(self.W)        # two threads may both do it: they get the same
         return self._packed
 
     def scores(self, rows, n_rows=None):

@@ -11,8 +11,8 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged
 from ..core.warn import warn_user
+from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
-from ..models.graphs import labels_of
 from ..runtime.executors import make_executor, single_threaded_blas
 from .certified import relative_gap
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, optimal_radius

@@ -1,12 +1,11 @@
 """Structured models: features, loss and decoding of one structure each."""
 
 from ..core.graph import Graph, WeightedLabels
-from .arc_templates import TREEBANK_TEMPLATES
 from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
 from .chain import Chain
-from .dependency import Dependency
+from .dependency import TREEBANK_TEMPLATES, Dependency
 from .landmarks import Landmarks
 from .multiclass import Multiclass
 from .segmentation import Segmentation

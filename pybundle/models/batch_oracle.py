@@ -1,4 +1,4 @@
-"""A model bound to its data: what it decodes and which planes follow, many examples at a time."""
+"""What solvers ask of examples: most violating labellings and their planes, many examples at a time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.protocols import Decoded, ExamplePlane
-from ..core.validation import check_rows, check_vector
+from ..core.protocols import Batches, Decoded, Decodings, ExamplePlane
+from ..core.validation import check_integer, check_rows, check_vector
 from ..features._plane_rows import merge_rows
 
 
 class BatchOracle(ABC):
     """Decodings and planes of batches of examples: a model bound to data. Immutable, callable from many threads.
+
+    A subclass writes `solve_batch`, and `add_planes` or `planes`; the rest has defaults. For speed a class may offer
+    the same in compiled code, see `compiled`.
 
     Attributes
     ----------
@@ -89,16 +92,23 @@ class BatchOracle(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
 
-    def finder(self, batch):
-        """What finds planes of up to `batch` examples in compiled code, a `PlaneFinder`; None where there is none.
+    def compiled(self, batch):
+        """The `CompiledOracle` for up to `batch` examples; None where it is to be asked in Python.
 
-        It stands for `solve_batch` and `planes` of this class: those of a subclass are asked instead.
+        It stands for `solve_batch` and `planes` of the class that writes `_compiled`: not for those of a subclass,
+        unless it writes its own, nor for others that were set on the object.
         """
-        return None
+        is_own = "_compiled" in vars(type(self)) and not {"solve_batch", "planes"} & vars(self).keys()
+        return self._compiled(batch) if is_own else None
 
-    @abstractmethod
+    def _compiled(self, batch):
+        raise NotImplementedError
+
     def add_planes(self, rows, labellings, scales, slope):
         """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+        losses, slopes = self.planes(rows, labellings)
+        slope += slopes.T @ scales
+        return float(scales @ losses)
 
     def planes(self, rows, labellings):
         """One plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
@@ -116,6 +126,8 @@ class BatchOracle(ABC):
         slopes : csr_array, shape (n, dim)
             float64 with int32 indices, each row sorted, entries of the same index summed, zeros left out.
         """
+        if type(self).add_planes is BatchOracle.add_planes:
+            raise NotImplementedError(f"{type(self).__name__} must have add_planes or planes, got neither")
         rows = check_rows("rows", rows, self.n_examples, labellings)
         losses, scale, slope = np.empty(len(rows)), np.ones(1), np.zeros(self.dim)
 
@@ -127,9 +139,16 @@ class BatchOracle(ABC):
 
         return losses, merge_rows(made(), len(rows), self.dim)
 
-    @abstractmethod
     def losses(self, rows, labellings):
         """Losses of labellings, shape (len(rows),)."""
+        return self.planes(rows, labellings)[0]
+
+    def total(self, rows, uppers, norm):
+        """Risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its rounding error.
+
+        The error is infinite where nothing is known of it.
+        """
+        return float(np.maximum(uppers, 0.0).sum()), np.inf
 
     def marginals_batch(self, rows, weights, scales, slope):
         """`slope += sum_j scales[j] E psi_j`; gives `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
@@ -145,18 +164,57 @@ class BatchOracle(ABC):
 
     def solve(self, i, w):
         """Most violating labelling of example i at w."""
-        found = self.solve_batch(np.array([i], dtype=np.intp), self.prepare(check_vector("w", w, self.dim)))
+        found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
         return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
     def plane(self, i, labelling):
         """Plane `offset + <slope, w>` of a labelling of example i."""
         slope = np.zeros(self.dim)
-        offset = self.add_planes(np.array([i], dtype=np.intp), [labelling], np.ones(1), slope)
+        offset = self.add_planes(self._row(i), [labelling], np.ones(1), slope)
         return ExamplePlane(float(offset), slope)
 
     def key(self, labelling):
         """Bytes of the labelling: equal keys mean equal planes of an example."""
         return np.asarray(labelling).tobytes()
+
+    def _row(self, i):
+        i = check_integer("i", i)
+        if not 0 <= i < self.n_examples:
+            raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
+        return np.array([i], dtype=np.intp)
+
+
+class LoopingOracle(BatchOracle):
+    """An `Oracle` of any class: its batches where it has them, see `Batches`, else loops over its single examples."""
+
+    def __init__(self, oracle):
+        self.n_examples, self.dim, self._oracle = oracle.n_examples, oracle.dim, oracle
+        self.solve, self.plane, self.key = oracle.solve, oracle.plane, oracle.key
+        self.sizes = np.ones(oracle.n_examples, dtype=np.int64)
+        if isinstance(oracle, Batches):
+            self.sizes, self.prepare, self.update = oracle.sizes, oracle.prepare, oracle.update
+            self.solve_batch, self.planes = oracle.solve_batch, oracle.planes
+
+    def solve_batch(self, rows, weights):
+        found = [self._oracle.solve(int(i), weights) for i in check_rows("rows", rows, self.n_examples)]
+        return Decodings([one.labelling for one in found], np.array([one.value for one in found], dtype=np.float64),
+                         np.array([one.upper for one in found], dtype=np.float64))
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses = np.empty(len(rows))
+
+        def slopes():
+            for j, i in enumerate(rows.tolist()):
+                losses[j], slope = self._oracle.plane(i, labellings[j])
+                yield slope
+
+        return losses, merge_rows(slopes(), len(rows), self.dim)
+
+
+def batched(oracle):
+    """The oracle of a risk as a `BatchOracle`."""
+    return oracle if isinstance(oracle, BatchOracle) else LoopingOracle(oracle)
 
 
 def check_sums(oracle, rows, scales, slope):

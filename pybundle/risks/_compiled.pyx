@@ -16,7 +16,9 @@ cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport NAN, isfinite
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
+from pybundle.features._compiled_oracle cimport CompiledOracle
 from pybundle.features._plane_rows cimport PlaneRows
 
 cnp.import_array()
@@ -314,3 +316,51 @@ cdef class ExampleCalls:
         if failure.rule:
             fail(failure, "plane", "example")
         return total
+
+
+cdef class CompiledFunctions(CompiledOracle):
+    """Most violated planes by `solve` and `plane`, called for one example after another.
+
+    Parameters
+    ----------
+    calls : ExampleCalls
+    batch : int
+        Most examples asked for at once.
+    """
+
+    cdef ExampleCalls calls
+    cdef double[::1] values
+    cdef int32_t[::1] labelling, indices
+
+    def __init__(self, ExampleCalls calls, Py_ssize_t batch):
+        CompiledOracle.__init__(self, calls.dim, batch)
+        self.calls, self.values = calls, np.empty(calls.max_entries)
+        self.labelling = np.empty(calls.label_size, dtype=np.int32)
+        self.indices = np.empty(calls.max_entries, dtype=np.int32)
+
+    def working_bytes(self):
+        return CompiledOracle.working_bytes(self) + np.asarray(self.values).nbytes + np.asarray(self.indices).nbytes
+
+    cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
+        cdef Py_ssize_t j, e
+        cdef int64_t size = 0
+        cdef double value, upper
+        cdef Failure failure
+        failure.rule = KEPT
+        for j in range(n):
+            value = upper = NAN
+            memset(&self.labelling[0], 0, self.calls.label_size * sizeof(int32_t))
+            self.calls.call_solve(self.w, rows[j], &self.labelling[0], &value, &upper, &failure)
+            if failure.rule:
+                with gil:
+                    fail(failure, "solve", "example")
+            self.calls.call_plane(rows[j], &self.labelling[0], &self.losses[j], &size, &self.indices[0],
+                                  &self.values[0], &failure)
+            if failure.rule:
+                with gil:
+                    fail(failure, "plane", "example")
+            self.planes.reserve(size)
+            for e in range(size):
+                self.planes.put(self.indices[e], self.values[e])
+            self.planes.close()
+        return 0

@@ -10,14 +10,11 @@ from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
 from ..core.validation import check_count, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
-from ._compiled import ExampleCalls
-from ._function_finder import FunctionFinder
+from ._compiled import CompiledFunctions, ExampleCalls
 from .structured import Structured
 
 PROBED = 64
 """Examples whose planes at w = 0 name the risk."""
-MOST_ENTRIES = 2**48
-"""Of a plane: a machine word counts their bytes."""
 
 
 class ExampleFunctions(Structured):
@@ -77,13 +74,13 @@ class ExampleFunctions(Structured):
 
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, *, sizes=None, norms=None,
                  fingerprint=None, n_parts=None, sample_weight=None, partition="strided", random_state=0):
-        oracle = CompiledOracle(solve, plane, n_examples, dim, label_size, max_entries, sizes, norms, fingerprint)
+        oracle = FunctionsOracle(solve, plane, n_examples, dim, label_size, max_entries, sizes, norms, fingerprint)
         rows = range(oracle.n_examples)
-        super().__init__(CompiledModel(oracle), rows, rows, n_parts, sample_weight=sample_weight,
+        super().__init__(FunctionsModel(oracle), rows, rows, n_parts, sample_weight=sample_weight,
                          partition=partition, random_state=random_state)
 
 
-class CompiledModel:
+class FunctionsModel:
     """Stands where a structured risk has its model; the data are with the functions."""
 
     nonneg, rescaling = None, "margin"
@@ -95,7 +92,7 @@ class CompiledModel:
         return self._oracle
 
 
-class CompiledOracle(BatchOracle):
+class FunctionsOracle(BatchOracle):
     """Batches of calls of `solve` and `plane`; arguments as in `ExampleFunctions`. A labelling is a row of int32."""
 
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
@@ -104,8 +101,6 @@ class CompiledOracle(BatchOracle):
         self.dim = check_count("dim", dim)
         self.label_size = check_count("label_size", label_size)
         max_entries = self.dim if max_entries is None else check_count("max_entries", max_entries)
-        if max_entries > MOST_ENTRIES:
-            raise ParameterError(f"max_entries must be at most {MOST_ENTRIES}, got {max_entries}; leave it out for dim")
         self.sizes = np.full(self.n_examples, 64) if sizes is None else self._per_example("sizes", sizes).astype(int)
         self.norms = None if norms is None else self._per_example("norms", norms)
         self._fingerprint = None if fingerprint is None else check_integer("fingerprint", fingerprint)
@@ -145,11 +140,8 @@ class CompiledOracle(BatchOracle):
         rows, labellings = self._checked(rows, labellings)
         return self._calls.add_planes(rows, labellings, check_vector("scales", scales, len(rows)), slope)
 
-    def finder(self, batch):
-        return FunctionFinder(self._calls, batch)
-
-    def losses(self, rows, labellings):
-        return self.planes(rows, labellings)[0]
+    def _compiled(self, batch):
+        return CompiledFunctions(self._calls, batch)
 
     def _checked(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)

@@ -6,14 +6,14 @@ from zlib import crc32
 
 import numpy as np
 
-from ..core._plane_finder import WeightedFinder
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
-from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
+from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
-from .oracle import check_size, finder_of
+from .oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
 
@@ -303,66 +303,46 @@ class Structured(Partitioned):
         return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse, self.dense_from)
 
 
-class WeightedOracle:
+class WeightedOracle(BatchOracle):
     """An oracle whose values, offsets and slopes are multiplied by the weights of the examples."""
 
     def __init__(self, oracle, weights):
         self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
+        self.has_further, self.key = oracle.has_further, oracle.key
         self._oracle, self._weights = oracle, weights
 
-    def solve(self, i, w):
-        i = self._row(i)
-        found, c = self._oracle.solve(i, w), float(self._weights[i])
-        return Decoded(found.labelling, c * found.value, c * found.upper)
-
-    def plane(self, i, labelling):
-        i = self._row(i)
-        offset, slope = self._oracle.plane(i, labelling)
-        return ExamplePlane(self._weights[i] * offset, self._weights[i] * slope)
-
-    def key(self, labelling):
-        return self._oracle.key(labelling)
-
     def prepare(self, w):
-        """w for `solve_batch`, which finds it as it is until `update`."""
         return self._oracle.prepare(check_size("w", w, self.dim))
 
     def update(self, weights, w, indices):
-        """`prepare(w)` where w differs from that of `weights` at `indices` only; see `BatchOracle.update`."""
         return self._oracle.update(weights, check_size("w", w, self.dim), indices)
 
     def solve_batch(self, rows, weights):
-        """Most violating labellings of the examples `rows` at prepared weights, as `Decodings`."""
         rows = check_rows("rows", rows, self.n_examples)
-        found, c = self._oracle.solve_batch(rows, weights), self._weights[rows]
-        return Decodings(found.labellings, c * found.values, c * found.uppers)
-
-    @property
-    def has_further(self):
-        """As in `BatchOracle`."""
-        return self._oracle.has_further
+        return self._weighted(rows, self._oracle.solve_batch(rows, weights))
 
     def best_batch(self, rows, weights, k):
-        """As `solve_batch`, and up to k - 1 further labellings of each example; see `BatchOracle.best_batch`."""
         rows, k = check_rows("rows", rows, self.n_examples), check_integer("k", k, low=1)
-        (labellings, values, uppers), owners, further = self._oracle.best_batch(rows, weights, k)
-        c = self._weights[rows]
-        return Decodings(labellings, c * values, c * uppers), owners, further
+        found, owners, further = self._oracle.best_batch(rows, weights, k)
+        return self._weighted(rows, found), owners, further
 
-    def finder(self, batch):
-        """As in `BatchOracle`."""
-        finder = finder_of(self._oracle, batch)
-        return finder if finder is None or (self._weights == 1.0).all() else WeightedFinder(finder, self._weights)
+    def _weighted(self, rows, found):
+        c = self._weights[rows]
+        return Decodings(found.labellings, c * found.values, c * found.uppers)
+
+    def _compiled(self, batch):
+        found = self._oracle.compiled(batch)
+        if found is not None and (self._weights != 1.0).any():
+            found.weigh(self._weights)
+        return found
 
     def total(self, rows, uppers, norm):
-        """Risk of the examples `rows` from what `solve_batch` gave at a w of this norm, and a bound on its rounding."""
         found, c = np.maximum(uppers, 0.0), self._weights[rows]
         value, losses = float(found.sum()), np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
         error = _rounding(self._oracle, rows, c, norm, losses)
         return value, 1.01 * error + UNIT * (len(found) + 2.0) * value
 
     def planes(self, rows, labellings):
-        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
         losses, slopes = self._oracle.planes(rows, labellings)
         c = self._weights[rows]
@@ -373,11 +353,9 @@ class WeightedOracle:
                 slopes.eliminate_zeros()
         return losses, slopes
 
-    def _row(self, i):
-        i = check_integer("i", i, low=0)
-        if i >= self.n_examples:
-            raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
-        return i
+    def plane(self, i, labelling):
+        offset, slope = self._oracle.plane(i, labelling)
+        return ExamplePlane(self._weights[i] * offset, self._weights[i] * slope)
 
 
 def _terms(oracle, rows, smooth=False):

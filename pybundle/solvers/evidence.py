@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 from ..bundle import Bundle
 from ..core.plane import Planes
-from ..core.protocols import LABELLINGS, errors_of, has_further, name_of, total_of
+from ..core.protocols import LABELLINGS, errors_of, name_of
+from ..models.batch_oracle import batched
 from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
-from ..risks.oracle import with_batches
 from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
 from .bundle.master import Master
 
@@ -43,6 +43,11 @@ class Record:
         self._next += 1
         return self._next - 1
 
+    def note(self, rows, labellings, losses, slopes):
+        """Notes which labelling each plane of an example comes from."""
+        for name, labelling in zip(names_of(rows, losses, slopes), labellings, strict=True):
+            self.labellings.setdefault(name, labelling)
+
     def keep(self, numbers):
         """Forgets all other points."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
@@ -52,23 +57,6 @@ class Met(NamedTuple):
     """Labellings of all examples, None where there is none."""
 
     labellings: list
-
-
-class RecordingOracle:
-    """An oracle that notes which labelling each plane of an example comes from."""
-
-    def __init__(self, oracle, record):         # without a finder: compiled passes tell no labellings
-        self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
-        self.prepare, self.solve_batch = oracle.prepare, oracle.solve_batch
-        self.has_further, self.total = has_further(oracle), total_of(oracle)
-        self.best_batch = oracle.best_batch if self.has_further else None
-        self._oracle, self._record = oracle, record
-
-    def planes(self, rows, labellings):
-        losses, slopes = self._oracle.planes(rows, labellings)
-        for name, labelling in zip(names_of(rows, losses, slopes), labellings, strict=True):
-            self._record.labellings.setdefault(name, labelling)
-        return losses, slopes
 
 
 def names_of(rows, offsets, slopes):
@@ -145,7 +133,7 @@ def of_points(risk, objective, points, gap, labelled=True):
     """
     exact = risk.derive(precision="float64")
     labelled = labelled and LABELLINGS.holds(exact)
-    oracle = with_batches(exact.oracle()) if labelled else None
+    oracle = batched(exact.oracle()) if labelled else None
     bundle = Bundle(exact.dim, exact.n_parts)
     slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
     if oracle is None:

@@ -516,7 +516,7 @@ for _name in MODELS:
             _dim(name, r))},
         f"{_object}.add_planes": lambda r, name=_name: {**_labelled(name, r), "scales": np.ones(2), "slope": np.zeros(
             model(name, r).dim)},
-        f"{_object}.finder": lambda r: {"batch": 4}}
+        f"{_object}.compiled": lambda r: {"batch": 4}}
 for _name in ("Chain", "Dependency", "Landmarks"):
     RECIPES[f"oracle of {_name}.marginals_batch"] = lambda r, name=_name: {
         "rows": ROWS, "weights": oracle(name, r).prepare(_dim(name, r)), "scales": np.ones(2),
@@ -528,7 +528,7 @@ RECIPES |= {
     "oracle of classes.solve": lambda r: {"i": 1, "w": f(r, 9)}, "oracle of classes.prepare": lambda r: {"w": f(r, 9)},
     "oracle of classes.plane": lambda r: {"i": 1, "labelling": 2},
     "oracle of classes.planes": lambda r: {"rows": ROWS, "labellings": np.array([2, 0])},
-    "oracle of classes.finder": lambda r: {"batch": 4},
+    "oracle of classes.compiled": lambda r: {"batch": 4},
     "multipliers.check": lambda r: {"alpha": r.random((12, 3))},
     "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "S": f(r, 12, 3), "sigma": 0.5},
     "multipliers.aggregate": lambda r: {"alpha": r.random((12, 3)), "support": np.ones(12, dtype=np.int32)},

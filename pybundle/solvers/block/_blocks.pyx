@@ -1,16 +1,22 @@
 """Blocks of planes of all examples: what they learn, passes over them, sums of their multipliers."""
 
-from libc.math cimport INFINITY
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
 from pybundle.solvers.block._bcfw import NAMES
 
-from pybundle.bundle._block_storage cimport hash_plane, pb_prefetch
+from pybundle.bundle._block_storage cimport Block, hash_plane, pb_prefetch
+from pybundle.features._compiled_oracle cimport CompiledOracle
+from pybundle.solvers.block._bcfw cimport TOWARDS, BlockSteps
 
-# Bytes of the next block that are read ahead.
-cdef size_t FETCHED = 8192
+cdef extern from "_clock.h" nogil:
+    double pb_seconds()
+
+cdef size_t FETCHED = 8192          # bytes of the next block that are read ahead
+cdef double BREATH = 0.05           # seconds between two looks for signals while an oracle is asked
 
 
 def _entries(slopes):
@@ -23,7 +29,15 @@ def _entries(slopes):
 
 
 cdef class Blocks(BlockSteps):
-    """All blocks of a risk; parameters as of `BlockSteps`. Not for two threads at once."""
+    """All blocks of a risk; parameters as of `BlockSteps`. Not for two threads at once.
+
+    Attributes
+    ----------
+    visits : int
+        Oracle steps taken, by this object.
+    """
+
+    cdef readonly Py_ssize_t visits
 
     # ------------------------------------------------------------------ planes
 
@@ -171,26 +185,74 @@ cdef class Blocks(BlockSteps):
 
     def climb(self, const Py_ssize_t[::1] rows, places=None):
         """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the gaps met."""
-        cdef Py_ssize_t j
-        cdef const int32_t[::1] place
-        cdef double total = 0.0
-        cdef int target = -1
-        cdef bint has_places = places is not None
+        cdef Py_ssize_t j, n = rows.shape[0]
+        cdef const int32_t[::1] place = places
+        cdef const int32_t* target = NULL
+        cdef double total
         self._check_rows(rows)
-        if has_places:
-            place = places
-            if place.shape[0] != rows.shape[0]:
-                raise ValueError(f"places must have one entry for each of {rows.shape[0]} rows, got {place.shape[0]}")
-            for j in range(rows.shape[0]):
+        if place is not None:
+            if place.shape[0] != n:
+                raise ValueError(f"places must have one entry for each of {n} rows, got {place.shape[0]}")
+            for j in range(n):
                 if not 0 <= place[j] < self.blocks[rows[j]].n:
                     raise IndexError(f"block {rows[j]} has no plane {place[j]}")
+        if n == 0:
+            return 0.0
+        if place is not None:
+            target = &place[0]
         with nogil:
-            for j in range(rows.shape[0]):
-                if has_places:
-                    target = place[j]
-                total += self._step(&self.blocks[rows[j]], target, False)
-                self._count(0)
-                self._breathe()
+            total = self._climb(&rows[0], n, target)
+        return total
+
+    def ask(self, CompiledOracle oracle, const Py_ssize_t[::1] rows, Py_ssize_t batch, bint towards=False,
+            double most_bytes=INFINITY):
+        """Asks `oracle` for planes of these examples, `batch` of them at one point, and visits their blocks.
+
+        Ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. Gives the
+        sum of the gaps met.
+        """
+        cdef Py_ssize_t first = 0, n = rows.shape[0], size
+        cdef double total = 0.0, looked = pb_seconds(), now
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, got {batch}")
+        cdef int32_t[::1] places = np.empty(batch, dtype=np.int32)
+        self._check_rows(rows)
+        with nogil:
+            while first < n and (first == 0 or self.bytes <= most_bytes):
+                size = min(batch, n - first)
+                self._learn(oracle, &rows[first], size, &places[0])
+                total += self._climb(&rows[first], size, &places[0] if towards else NULL)
+                first, now = first + size, pb_seconds()
+                if fabs(now - looked) > BREATH:
+                    looked = now
+                    with gil:
+                        PyErr_CheckSignals()
+        return total
+
+    cdef int _learn(self, CompiledOracle oracle, const Py_ssize_t* rows, Py_ssize_t n, int32_t* places) except -1 nogil:
+        """Stores the most violated planes of n examples at the present point; multipliers stay."""
+        cdef Py_ssize_t j
+        cdef int64_t start
+        oracle.place(self.x)
+        oracle.find(rows, n)
+        for j in range(n):
+            if j + 1 < n:
+                fetch(&self.blocks[rows[j + 1]])
+            start = oracle.planes.indptr[j]
+            places[j] = self._add(&self.blocks[rows[j]], oracle.losses[j], oracle.planes.indptr[j + 1] - start,
+                                  oracle.planes.indices + start, oracle.planes.data + start)
+        return 0
+
+    cdef double _climb(self, const Py_ssize_t* rows, Py_ssize_t n, const int32_t* places) noexcept nogil:
+        """Steps on n blocks, one after another, towards the planes at `places` unless NULL; the sum of the gaps met."""
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(n):
+            if j + 1 < n:
+                fetch(&self.blocks[rows[j + 1]])
+            total += self._step(&self.blocks[rows[j]], -1 if places == NULL else places[j], False)
+            self._count(0)
+            self.visits += 1
         return total
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):

@@ -12,16 +12,15 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
-from ...core.protocols import errors_of, total_of
+from ...core.protocols import errors_of
 from ...core.validation import read_only
-from ...risks.oracle import finder_of, with_batches
+from ...models.batch_oracle import batched
 from ...runtime.certificate import UNIT
-from ..evidence import RecordingOracle, of_blocks
+from ..evidence import of_blocks
 from ..newton.plane_master import PlaneMaster
 from ._blocks import Blocks
-from ._oracle_pass import OraclePass
-from .batch_pass import BatchPass, ask
 from .core import Core
+from .oracle_pass import OraclePass
 
 CAP = 100           # most planes of an example
 SHARD = 256         # examples that a thread decodes at a time,
@@ -66,9 +65,7 @@ class CachedBlocks(Core):
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5, record=None):
         self.risk = risk
-        self.oracle, self.record = with_batches(risk.oracle()), record
-        if record is not None:
-            self.oracle = RecordingOracle(self.oracle, record)
+        self.oracle, self.record = batched(risk.oracle()), record
         self.n_examples, self.dim = risk.n_examples, risk.dim
         settings = objective.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence: none is merged
         if not isinstance(known, Blocks):       # multipliers of labels are no planes
@@ -91,19 +88,15 @@ class CachedBlocks(Core):
         self._master, self._sigma, self._growth = None, sigma, growth
 
     def _make_pass(self):
-        """Exact passes in compiled code, where the oracle has it and the best labelling is all that is wanted."""
         batch = min(self.batch, self.n_examples)
-        finder = finder_of(self.oracle, batch) if self.n_best == 1 else None
-        if finder is None:
-            return BatchPass(self.blocks, self.oracle, batch, self.n_best, self.risk._map)
-        return OraclePass(self.blocks, finder, batch)
+        return OraclePass(self.blocks, self.oracle, batch, self.n_best, self.risk._map, self.record)
 
     def __getstate__(self):
         return vars(self) | {"oracle": None, "_errors": None, "_pass": None}      # which belong to the risk
 
     def __setstate__(self, state):
         vars(self).update(state)
-        self.oracle, self._errors = with_batches(self.risk.oracle()), _rounding_of(self.risk)
+        self.oracle, self._errors = batched(self.risk.oracle()), _rounding_of(self.risk)
         self._pass = self._make_pass()
         self._pass.most_bytes = self._for_blocks
 
@@ -152,12 +145,12 @@ class CachedBlocks(Core):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
         total, done, self._phi = 0.0, 0, None
         while done < len(order):
-            before = self._pass.visits
+            before = self.blocks.visits
             try:
                 total += self._pass.visit(order[done:], self.towards)
             finally:
-                self.visits += self._pass.visits - before
-            done += self._pass.visits - before
+                self.visits += self.blocks.visits - before
+            done += self.blocks.visits - before
             self._keep_within()
         self._turn = -1
         return total
@@ -280,13 +273,10 @@ class CachedBlocks(Core):
         w = w if better is None else better
         self._master = None
         weights, norm = self.oracle.prepare(read_only(w)), float(np.linalg.norm(w))
-        total = total_of(self.oracle)
 
         def look(rows):
-            found, planes = ask(self.oracle, rows, weights, self.n_best)
-            known = (float(np.maximum(found.uppers, 0.0).sum()), np.inf) if total is None else total(
-                rows, found.uppers, norm)
-            return known, planes
+            found, planes = self._pass.ask(rows, weights)
+            return self.oracle.total(rows, found.uppers, norm), planes
 
         value, error = 0.0, 0.0
         size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # the limit is looked at after each wave

@@ -1,0 +1,140 @@
+"""Graphs and their labels as a user gives them, checked and joined into arrays of all examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+import numpy as np
+
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.graph import Graph, WeightedLabels
+from ...core.ragged import Ragged
+from ...core.validation import real_array
+from ...features.examples import Examples
+from ..batch_oracle import check_lengths
+
+
+def labels_of(y):
+    return y.labels if isinstance(y, WeightedLabels) else y
+
+
+def sums(values, offsets):
+    """Sums of `values[offsets[i]:offsets[i + 1]]`, shape (n,); empty ranges give 0."""
+    item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.bincount(item, values, len(offsets) - 1)
+
+
+def read_graphs(X, n_features, n_edge_features):
+    """Ragged nodes, Ragged edges (int32) and float64 edge features of X, checked all but the node features."""
+    if not isinstance(X, Graph):
+        for i, x in enumerate(X):
+            if not isinstance(x, tuple) or len(x) != 3:
+                raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
+        if len(X) == 0:
+            raise ParameterError("X must hold at least one graph, got none")
+        X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
+                  Ragged.of([np.zeros((0, 2), np.int32) if _is_empty(x[1]) else x[1] for x in X], "edges of X",
+                            integers="iu"),
+                  Ragged.of([np.zeros((0, n_edge_features)) if _is_empty(x[2]) else x[2] for x in X],
+                            "edge features of X"))
+    elif not all(isinstance(field, Ragged) for field in X):
+        raise InputTypeError("X must be a sequence of graphs, or one Graph of three Ragged; for one example pass [x]")
+    nodes, edges, features = X
+    if not len(nodes) == len(edges) == len(features):
+        raise ParameterError(f"X must hold nodes, edges and edge features of the same graphs, got {len(nodes)}, "
+                             f"{len(edges)} and {len(features)}")
+    for name, ragged, width, argument in (("nodes", nodes, n_features, "n_features"), ("edges", edges, 2, None),
+                                          ("edge_features", features, n_edge_features, "n_edge_features")):
+        if ragged.values.ndim != 2 or ragged.values.shape[1] != width:
+            raise ParameterError(f"X[0].{name} must have shape (.., {width})"
+                                 + (f", the {argument} of the model" if argument else ", two nodes an edge")
+                                 + f", got {ragged[0].shape}")
+    empty = np.flatnonzero(nodes.sizes == 0)
+    if len(empty):
+        raise ParameterError(f"X[{empty[0]}] must have at least one node, got none")
+    different = np.flatnonzero(edges.sizes != features.sizes)
+    if len(different):
+        i = int(different[0])
+        raise ParameterError(f"X[{i}].edge_features must have one row for each of the {edges.sizes[i]} edges, got "
+                             f"{features.sizes[i]}")
+    return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features)
+
+
+def _is_empty(rows):
+    """Whether the rows of a graph are none, in whatever form; lists of lists may be ragged."""
+    if isinstance(rows, (list, tuple)):
+        return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
+    return np.size(rows) == 0
+
+
+def _read_edges(edges, n_nodes):
+    ends = np.asarray(edges.values)
+    if ends.dtype.kind not in "iu":
+        raise InputTypeError(f"X[0].edges must be integers, got dtype {ends.dtype}; pass edges.astype(int)")
+    most = np.repeat(n_nodes, edges.sizes)
+    wrong = (ends < 0).any(axis=1) | (ends >= most[:, None]).any(axis=1) | (ends[:, 0] == ends[:, 1])
+    if wrong.any():
+        i, k = edges.place(np.flatnonzero(wrong)[0])
+        raise ParameterError(f"X[{i}].edges[{k}] must join two different nodes of 0..{n_nodes[i] - 1}, got "
+                             f"{tuple(edges[i][k].tolist())}")
+    return np.ascontiguousarray(ends, dtype=np.int32)
+
+
+def _read_edge_features(features):
+    try:
+        values = real_array(features.values)
+    except TypeError as problem:
+        raise InputTypeError(f"X[0].edge_features must be real numbers: {problem}") from problem
+    wrong = ~((values >= 0.0) & np.isfinite(values))
+    if wrong.any():
+        row, column = (int(k[0]) for k in np.nonzero(wrong))
+        i, k = features.place(row)
+        raise ParameterError(f"X[{i}].edge_features[{k}, {column}] must be a finite number >= 0, got "
+                             f"{values[row, column]}; a feature of both signs can be split into its positive and "
+                             "its negative part")
+    return values
+
+
+def read_features(nodes):
+    """Features of the nodes of all graphs."""
+    return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
+
+
+def read_labels(Y, offsets):
+    """Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X."""
+    weights = None
+    if isinstance(Y, WeightedLabels):
+        Y, weights = Ragged.of(Y.labels, "labels of Y"), Ragged.of(Y.weights, "weights of Y")
+    elif not isinstance(Y, Ragged):
+        check_lengths(offsets[1:], Y)
+        if any(isinstance(y, WeightedLabels) for y in Y):
+            weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
+            weights = Ragged.of(weights, "weights of Y")
+        Y = Ragged.of([labels_of(y) for y in Y], "Y", integers="biu")
+    check_lengths(offsets[1:], Y)
+    for name, ragged in (("labels", Y), ("weights", weights)):
+        if ragged is None:
+            continue
+        wrong = np.flatnonzero(ragged.sizes != np.diff(offsets)) if len(ragged) == len(Y) else [0]
+        if len(wrong) or ragged.values.ndim != 1:
+            i = int(wrong[0]) if len(wrong) else 0
+            raise ParameterError(f"Y[{i}] must have {name} for its {offsets[i + 1] - offsets[i]} nodes, one each, got "
+                                 f"shape {ragged[i].shape}")
+    labels = Y.values
+    if labels.dtype.kind not in "biu":
+        raise InputTypeError(f"Y[0] must hold integer labels, got dtype {labels.dtype}; pass labels.astype(int)")
+    labels = labels.astype(np.int64)
+    wrong = np.flatnonzero((labels < 0) | (labels > 1))
+    if len(wrong):
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y')} must be a label 0 or 1, got {labels[wrong[0]]}")
+    if weights is None:
+        return Ragged(labels, offsets), np.ones(len(labels))
+    try:
+        values = real_array(weights.values)
+    except TypeError as problem:
+        raise InputTypeError(f"Y[0].weights must be real numbers: {problem}") from problem
+    wrong = np.flatnonzero(~((values >= 0.0) & np.isfinite(values)))
+    if len(wrong):
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y', '.weights')} must be a finite number >= 0, got "
+                             f"{values[wrong[0]]}")
+    return Ragged(labels, offsets), values

@@ -1,0 +1,118 @@
+"""Two labels for the nodes of a graph, neighbours alike: image segmentation by an exact minimum cut.
+
+    <w, Psi(x, y)> = sum_j <w_U, f_j> (2 y_j - 1) - sum_{e = (a, b)} <w_P, f_e> [y_a != y_b],    w = [w_U | w_P],
+    f_e >= 0, w_P >= 0
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.graph import WeightedLabels
+from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
+from ..base import StructuredModel
+from .graphs import labels_of
+from .oracle import BinaryLabelingOracle
+
+LOSSES = ("mean", "hamming", "balanced")
+
+
+class BinaryLabeling(StructuredModel):
+    """Binary labels of the nodes of graphs, with weights >= 0 on features >= 0 of the edges.
+
+    Parameters
+    ----------
+    n_features : int
+        Features d of a node; append a constant one for a bias.
+    n_edge_features : int
+        Features p >= 1 of an edge, all nonnegative.
+    loss : {"mean", "hamming", "balanced"}
+        With c_j the weight of node j (1 without weights) and a sum over the wrong nodes: `sum c_j`, "hamming";
+        `sum c_j / sum of all c`, "mean"; `sum c_j / (2 sum of the c of its true class)`, "balanced": the mean of the
+        error rates of both classes of the image.
+    class_weights : pair of float, optional
+        Factors of c_j for true labels 0 and 1, for instance `total / (2 class total)` of a training set.
+
+    Notes
+    -----
+    X is a sequence of `Graph` (or of tuples like it), or one `Graph` of three `Ragged`, which is not copied. Y is a
+    sequence of arrays of labels 0 and 1, or of `WeightedLabels`; or a `Ragged`, or a `WeightedLabels` of two.
+    `nonneg` marks w_P; with a negative weight the cut is not exact, and decoding refuses. Upper bounds are those of
+    the flow. A pass costs one product with the node features, one cut an example, and one sum of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> images = pb.datasets.contrast_images(20, shape=(6, 6))
+    >>> model = pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1])
+    >>> result = pb.minimize(pb.risks.Structured(model, images.X, images.y), lam=1.0)
+    >>> result.success, bool((result.x[model.nonneg] >= 0.0).all())
+    (True, True)
+    >>> model.decode(result.x, images.X[0]).shape
+    (36,)
+    """
+
+    def __init__(self, n_features, n_edge_features, loss="mean", class_weights=None):
+        self.n_features = check_count("n_features", n_features)
+        self.n_edge_features = check_count("n_edge_features", n_edge_features)
+        self.loss_name = check_choice("loss", loss, LOSSES)
+        weights = check_vector("class_weights", (1.0, 1.0) if class_weights is None else class_weights, 2)
+        if (weights < 0.0).any():
+            raise ParameterError(f"class_weights must be >= 0, got {weights.tolist()}")
+        self.class_weights = weights
+        self.dim = self.n_features + self.n_edge_features
+        self.nonneg = np.arange(self.dim) >= self.n_features
+
+    def joint_feature(self, x, y):
+        oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
+        feature = np.zeros(self.dim)
+        oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)       # relative to all zeros,
+        nodes = oracle.nodes.values                                         # which score minus the sum of features
+        feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
+        return feature
+
+    def loss(self, y, y_hat):
+        labels, found = (check_indices(name, labels_of(z), 2) for name, z in (("y", y), ("y_hat", y_hat)))
+        if labels.shape != found.shape:
+            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
+        weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
+            len(labels))
+        costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
+        return float(costs[labels != found].sum())
+
+    def node_costs(self, labels, weights, offsets):
+        """What a wrong label costs at each node of graphs `offsets[i]:offsets[i + 1]`."""
+        costs = weights * self.class_weights[labels]
+        if self.loss_name == "hamming":
+            return costs
+        item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if self.loss_name == "balanced":
+            item = 2 * item + labels
+        # a class of weight 0 has only nodes of weight 0: any divisor does
+        totals = np.bincount(item, weights, 2 * len(offsets))[item]
+        return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
+
+    def decode(self, w, x):
+        try:
+            n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
+            np.shape(x[1]), np.shape(x[2])          # ValueError where rows differ in length
+        except (TypeError, ValueError, LookupError) as problem:
+            raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
+        return self._solve(w, x, np.zeros(n, np.int64), loss=False)
+
+    def loss_augmented_decode(self, w, x, y):
+        return self._solve(w, x, y, loss=True)
+
+    def oracle(self, X, Y):
+        return BinaryLabelingOracle(self, X, Y)
+
+    def _bind(self, x, y):
+        return BinaryLabelingOracle(self, [x], [y])
+
+    def _solve(self, w, x, y, loss):
+        oracle = self._bind(x, y)
+        weights = oracle.prepare(check_vector("w", w, self.dim))
+        return oracle.solve_batch(np.zeros(1, np.intp), weights, loss).labellings[0]

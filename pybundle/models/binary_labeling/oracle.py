@@ -1,0 +1,132 @@
+"""Graphs bound to their labels: batches of minimum cuts and their planes."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from ...core.exceptions import ParameterError
+from ...core.protocols import Decodings
+from ...core.ragged import Ragged
+from ...core.validation import check_rows
+from ...features._rows import Rows, RowSums, sum_rows
+from ...oracles.graphcut import min_cut_batch
+from ..batch_oracle import BatchOracle, check_sums
+from .graphs import read_features, read_graphs, read_labels, sums
+
+
+class BinaryLabelingOracle(BatchOracle):
+    """`BinaryLabeling` bound to graphs X and labels Y."""
+
+    def __init__(self, model, X, Y):
+        self.model, self.dim = model, model.dim
+        self.nodes, self._edges, self._edge_features = read_graphs(X, model.n_features, model.n_edge_features)
+        self._truth, weights = read_labels(Y, self.nodes.offsets)
+        self.n_examples = len(self.nodes)
+        offsets = self.nodes.offsets
+        self._costs = model.node_costs(self._truth.values, weights, offsets)
+        examples = read_features(self.nodes)
+        self._rows = examples.rows(1)
+        self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)
+        self._turns = 2.0 - 4.0 * self._truth.values          # what <w_U, f> gains by the other label
+        a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
+        self._is_cut = self._truth.values[a] != self._truth.values[b]
+        edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
+        self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
+        self.sizes = np.diff(offsets) + 2 * self._edges.sizes
+        self._examples, self.fingerprint = examples, self._checksum(examples.fingerprint)
+
+    def _checksum(self, of_examples):
+        mark = crc32(repr((type(self).__name__, self.dim, of_examples)).encode())
+        for array in (self.nodes.offsets, self._edges.offsets, self._edges.values, self._edge_features,
+                      self._truth.values, self._costs):
+            mark = crc32(array.tobytes(), mark)
+        return mark
+
+    def is_current(self):
+        return self._checksum(self._examples.checksum()) == self.fingerprint
+
+    def prepare(self, w):
+        d = self.model.n_features
+        if (w[d:] < 0.0).any():
+            k = d + int(np.argmax(w[d:] < 0.0))
+            raise ParameterError(f"w[{k}], the weight of edge feature {k - d}, must be >= 0, got {w[k]:g}: the cut is "
+                                 "exact only then; keep it with nonneg=model.nonneg, or clip it at 0")
+        return self._rows.pack(w[:d]), w[d:].copy()
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
+        packed, w_pairs = weights
+        at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
+        scores = np.empty((len(at_nodes), 1))
+        self._rows.scores(packed, at_nodes, scores)
+        # scores relative to the truth: its label has 0, the other one what changing the label brings
+        change = scores[:, 0] * self._turns.take(at_nodes)
+        if loss:
+            change += self._costs.take(at_nodes)
+        unary = np.zeros((len(at_nodes), 2))
+        unary.reshape(-1)[np.arange(1, 2 * len(at_nodes), 2) - self._truth.values.take(at_nodes)] = change
+        pairs = np.einsum("ep,p->e", self._edge_features.take(at_edges, axis=0), w_pairs)
+        ends = np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
+        edge_ends = np.concatenate([[0], np.cumsum(self._edges.sizes[rows])])
+        labels, values, uppers = min_cut_batch(unary, self._edges.values.take(at_edges, axis=0), pairs, ends, edge_ends)
+        paid = sums(pairs * self._is_cut.take(at_edges), edge_ends)
+        rounding = 2.0**-52 * (np.diff(edge_ends) + 4.0) * (paid + np.abs(uppers))
+        return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        changed, nodes, node_ends, moved, edges, _ = self._changes(rows, labellings)
+        d = self.model.n_features
+        per_node, per_edge = (np.repeat(scales, part.sizes[rows]) for part in (self.nodes, self._edges))
+        self._rows.add(nodes, np.zeros(len(nodes), np.int64), changed * per_node, slope[:d])
+        kept = np.flatnonzero(moved)
+        slope[d:] += np.einsum("e,ep->p", (moved * per_edge)[kept], self._edge_features.take(edges[kept], axis=0))
+        return float(scales @ self._losses(changed != 0.0, nodes, node_ends))
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        changed, nodes, node_ends, moved, edges, edge_ends = self._changes(rows, labellings)
+        d = self.model.n_features
+        parts = (RowSums(features, *_kept(coefs, places, ends), first) for features, coefs, places, ends, first in (
+            (self._rows, changed, nodes, node_ends, 0), (self._edge_rows, moved, edges, edge_ends, d)))
+        return self._losses(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
+
+    def _changes(self, rows, labellings):
+        """Coefficients of the features of all nodes and edges of the examples `rows`, what they are, where they end."""
+        nodes, edges = self.nodes.rows(rows), self._edges.rows(rows)
+        labels = self._joined(rows, labellings)
+        node_ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])])
+                                for part in (self.nodes, self._edges))
+        a, b = self._edges.values.take(edges, axis=0).T + np.repeat(node_ends[:-1], self._edges.sizes[rows])
+        changed = 2.0 * (labels.astype(np.int64) - self._truth.values.take(nodes))
+        moved = self._is_cut.take(edges).astype(np.float64) - (labels.take(a) != labels.take(b))
+        return changed, nodes, node_ends, moved, edges, edge_ends
+
+    def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        at_nodes = self.nodes.rows(rows)
+        wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
+        return self._losses(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
+
+    def _losses(self, wrong, at_nodes, ends):
+        return sums(np.where(wrong, self._costs[at_nodes], 0.0), ends)
+
+    def _joined(self, rows, labellings):
+        """Labels of all nodes of the examples `rows`, one after another."""
+        if isinstance(labellings, Ragged):
+            labels, sizes = labellings.values, labellings.sizes
+        else:
+            labels, sizes = np.concatenate(labellings), [len(labelling) for labelling in labellings]
+        if not np.array_equal(sizes, self.nodes.sizes[rows]):
+            raise ParameterError("labellings must have one label for each node of their examples")
+        return labels
+
+
+def _kept(coefs, places, ends):
+    """Rows, labels, coefficients and starts of `RowSums` for the coefficients that are not 0."""
+    kept = np.flatnonzero(coefs)
+    return places[kept], np.zeros(len(kept), np.int32), coefs[kept], np.searchsorted(kept, ends)

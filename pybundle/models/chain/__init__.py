@@ -1,0 +1,5 @@
+"""Chains: a label for each token of a sequence."""
+
+from .model import Chain
+
+__all__ = ["Chain"]

@@ -1,0 +1,184 @@
+"""Chains: sequences of tokens, a label for each, scores of tokens and of neighbouring labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.labels import cost_matrix
+from ...core.ragged import Ragged
+from ...core.validation import check_choice, check_count, check_vector, contiguous
+from ...oracles import viterbi
+from ..base import StructuredModel
+from .oracle import ChainOracle, scores
+
+
+class Chain(StructuredModel):
+    """First-order linear chain.
+
+    `<w, Psi(x, y)> = sum_t <W[y_t], x_t> + sum_{t > 1} transition[y_{t-1}, y_t] + start[y_1] + end[y_T]`
+
+    with w = [W (K, d) | transition (K, K) | start (K) | end (K)], row after row. An example is an array of tokens
+    (T, d), dense (float32, float64, uint8) or CSR, a labelling T integers 0..K-1, T >= 1. Examples come as a list
+    or as a `Ragged`, which is not copied.
+
+    Parameters
+    ----------
+    n_labels, n_features : int
+        K and d.
+    loss : "hamming" or array_like, shape (K, K)
+        Number of wrong labels, or the sum of ``loss[y_t, y_hat_t]`` >= 0 with zero diagonal.
+    normalised : bool
+        Divide the loss of an example by its length.
+    start, end : bool
+        Whether there are weights of the first and of the last label.
+    rescaling : {"margin", "slack"}
+        "slack" is exact for the Hamming loss, at O(T^2 K^2) for a chain of T tokens.
+    indicators : bool
+        Tokens are given as integer arrays (T, F) of feature numbers 0..d-1, -1 for none: the same as a CSR matrix
+        of ones (a number that occurs twice counts twice).
+
+    Notes
+    -----
+    A pass costs one product of the tokens with W, O(K^2) for each token (Viterbi), and the rows of tokens whose label
+    is wrong. Marginals, for the log-loss (conditional random field), by forward-backward. Memory beside data and
+    slopes: O(K) for each of a few thousand tokens.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0]])]
+    >>> Y = [np.array([0, 1]), np.array([1])]
+    >>> model = pb.models.Chain(n_labels=2, n_features=2)
+    >>> result = pb.minimize(pb.risks.Structured(model, X, Y), lam=0.1, tol=1e-6)
+    >>> model.decode(result.x, X[0])
+    array([0, 1], dtype=int32)
+    """
+
+    def __init__(self, n_labels, n_features, loss="hamming", normalised=False, start=True, end=True,
+                 indicators=False, rescaling="margin"):
+        self.n_labels = check_count("n_labels", n_labels)
+        self.n_features = check_count("n_features", n_features)
+        if isinstance(loss, str):
+            check_choice("loss", loss, ("hamming",))
+            self.costs = 1.0 - np.eye(self.n_labels)
+        else:
+            self.costs = cost_matrix(loss, self.n_labels)
+            if self.costs is None:
+                raise InputTypeError("loss must be 'hamming' or a matrix of costs, got None")
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        if rescaling == "slack" and not isinstance(loss, str):
+            raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
+                                 "rescaling='margin'")
+        for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputTypeError(f"{name} must be True or False, got {value!r}")
+        self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
+        self.dim = self.n_labels * (self.n_features + self.n_labels + self.start + self.end)
+
+    def split(self, w):
+        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty where there is none."""
+        K, d = self.n_labels, self.n_features
+        first = K * d + K * K
+        second = first + K * self.start
+        return (w[:K * d].reshape(K, d), w[K * d:first].reshape(K, K), w[first:second],
+                w[second:second + K * self.end])
+
+    def joint_feature(self, x, y):
+        tokens = self.tokens([x])
+        return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
+
+    def feature(self, x, y):
+        """Psi(x, y) of tokens and labels that are checked."""
+        K, d, T = self.n_labels, self.n_features, len(y)
+        rest = np.zeros(self.dim - K * d)
+        np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
+        if self.start:
+            rest[K * K + y[0]] += 1.0
+        if self.end:
+            rest[K * K + K * self.start + y[-1]] += 1.0
+        members = sp.csr_array((np.ones(T), (y, np.arange(T))), shape=(K, T))
+        block = members @ x
+        if sp.issparse(block):
+            return sp.hstack([block.reshape(1, K * d), sp.csr_array(rest[None])], format="csr")
+        return np.concatenate([block.ravel(), rest])
+
+    def loss(self, y, y_hat):
+        y = self.labels([y], [np.size(y)], "y").values
+        y_hat = self.labels([y_hat], [len(y)], "y_hat").values
+        return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
+
+    def decode(self, w, x):
+        return self._best(w, self.tokens([x]).values)
+
+    def loss_augmented_decode(self, w, x, y):
+        if self.rescaling == "slack":
+            return self.oracle([x], [y]).solve(0, w).labelling
+        tokens = self.tokens([x])
+        y = self.labels([y], tokens.sizes, "y").values
+        return self._best(w, tokens.values, self.costs[y] / (len(y) if self.normalised else 1))
+
+    def _best(self, w, x, losses=0.0):
+        W, transition, start, end = self.split(check_vector("w", w, self.dim))
+        return viterbi(scores(x, W) + losses, transition, start if self.start else None, end if self.end else None)[0]
+
+    def oracle(self, X, Y):
+        return ChainOracle(self, X, Y)
+
+    def tokens(self, X, name="X"):
+        """The examples as a Ragged of tokens, dense or CSR."""
+        X = Ragged.of(X, name)
+        empty = np.flatnonzero(X.sizes == 0)
+        if len(empty):
+            raise ParameterError(f"{name}[{empty[0]}] must have at least one token, got none; leave the example out")
+        if len(X.values.shape) != 2:
+            raise ParameterError(f"{name}[0] must have shape (tokens, features), got {X[0].shape}; one sequence alone "
+                                 "is [sequence]")
+        if self.indicators:
+            return Ragged(self._from_indicators(X, name), X.offsets)
+        if X.values.dtype.kind not in "biuf":
+            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.values.dtype}")
+        if X.values.shape[1] != self.n_features:
+            raise ParameterError(f"{name}[0] must have n_features = {self.n_features} columns, got "
+                                 f"{X.values.shape[1]}" + ("; feature numbers need indicators=True" if
+                                                           getattr(X.values, "dtype", None) in (np.int32, np.int64)
+                                                           else ""))
+        return X
+
+    def _from_indicators(self, X, name):
+        numbers = X.values
+        if sp.issparse(numbers) or numbers.dtype.kind not in "iu":
+            raise InputTypeError(f"{name} must hold integer feature numbers, as indicators=True, got "
+                                 f"{'a sparse matrix' if sp.issparse(numbers) else f'dtype {numbers.dtype}'}")
+        bad = (numbers < -1) | (numbers >= self.n_features)
+        if bad.any():
+            t, f = (int(index[0]) for index in np.nonzero(bad))
+            i, position = X.place(t)
+            raise ParameterError(f"{name}[{i}][{position}, {f}] must be a feature number 0..{self.n_features - 1} or "
+                                 f"-1 for none, got {numbers[t, f]}")
+        given = numbers >= 0
+        indptr = np.concatenate([[0], np.cumsum(given.sum(axis=1))])
+        indices = numbers[given].astype(np.int32)
+        matrix = sp.csr_array((np.ones(len(indices), np.float32), indices, indptr),
+                              shape=(len(numbers), self.n_features))
+        matrix.sum_duplicates()
+        return matrix
+
+    def labels(self, Y, sizes, name="Y"):
+        """Labellings as a Ragged of int32, `sizes[i]` labels each."""
+        Y = Ragged.of(Y, name, integers="iu")
+        values = Y.values
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise InputTypeError(f"{name} must hold one integer label for each token, got dtype {values.dtype}, "
+                                 f"shape {values.shape} in all")
+        bad = np.flatnonzero(Y.sizes != sizes)
+        if len(bad):
+            i = int(bad[0])
+            raise ParameterError(f"{name}[{i}] must have {sizes[i]} labels, one for each token of X[{i}], got "
+                                 f"{Y.sizes[i]}")
+        if len(values) and (values.min() < 0 or values.max() >= self.n_labels):
+            t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])
+            raise ParameterError(f"{Y.name_of(t, name)} must be a label 0..{self.n_labels - 1}, got {values[t]}")
+        return Ragged.unchecked(contiguous(values, np.int32), Y.offsets)

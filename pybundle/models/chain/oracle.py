@@ -1,0 +1,250 @@
+"""Chains bound to data: batches of decodings, planes and marginals."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.exceptions import NumericalError
+from ...core.protocols import Decodings, ExamplePlane
+from ...core.ragged import Ragged
+from ...core.validation import check_rows
+from ...features.examples import Examples
+from ...features.weights import LazyWeights
+from ...oracles._chain import ChainTables, k_best_items
+from ..batch_oracle import BatchOracle, check_lengths, check_scores, check_sums
+from ._kernels import ChainData, CompiledChain, augment, losses
+from ._marginals import ColumnSums, subtract_truths
+from ._slack import slack_items
+
+BLOCK = 2048
+"""Tokens whose scores are held at once: they stay in the second cache."""
+SPARSE_DIM = 16384
+"""Planes of single examples over sparse features are sparse from this dimension on."""
+
+
+class ChainWeights:
+    """w for the kernels: weights of tokens, transition, start and end (K,), and the tables of the decoder."""
+
+    def __init__(self, model, rows, w):
+        self._model, self.tokens = model, LazyWeights(rows, w)
+        self._place(w)
+
+    def _place(self, w):
+        _, transition, start, end = self._model.split(w)
+        nothing = np.zeros(self._model.n_labels)
+        self.transition = np.ascontiguousarray(transition)
+        self.start = np.ascontiguousarray(start) if self._model.start else nothing
+        self.end = np.ascontiguousarray(end) if self._model.end else nothing
+        self.tables = ChainTables(self.transition, self.start, self.end)
+
+    def update(self, w, indices):
+        self.tokens.update(w, indices)
+        self._place(w)
+
+
+class ChainOracle(BatchOracle):
+    """`Chain` bound to sequences of tokens and their labellings."""
+
+    has_marginals = True
+
+    def __init__(self, model, X, Y):
+        self.n_examples = check_lengths(X, Y)
+        self._model, self.dim = model, model.dim
+        self._tokens = model.tokens(X)
+        self._gold = model.labels(Y, self._tokens.sizes)
+        examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
+        self._examples, self._rows = examples, examples.rows(model.n_labels)
+        self.sizes = self._tokens.sizes
+        self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
+        token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
+        self._data = ChainData(self._rows, self._gold.values, self._gold.offsets, model.costs, self._factors,
+                               model.start, model.end, model.rescaling == "slack")
+        self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
+        if model.rescaling == "slack":
+            self.norms *= self.sizes * self._factors        # the largest loss
+        # PB_CHAIN_TERMS of _chain.h
+        self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
+        self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
+        self.fingerprint = self._checksum(examples.fingerprint)
+
+    def _checksum(self, of_examples):
+        model = self._model
+        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
+                    of_examples)
+        return crc32(self._gold.values, crc32(self._gold.offsets, crc32(
+            model.costs.tobytes() + repr(settings).encode())))
+
+    def is_current(self):
+        return self._checksum(self._examples.checksum()) == self.fingerprint
+
+    def prepare(self, w):
+        return ChainWeights(self._model, self._rows, w)
+
+    def update(self, weights, w, indices):
+        weights.update(w, indices)
+        return weights
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
+        if loss and self._model.rescaling == "slack":
+            return self._solve_slack(rows, weights)
+        packed = weights.tokens.packed(int(self.sizes[rows].sum()))
+        labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, weights.transition,
+                                                   weights.start, weights.end, loss)
+        return Decodings(Ragged.unchecked(labels, offsets), values, values)
+
+    def best_batch(self, rows, weights, k):
+        """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
+        rows = check_rows("rows", rows, self.n_examples)
+        labels, values, offsets = self._empty(rows)
+        owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
+        for low, high, unary, truths in self._scores(rows, offsets, weights, True):
+            items = offsets[low:high + 1] - offsets[low]
+            counts, found, best = k_best_items(unary, items, weights.transition, weights.start, weights.end, k)
+            if (counts == 0).any():
+                raise NumericalError(f"example {rows[low + int(np.argmin(counts))]} has scores beyond the range of "
+                                     "float64; rescale the features")
+            owner = np.repeat(np.arange(low, high), counts)
+            is_first = np.diff(owner, prepend=-1) > 0
+            values[low:high] = best[is_first] - truths
+            of_first = np.repeat(is_first, self.sizes[rows[owner]])
+            labels[offsets[low]:offsets[high]] = found[of_first]
+            owners.append(owner[~is_first])
+            paths.append(found[~of_first])
+        owners = np.concatenate(owners)
+        ends = np.concatenate([[0], np.cumsum(self.sizes[rows[owners]])])
+        return (Decodings(Ragged.unchecked(labels, offsets), values, values), owners,
+                Ragged.unchecked(np.concatenate(paths), ends))
+
+    @property
+    def has_further(self):
+        """Slack rescaling has no list of best labellings."""
+        return self._model.rescaling != "slack"
+
+    def _compiled(self, batch):
+        if self._model.rescaling == "slack":
+            return None
+        return CompiledChain(self._data, self.dim, self.sizes, min(batch, self.n_examples))
+
+    def _solve_slack(self, rows, weights):
+        labels, values, offsets = self._empty(rows)
+        gold = self._gold.take(rows).values
+        for low, high, unary, truths in self._scores(rows, offsets, weights):
+            first, last = offsets[low], offsets[high]
+            slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
+                        weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
+        return Decodings(Ragged.unchecked(labels, offsets), values, values)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        found = self._found(rows, labellings)
+        return self._data.add(rows, found.values, found.offsets, np.ascontiguousarray(scales, dtype=np.float64), slope)
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        found = self._found(rows, labellings)
+        return self._data.planes(rows, found.values, found.offsets, self.dim)
+
+    def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples)
+        return self._losses(rows, self._found(rows, labellings), self._gold.take(rows))
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        _, values, offsets = self._empty(rows)
+        entropies = np.empty((len(rows), 2))
+        W, transition, start, end = self._model.split(slope)
+        tables = ChainTables(weights.transition, weights.start, weights.end, True)
+        gold, tokens = self._gold.take(rows).values, self._tokens.rows(rows)
+        nothing, examples, columns = np.empty(0), self._examples, None
+        if examples.is_sparse and scales.any():
+            columns = ColumnSums(examples.storage, examples.n_features, len(W), tokens)
+        for low, high, unary, truths in self._scores(rows, offsets, weights):
+            first, last = offsets[low], offsets[high]
+            items = offsets[low:high + 1] - first
+            p, pairs = np.empty_like(unary), np.zeros((1, *transition.shape))
+            tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
+                                  entropies[low:high], pairs)
+            values[low:high] -= truths
+            # a score of -inf is an overflow, too, though the kernel takes it for a label that is forbidden
+            check_scores(values[low:high] + 0.0 * np.add.reduceat(unary.ravel(), items[:-1] * unary.shape[1]),
+                         rows[low:high])
+            if not scales[low:high].any():          # values alone are wanted
+                continue
+            subtract_truths(p, gold[first:last], items, scales[low:high], pairs[0],
+                            start if self._model.start else nothing, end if self._model.end else nothing)
+            transition += pairs[0]
+            if columns is not None:
+                columns.add(tokens[first:last], p)
+            else:
+                W += p.T @ _taken(examples.X, tokens[first:last]).astype(np.float64, copy=False)
+        if columns is not None:
+            columns.add_to(W)
+        return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
+
+    def additions(self, rows):
+        return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
+
+    def plane(self, i, labelling):
+        """Plane of a labelling; a CSR row where features are sparse and many."""
+        if not self._examples.is_sparse or self.dim < SPARSE_DIM:
+            return super().plane(i, labelling)
+        losses, slopes = self.planes([i], [labelling])
+        return ExamplePlane(float(losses[0]), slopes)
+
+    def _empty(self, rows):
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
+        return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
+
+    def _scores(self, rows, offsets, weights, loss=False):
+        """Blocks of examples: first, last, scores of their tokens, with losses or without, scores of the truths."""
+        tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
+        for low, high in _blocks(offsets):
+            first, last = offsets[low], offsets[high]
+            unary = weights.tokens.scores(tokens[first:last], len(tokens))
+            truths = np.empty(high - low)
+            augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
+                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
+            yield low, high, unary, truths
+
+    def _found(self, rows, labellings):
+        return self._model.labels(labellings, self.sizes[rows], "labellings")
+
+    def _losses(self, rows, found, gold):
+        out = np.empty(len(rows))
+        losses(found.values, gold.values, gold.offsets, self._model.costs, self._factors[rows], out)
+        return out
+
+
+def _taken(X, rows):
+    """Rows of X; not copied where they follow one another."""
+    return X[rows[0]:rows[-1] + 1] if (np.diff(rows) == 1).all() else X[rows]
+
+
+def _blocks(offsets):
+    """Ranges of neighbouring items of at most BLOCK tokens, or one item."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
+        yield first, last
+        first = last
+
+
+def scores(x, W):
+    """x W' for a few tokens; of sparse ones only the columns that occur are read."""
+    if not sp.issparse(x):
+        return np.asarray(x, dtype=np.float64) @ W.T
+    columns, x = _narrow(x)
+    return np.ascontiguousarray(x @ W[:, columns].T)
+
+
+def _narrow(x):
+    """The columns of a CSR matrix that have entries, and the matrix of those alone."""
+    columns, places = np.unique(x.indices, return_inverse=True)
+    return columns, sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr),
+                                 shape=(x.shape[0], len(columns)))

@@ -1,0 +1,355 @@
+"""Features of arcs between the words of sentences: scores, and sums of the features of chosen arcs.
+
+There are two kinds. Rows of a CSR matrix, one for each arc; and templates, whose features are expanded anew for each
+use. A template pairs a key of the head, a key of the word and, where it asks for them, a key of distance or of the
+words between; its feature number is their exclusive or,
+
+    number = head_key[h] ^ word_key[m] ^ pair_key[h, m],       keys in 0..2^bits - 1
+
+(Zobrist 1970), so an arc costs a few bit operations and one load of a weight for each template, and nothing is stored
+but two keys for each word and template.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from ...features._plane_rows cimport PlaneRows
+
+cdef extern from "_arcs.h" nogil:
+    void pb_gather_rows(int n, int n_templates, const double* w, const int32_t* base, const int32_t** word,
+                        const int32_t** pair, double* row)
+    void pb_gather_scaled(int n, int n_templates, const double* w, const double* scale, const int32_t* base,
+                          const int32_t** word, const int32_t** pair, double* row)
+    void pb_scatter_rows(int n, int n_templates, double* slope, const int32_t* base, const int32_t** word,
+                         const int32_t** pair, const double* row)
+    void pb_gather_each(int n, const double* w, int32_t base, const int32_t* word, const int32_t* pair,
+                        const uint64_t* set, const int32_t* kind, double* row)
+    void pb_scatter_each(int n, double* slope, int32_t base, const int32_t* word, const int32_t* pair,
+                         const uint64_t* set, const int32_t* kind, const double* row)
+    int pb_lowest(uint64_t bits)
+
+cdef enum:
+    MOST_TEMPLATES = 128
+    KINDS = 64            # of words between head and word
+
+ctypedef const int32_t* key_row
+
+
+cdef class Arcs:
+    """Features of the arcs of a list of sentences; immutable.
+
+    Sentence i has n_i words and the root, rows `starts[i]:starts[i + 1]`; its matrices are (n_i + 1, n_i + 1).
+    """
+
+    cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
+        pass
+
+    cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
+        pass
+
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+        pass
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        return 0
+
+    cdef size_t scratch(self) noexcept nogil:
+        return 0
+
+
+cdef class RowArcs(Arcs):
+    """Rows of a CSR matrix: arc (h, m), m != h, of sentence i is row `n h + m - 1 - [m > h] [h > 0]` of its n^2."""
+
+    cdef const float[::1] data32
+    cdef const double[::1] data64
+    cdef const int32_t[::1] indices
+    cdef const int64_t[::1] indptr
+    cdef const int64_t[::1] first_row
+    cdef bint single
+
+    def __init__(self, starts, first_row, storage, dim):
+        self.starts_array = self.starts = starts
+        self.first_row = first_row
+        self.arrays = (first_row, *storage)
+        data, self.indices, self.indptr = storage
+        self.single = data.dtype == np.float32
+        self.data32 = data if self.single else np.zeros(1, np.float32)
+        self.data64 = np.zeros(1) if self.single else data
+        self.n_sentences, self.dim = len(starts) - 1, dim
+        self.longest = int(np.diff(starts).max())
+
+    def __reduce__(self):
+        return RowArcs, (self.starts_array, self.arrays[0], self.arrays[1:], self.dim)
+
+    cdef inline int64_t row(self, Py_ssize_t i, int h, int m) noexcept nogil:
+        cdef int64_t n = self.starts[i + 1] - self.starts[i] - 1
+        # the root has n arcs, a word n - 1
+        if h == 0:
+            return self.first_row[i] + m - 1
+        return self.first_row[i] + n + (h - 1) * (n - 1) + m - 1 - (m > h)
+
+    cdef inline double product(self, int64_t row, const double* w) noexcept nogil:
+        cdef int64_t k
+        cdef double total = 0.0
+        if self.single:
+            for k in range(self.indptr[row], self.indptr[row + 1]):
+                total += self.data32[k] * w[self.indices[k]]
+        else:
+            for k in range(self.indptr[row], self.indptr[row + 1]):
+                total += self.data64[k] * w[self.indices[k]]
+        return total
+
+    # the same where the weights of group g wait for their factor scales[g]
+    cdef inline double scaled_product(self, int64_t row, const ArcWeights* at) noexcept nogil:
+        cdef int64_t k
+        cdef int32_t j
+        cdef double scale, total = 0.0
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            j = self.indices[k]
+            scale = at.scales[at.labels[j]]
+            if scale != 0.0:
+                total += scale * ((self.data32[k] if self.single else self.data64[k]) * at.w[j])
+        return total
+
+    cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        cdef int64_t row = self.first_row[i]
+        for h in range(n):
+            S[<Py_ssize_t>h * n] = S[<Py_ssize_t>h * n + h] = 0.0
+            for m in range(1, n):
+                if m == h:
+                    continue
+                S[<Py_ssize_t>h * n + m] = (self.product(row, at.w) if at.scales == NULL
+                                            else self.scaled_product(row, at))
+                row += 1
+
+    cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        for h in range(n):
+            for m in range(1, n):
+                if G[<Py_ssize_t>h * n + m] != 0.0:
+                    self.add_arc(i, h, m, G[<Py_ssize_t>h * n + m], slope)
+
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+        cdef int64_t k, row = self.row(i, h, m)
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            slope[self.indices[k]] += scale * (self.data32[k] if self.single else self.data64[k])
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        cdef int64_t k, row = self.row(i, h, m)
+        out.reserve(self.indptr[row + 1] - self.indptr[row])
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            out.put(self.indices[k], scale * (self.data32[k] if self.single else self.data64[k]))
+        return 0
+
+
+cdef class HashedArcs(Arcs):
+    """Templates: see the module's text for the keys.
+
+    Parameters
+    ----------
+    starts : int64 array, shape (n_sentences + 1,)
+    head_keys, word_keys : int32 arrays
+        Sentence by sentence, template by template: entry `starts[i] T + t len_i + h`.
+    distance_keys : int32 array, shape (T, 2 L + 1)
+        By m - h + L for the longest sentence, L words; zeros where a template has no distance.
+    root_keys : int32 array, shape (T,)
+        The same where the root is the head.
+    set_column, each_column : int32 arrays, shape (T,)
+        Column of `kinds` whose values between head and word make the key, all of them together or a feature for each;
+        -1 for none.
+    kinds : uint8 array, shape (n_columns, rows)
+        Values 0..63 of every word.
+    kind_keys : int32 array, shape (T, 64)
+    """
+
+    cdef const int32_t[::1] head_keys, word_keys, root_keys, set_column, each_column
+    cdef const int32_t[:, ::1] distance_keys, kind_keys
+    cdef const uint8_t[:, ::1] kinds
+    cdef int T, n_columns, n_plain
+
+    def __init__(self, starts, head_keys, word_keys, distance_keys, root_keys, set_column, each_column, kinds,
+                 kind_keys, dim):
+        self.arrays = (head_keys, word_keys, distance_keys, root_keys, set_column, each_column, kinds, kind_keys)
+        self.starts_array = self.starts = starts
+        (self.head_keys, self.word_keys, self.distance_keys, self.root_keys, self.set_column, self.each_column,
+         self.kinds, self.kind_keys) = self.arrays
+        self.T, self.n_columns = self.root_keys.shape[0], self.kinds.shape[0]
+        if self.T > MOST_TEMPLATES:
+            raise ValueError(self.T)
+        # templates with a feature for each kind between come last
+        self.n_plain = int((each_column < 0).sum())
+        self.n_sentences, self.dim = len(starts) - 1, dim
+        self.longest = int(np.diff(starts).max())
+
+    def __reduce__(self):
+        return HashedArcs, (self.starts_array, *self.arrays, self.dim)
+
+    cdef size_t scratch(self) noexcept nogil:
+        # sets of kinds, keys of templates, one row of scores
+        return sizeof(uint64_t) * ((self.n_columns + 2 + (self.T + 2) // 2) * self.longest)
+
+    cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        for h in range(n):
+            for m in range(n):
+                S[<Py_ssize_t>h * n + m] = 0.0
+            self._visit(i, h, at.w, at.scales, S + <Py_ssize_t>h * n, NULL, NULL, scratch)
+
+    cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h
+        for h in range(n):
+            self._visit(i, h, NULL, NULL, NULL, G + <Py_ssize_t>h * n, slope, scratch)
+
+    cdef void _visit(self, Py_ssize_t i, int h, const double* w, const double* factors, double* out,
+                     const double* scale, double* slope, void* scratch) noexcept nogil:
+        """Adds the scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times them to `slope`.
+
+        `factors` (T,) of the templates, or NULL.
+        """
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column, n_plain = 0
+        cdef const int32_t* heads = &self.head_keys[self.starts[i] * self.T]
+        cdef const int32_t* words = &self.word_keys[self.starts[i] * self.T]
+        cdef uint64_t* between = <uint64_t*>scratch               # (n_columns, n) set of kinds between h and m
+        cdef int32_t* none = <int32_t*>(between + <Py_ssize_t>self.n_columns * n)
+        cdef int32_t* made = none + n
+        cdef int32_t[MOST_TEMPLATES] base
+        cdef key_row[MOST_TEMPLATES] word
+        cdef key_row[MOST_TEMPLATES] pair
+        cdef double[MOST_TEMPLATES] factor
+        cdef const uint64_t* seen
+        cdef double* row
+        cdef key_row zeros
+        for column in range(self.n_columns):
+            self._between(i, h, n, &self.kinds[column, self.starts[i]], between + <Py_ssize_t>column * n)
+        for m in range(n):
+            none[m] = 0
+        zeros = none
+        for t in range(self.T):
+            base[t] = heads[t * n + h] ^ (self.root_keys[t] if h == 0 else 0)
+            word[t] = words + t * n
+            pair[t] = zeros if h == 0 else &self.distance_keys[t, self.distance_keys.shape[1] // 2 - h]
+            if self.set_column[t] >= 0:
+                self._set_keys(n, h, between + <Py_ssize_t>self.set_column[t] * n, &self.kind_keys[t, 0], pair[t], made)
+                pair[t] = made
+                made += n
+        if factors != NULL:
+            for t in range(self.n_plain):
+                if factors[t] != 0.0:
+                    factor[n_plain], base[n_plain], word[n_plain], pair[n_plain] = factors[t], base[t], word[t], pair[t]
+                    n_plain += 1
+            pb_gather_scaled(n, n_plain, w, factor, base, word, pair, out)
+        elif w != NULL:
+            pb_gather_rows(n, self.n_plain, w, base, word, pair, out)
+        else:
+            pb_scatter_rows(n, self.n_plain, slope, base, word, pair, scale)
+        for t in range(self.n_plain, self.T):
+            seen = between + <Py_ssize_t>self.each_column[t] * n
+            if factors != NULL:
+                if factors[t] != 0.0:
+                    # 8 bytes aligned: behind whole rows of keys, of which there is one more than templates
+                    row = <double*>(<char*>scratch + self.scratch() - sizeof(double) * self.longest)
+                    for m in range(n):
+                        row[m] = 0.0
+                    pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], row)
+                    for m in range(n):
+                        out[m] += factors[t] * row[m]
+            elif w != NULL:
+                pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
+            else:
+                pb_scatter_each(n, slope, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], scale)
+
+    cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
+        """Sets of the kinds strictly between h and every m, as bits."""
+        cdef int m
+        cdef uint64_t seen = 0
+        out[h] = 0
+        for m in range(h + 1, n):
+            out[m] = seen
+            seen |= <uint64_t>1 << kinds[m]
+        seen = 0
+        for m in range(h - 1, 0, -1):
+            out[m] = seen
+            seen |= <uint64_t>1 << kinds[m]
+        if h > 0:
+            out[0] = 0
+
+    cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
+                        int32_t* out) noexcept nogil:
+        """Keys of whole sets, joined to the keys of distance; neighbours share most of a set."""
+        cdef int m
+        cdef int32_t key = 0
+        cdef uint64_t seen = 0, fresh
+        out[h] = pair[h]
+        out[0] = pair[0]
+        for m in range(h + 1, n):
+            fresh = between[m] & ~seen
+            if fresh:
+                key ^= keys[pb_lowest(fresh)]
+                seen = between[m]
+            out[m] = key ^ pair[m]
+        seen = 0
+        key = 0
+        for m in range(h - 1, 0, -1):
+            fresh = between[m] & ~seen
+            if fresh:
+                key ^= keys[pb_lowest(fresh)]
+                seen = between[m]
+            out[m] = key ^ pair[m]
+
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, n_keys = self._keys(i, h, m, keys)
+        for k in range(n_keys):
+            slope[keys[k]] += scale
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, n_keys = self._keys(i, h, m, keys)
+        out.reserve(n_keys)
+        for k in range(n_keys):
+            out.put(keys[k], scale)
+        return 0
+
+    cdef int _keys(self, Py_ssize_t i, int h, int m, int32_t* keys) noexcept nogil:
+        """Numbers of the features of an arc, and how many there are."""
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, k, column, count = 0
+        cdef int64_t start = self.starts[i]
+        cdef int32_t key
+        cdef uint64_t seen
+        for t in range(self.T):
+            key = self.head_keys[start * self.T + t * n + h] ^ self.word_keys[start * self.T + t * n + m]
+            key ^= self.root_keys[t] if h == 0 else self.distance_keys[t, self.distance_keys.shape[1] // 2 + m - h]
+            column = max(self.set_column[t], self.each_column[t])
+            if column >= 0:
+                seen = 0
+                for k in range(min(h, m) + 1, max(h, m)):
+                    seen |= <uint64_t>1 << self.kinds[column, start + k]
+                while seen:
+                    k = pb_lowest(seen)
+                    seen &= seen - 1
+                    if self.set_column[t] >= 0:
+                        key ^= self.kind_keys[t, k]
+                    else:
+                        keys[count] = key ^ self.kind_keys[t, k]
+                        count += 1
+            if self.each_column[t] < 0:
+                keys[count] = key
+                count += 1
+        return count
+
+
+def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
+    """Scores (n + 1, n + 1) of the arcs of sentence i; column 0 and the diagonal are 0."""
+    n = int(arcs.starts[i + 1] - arcs.starts[i])
+    out = np.zeros((n, n))
+    cdef double[:, ::1] S = out
+    scratch = np.empty(arcs.scratch() + 8, np.uint8)
+    cdef uint8_t[::1] room = scratch
+    cdef ArcWeights at = ArcWeights(&w[0], NULL, NULL)
+    with nogil:
+        arcs.score(i, &at, &S[0, 0], &room[0])
+    out[:, 0] = 0.0
+    np.fill_diagonal(out, 0.0)
+    return out

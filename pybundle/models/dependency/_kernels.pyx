@@ -1,0 +1,333 @@
+"""Loops over sentences: trees, their planes, and marginals of arcs."""
+
+import numpy as np
+
+from ...core.exceptions import NumericalError
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from ...core._indices cimport check_indices
+from ...features._compiled_oracle cimport CompiledOracle
+from ...features._plane_rows cimport PlaneRows
+from ...oracles._arborescence cimport FOUND, max_tree, tree_scratch
+from ...oracles._matrix_tree cimport tree_marginals
+from ._arcs cimport Arcs, ArcWeights
+
+cdef enum:
+    MOST_WORDS = 500        # the bound on errors of marginals neglects products of errors, of the size of words^4 2^-44
+
+
+cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_root, int k, double* gain,
+                    int32_t* words, int32_t* new_heads) noexcept nogil:
+    """The k trees of largest score that differ from the tree `heads` in the head of one word; how many there are.
+
+    A word can move to any word that is not below it. Of trees that differ in more, the second best may be one; what is
+    wanted is variety at little cost.
+    """
+    cdef int m, h, a, q, found = 0
+    cdef double difference
+    for m in range(1, n):
+        if single_root and heads[m] == 0:
+            continue
+        for h in range(1 if single_root else 0, n):
+            difference = S[<Py_ssize_t>h * n + m] - S[<Py_ssize_t>heads[m] * n + m]
+            if h == m or h == heads[m] or (found == k and not difference > gain[k - 1]):
+                continue
+            a = h
+            while a > 0 and a != m:
+                a = heads[a]
+            if a == m:
+                continue
+            q = found if found < k else k - 1
+            found = min(found + 1, k)
+            while q > 0 and gain[q - 1] < difference:
+                gain[q], words[q], new_heads[q] = gain[q - 1], words[q - 1], new_heads[q - 1]
+                q -= 1
+            gain[q], words[q], new_heads[q] = difference, m, h
+    return found
+
+
+cdef int check_size(str name, Py_ssize_t found, Py_ssize_t wanted) except -1:
+    if found != wanted:
+        raise ValueError(f"{name} must have {wanted} entries, got {found}")
+    return 0
+
+
+def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
+                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
+                    const double[::1] scales=None, const int32_t[::1] labels=None):
+    """Best trees of the sentences `rows`.
+
+    `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
+    the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
+    (n_groups,), or None, multiply the weights of groups: those of templates, or of `labels`, see `ArcWeights`.
+    """
+    cdef int32_t[:, :, ::1] moved
+    cdef int32_t* first_move = NULL
+    cdef int k = 0
+    cdef ArcWeights at
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("w", w.shape[0], arcs.dim)
+    if rows.shape[0] == 0:
+        return
+    if moves is not None and moves.size:
+        moved = moves
+        k, first_move = <int>moved.shape[1], &moved[0, 0, 0]
+    at = ArcWeights(&w[0], NULL, NULL)
+    if scales is not None:
+        at.scales = &scales[0]
+    if labels is not None:
+        at.labels = &labels[0]
+    with nogil:
+        decode_trees(arcs, rows.shape[0], &rows[0], &at, &gold[0], loss, single_root, &offsets[0], &heads[0],
+                     &values[0], k, first_move)
+
+
+cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* gold,
+                      bint loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
+                      int32_t* moves) except -1 nogil:
+    """Best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and their values relative to the truth.
+
+    Margin rescaling where `loss`. moves (n_rows, k, 2) takes the best moves of one word, (word, head), where k > 0.
+    """
+    cdef Py_ssize_t j, i
+    cdef int n, m, q, count, longest = longest_of(arcs, n_rows, rows)
+    cdef const int32_t* truth
+    cdef int32_t* found
+    cdef double best, total
+    cdef double* S = <double*>malloc(sizeof(double) * longest * longest + arcs.scratch() + tree_scratch(longest))
+    cdef double* gain = <double*>malloc((sizeof(double) + 2 * sizeof(int32_t)) * (k + 1))
+    cdef char* trees = <char*>(S + <Py_ssize_t>longest * longest)
+    cdef int32_t* words = <int32_t*>(gain + k + 1)
+    cdef int32_t* new_heads = words + k + 1
+    try:
+        if S == NULL or gain == NULL:
+            no_memory(longest)
+        for j in range(n_rows):
+            i = rows[j]
+            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+            truth = gold + arcs.starts[i]
+            found = heads + offsets[j]
+            arcs.score(i, at, S, trees + tree_scratch(longest))
+            if loss:
+                # taking 1 from the true arc adds 1 to all others, up to a constant
+                for m in range(1, n):
+                    S[<Py_ssize_t>truth[m] * n + m] -= 1.0
+            if max_tree(n, S, single_root, <int*>found, &best, trees) != FOUND:
+                refuse(i)
+            total = 0.0
+            for m in range(1, n):
+                if found[m] != truth[m]:
+                    total += S[<Py_ssize_t>found[m] * n + m] - S[<Py_ssize_t>truth[m] * n + m]
+            values[j] = total
+            if k > 0:
+                count = best_moves(n, S, found, single_root, k, gain, words, new_heads)
+                for q in range(count):
+                    moves[2 * (j * k + q)], moves[2 * (j * k + q) + 1] = words[q], new_heads[q]
+    finally:
+        free(S)
+        free(gain)
+    return 0
+
+
+cdef int longest_of(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows) noexcept nogil:
+    """Rows of the longest of some sentences, with the root."""
+    cdef Py_ssize_t j
+    cdef int longest = 0
+    for j in range(n_rows):
+        longest = max(longest, <int>(arcs.starts[rows[j] + 1] - arcs.starts[rows[j]]))
+    return longest
+
+
+cdef int no_memory(int longest) except -1 nogil:
+    with gil:
+        raise MemoryError(f"no memory for a sentence of {longest - 1} words")
+
+
+cdef int refuse(Py_ssize_t i) except -1 nogil:
+    with gil:
+        raise NumericalError(f"sentence {i} has scores beyond the range of float64; rescale the features")
+
+
+def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, const int32_t[::1] heads,
+              const int64_t[::1] offsets, const double[::1] scales, double[::1] slope):
+    """slope += sum_j scales[j] psi_j(heads_j); returns sum_j scales[j] times the number of wrong heads.
+
+    A true head -1 has no features.
+    """
+    cdef Py_ssize_t j, i
+    cdef int n, m
+    cdef int32_t h, g
+    cdef double total = 0.0
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("slope", slope.shape[0], arcs.dim)
+    check_size("scales", scales.shape[0], rows.shape[0])
+    with nogil:
+        for j in range(rows.shape[0]):
+            i = rows[j]
+            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+            for m in range(1, n):
+                h = heads[offsets[j] + m]
+                g = gold[arcs.starts[i] + m]
+                if h != g and scales[j] != 0.0:
+                    total += scales[j]
+                    arcs.add_arc(i, h, m, scales[j], &slope[0])
+                    if g >= 0:
+                        arcs.add_arc(i, g, m, -scales[j], &slope[0])
+    return total
+
+
+def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, const int32_t[::1] heads,
+                const int64_t[::1] offsets):
+    """Numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
+    cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
+    losses_array = np.empty(rows.shape[0])
+    cdef double[::1] losses = losses_array
+    if rows.shape[0]:
+        with nogil:
+            write_trees(arcs, rows.shape[0], &rows[0], &gold[0], &offsets[0], &heads[0], out, &losses[0])
+    return losses_array, out.matrix()
+
+
+cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* gold, const int64_t* offsets,
+                     const int32_t* heads, PlaneRows out, double* losses) except -1 nogil:
+    """Losses of trees, the numbers of wrong heads, and their slopes as further rows of `out`."""
+    cdef Py_ssize_t j, i
+    cdef int m
+    cdef int32_t h, g
+    for j in range(n_rows):
+        i = rows[j]
+        losses[j] = 0.0
+        for m in range(1, <int>(arcs.starts[i + 1] - arcs.starts[i])):
+            h = heads[offsets[j] + m]
+            g = gold[arcs.starts[i] + m]
+            if h != g:
+                losses[j] += 1.0
+                arcs.put_arc(i, h, m, 1.0, out)
+                arcs.put_arc(i, g, m, -1.0, out)
+        out.close()
+    return 0
+
+
+cdef class CompiledDependency(CompiledOracle):
+    """Most violated planes of the sentences of `arcs`.
+
+    Parameters
+    ----------
+    arcs : Arcs
+    gold : int32 array
+        True heads of all sentences by `arcs.starts`.
+    single_root : bool
+    batch : int
+        Most sentences asked for at once.
+    """
+
+    cdef Arcs arcs
+    cdef const int32_t[::1] gold
+    cdef bint single_root
+
+    def __init__(self, Arcs arcs, gold, bint single_root, Py_ssize_t batch):
+        CompiledOracle.__init__(self, arcs.dim, batch)
+        self.arcs, self.gold, self.single_root = arcs, gold, single_root
+
+    cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
+        cdef ArcWeights at = ArcWeights(self.w, NULL, NULL)
+        cdef int32_t* heads = self.room_for_labels(&self.arcs.starts[0], rows, n)
+        decode_trees(self.arcs, n, rows, &at, &self.gold[0], True, self.single_root, &self.offsets[0], heads,
+                     &self.losses[0], 0, NULL)
+        return write_trees(self.arcs, n, rows, &self.gold[0], &self.offsets[0], heads, self.planes, &self.losses[0])
+
+
+def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold,
+                       bint single_root, const double[::1] scales, double[::1] slope, double[::1] values,
+                       double[::1] entropies, const double[::1] errors):
+    """slope += sum_j scales[j] E psi_j; values `log sum exp` relative to the truth; `errors` of `tree_errors`.
+
+    Where the marginals have no bound on their errors, the best tree, of entropy 0, is the distribution.
+    """
+    check_indices("rows", rows, arcs.n_sentences)
+    check_size("w", w.shape[0], arcs.dim)
+    check_size("slope", slope.shape[0], arcs.dim)
+    check_size("scales", scales.shape[0], rows.shape[0])
+    if rows.shape[0]:
+        with nogil:
+            add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &gold[0], single_root, &scales[0], &slope[0],
+                          &values[0], &entropies[0], &errors[0])
+
+
+cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const double* w, const int32_t* gold,
+                       bint single_root, const double* scales, double* slope, double* values, double* entropies,
+                       const double* errors) except -1 nogil:
+    cdef Py_ssize_t j, i
+    cdef int n, m, h, found, longest = longest_of(arcs, n_rows, rows)
+    cdef Py_ssize_t square = <Py_ssize_t>longest * longest
+    cdef const int32_t* truth
+    cdef double top, best
+    cdef ArcWeights at = ArcWeights(w, NULL, NULL)
+    cdef double* S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch()
+                                     + tree_scratch(longest))
+    cdef double* P = S + square
+    cdef double* scratch = P + square
+    cdef int* heads = <int*>(scratch + 2 * square + 4 * longest)
+    cdef char* room = <char*>(heads + 2 * longest)
+    try:
+        if S == NULL:
+            no_memory(longest)
+        for j in range(n_rows):
+            i = rows[j]
+            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+            truth = gold + arcs.starts[i]
+            arcs.score(i, &at, S, room)
+            for m in range(1, n):
+                # scores relative to the truth: the truth has value 0
+                top = S[<Py_ssize_t>truth[m] * n + m]
+                for h in range(n):
+                    S[<Py_ssize_t>h * n + m] -= top
+                    if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
+                        refuse(i)
+            entropies[j] = 0.0
+            found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
+            if found == 0:
+                refuse(i)
+            values[j] = max(values[j], 0.0)
+            if scales[j] == 0.0:
+                continue
+            if found == 2 or n - 1 > MOST_WORDS:
+                if max_tree(n, S, single_root, heads, &best, room) != FOUND:
+                    refuse(i)
+                entropies[j] = 0.0
+                memset(P, 0, sizeof(double) * n * n)
+                for m in range(1, n):
+                    P[<Py_ssize_t>heads[m] * n + m] = 1.0
+            for h in range(n):
+                for m in range(1, n):
+                    P[<Py_ssize_t>h * n + m] *= scales[j]
+            for m in range(1, n):
+                P[<Py_ssize_t>truth[m] * n + m] -= scales[j]
+            arcs.add_matrix(i, P, slope, room)
+    finally:
+        free(S)
+    return 0
+
+
+def most_additions(Arcs arcs, const Py_ssize_t[::1] rows):
+    """How often the arcs of the sentences `rows` have the feature that they have most often, of templates."""
+    counts = np.zeros(arcs.dim)
+    scratch = np.empty(arcs.scratch() + 8, np.uint8)
+    cdef double[::1] slope = counts
+    cdef uint8_t[::1] room = scratch
+    cdef double[:, ::1] G
+    cdef Py_ssize_t i, j, n, last = 0
+    for j in range(rows.shape[0]):
+        i = rows[j]
+        n = arcs.starts[i + 1] - arcs.starts[i]
+        if n != last:
+            is_arc = 1.0 - np.eye(n)
+            is_arc[:, 0] = 0.0
+            G, last = is_arc, n
+        with nogil:
+            arcs.add_matrix(i, &G[0, 0], &slope[0], &room[0])
+    return int(counts.max())

@@ -1,0 +1,193 @@
+"""Sentences bound to their trees: batches of decodings, planes and marginals."""
+
+from __future__ import annotations
+
+from copy import copy
+from zlib import crc32
+
+import numpy as np
+
+from ...core.checksum import checksum
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.protocols import Decodings
+from ...core.ragged import Ragged
+from ...core.validation import check_rows
+from ...oracles._matrix_tree import tree_errors
+from ..batch_oracle import BatchOracle, check_lengths, check_sums
+from ._arcs import RowArcs
+from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
+
+
+class DependencyOracle(BatchOracle):
+    """`Dependency` bound to sentences; labellings are a `Ragged` of heads."""
+
+    has_marginals = True
+    has_further = True
+
+    def __init__(self, model, X, Y):
+        self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
+        self._arcs, largest = model._bind(X)
+        self._starts = self._arcs.starts_array
+        Y = Ragged.of(Y, "Y", integers="iu")
+        self._gold = self._check_gold(Y)
+        n_words = np.diff(self._starts) - 1
+        # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. At least as many as words:
+        # a feature may be in all arcs of a tree
+        self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
+        self.norms = 2.0 * n_words * largest
+        self._errors = tree_errors(n_words)
+        n = n_words.astype(float)
+        # the features of an arc are at most norms / 2 n
+        self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
+        self.partition_terms = n**3 + 16.0 * n + 16.0
+        self.fingerprint = self._checksum()
+
+    def _checksum(self):
+        mark = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
+        for array in (self._gold, self._starts, *self._arcs.arrays):
+            mark = checksum(array, mark)
+        return mark
+
+    def is_current(self):
+        return self._checksum() == self.fingerprint
+
+    def _check_gold(self, Y):
+        values = np.asarray(Y.values)
+        if values.dtype.kind not in "iu" or values.ndim != 1:
+            raise InputTypeError(f"Y must hold vectors of integers, the heads of words, got dtype {values.dtype} and "
+                                 f"items of {values.ndim} dimensions")
+        for i, length in enumerate(np.diff(self._starts).tolist()):
+            problem = why_no_tree(f"Y[{i}]", Y[i], length, self._single_root)
+            if problem:
+                raise ParameterError(problem)
+        return np.ascontiguousarray(values, dtype=np.int32)
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
+        offsets = self._offsets(rows)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets, values)
+        return Decodings(Ragged.unchecked(heads, offsets), values, values)
+
+    def best_batch(self, rows, weights, k):
+        """Best trees, and the best of those that differ from them in the head of one word."""
+        rows = check_rows("rows", rows, self.n_examples)
+        offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets, values, moves)
+        found = Ragged.unchecked(heads, offsets)
+        owners, which = np.nonzero(moves[:, :, 0])
+        further = found.take(owners)
+        word, head = moves[owners, which].T
+        further.values[further.offsets[:-1] + word] = head
+        return Decodings(found, values, values), owners, further
+
+    def _compiled(self, batch):
+        return CompiledDependency(self._arcs, self._gold, self._single_root, min(batch, self.n_examples))
+
+    @property
+    def listed_features(self):
+        """Feature numbers of the arcs of all sentences, as often as they occur; None where templates make them."""
+        if not isinstance(self._arcs, RowArcs):
+            return None
+        _, _, indices, indptr = self._arcs.arrays
+        return indices[:indptr[-1]]
+
+    def renumbered(self, places, dim):
+        """The same oracle with places[j] in the place of the listed feature j, of `dim`."""
+        oracle, (first_row, data, _, indptr) = copy(self), self._arcs.arrays
+        oracle._arcs = RowArcs(self._starts, first_row, (data, places[self.listed_features], indptr), dim)
+        oracle.dim = dim
+        return oracle
+
+    def solve_scaled(self, rows, w, scales, labels=None, loss=True):
+        """`solve_batch` at w with the weights of group g multiplied by scales[g].
+
+        Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
+        """
+        rows = check_rows("rows", rows, self.n_examples)
+        offsets = self._offsets(rows)
+        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
+        solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
+                        scales=scales, labels=labels)
+        return Decodings(Ragged.unchecked(heads, offsets), values, values)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        rows, heads, offsets = self._heads(rows, labellings)
+        return add_trees(self._arcs, rows, self._gold, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
+
+    def planes(self, rows, labellings):
+        rows, heads, offsets = self._heads(check_rows("rows", rows, self.n_examples, labellings), labellings)
+        return tree_planes(self._arcs, rows, self._gold, heads, offsets)
+
+    def losses(self, rows, labellings):
+        rows, heads, offsets = self._heads(rows, labellings)
+        gold = self._gold[Ragged(self._gold, self._starts).rows(rows)]
+        return np.add.reduceat(heads != gold, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        values, entropies = np.empty(len(rows)), np.empty(len(rows))
+        marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
+                           np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
+        return values, entropies
+
+    def additions(self, rows):
+        if isinstance(self._arcs, RowArcs):
+            first_row, _, indices, indptr = self._arcs.arrays
+            ends = first_row[rows] + (np.diff(self._starts)[rows] - 1)**2
+            listed = [indices[indptr[a]:indptr[b]] for a, b in zip(first_row[rows], ends, strict=True)]
+            return int(np.bincount(np.concatenate(listed), minlength=1).max())
+        return most_additions(self._arcs, np.asarray(rows, dtype=np.intp))
+
+    def _offsets(self, rows):
+        return np.concatenate([[0], np.cumsum(self._starts[rows + 1] - self._starts[rows])])
+
+    def _heads(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples)
+        offsets = self._offsets(rows)
+        if len(rows) == 0:
+            return rows, np.zeros(0, np.int32), offsets
+        found = Ragged.of(labellings, "labellings")
+        heads = np.ascontiguousarray(found.values, dtype=np.int32)
+        is_right = np.array_equal(found.offsets, offsets)
+        if is_right:
+            is_root = np.zeros(len(heads), dtype=bool)
+            is_root[offsets[:-1]] = True
+            limits = np.repeat(np.diff(offsets), np.diff(offsets))
+            is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
+        if not is_right:
+            raise ParameterError("labellings must be heads of the sentences asked for: -1 of the root, 0..n of words")
+        return rows, heads, offsets
+
+
+def why_no_tree(name, heads, length, single_root):
+    """What keeps `heads` from being a tree, in words, or None."""
+    if heads.ndim != 1 or len(heads) != length:
+        return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
+                f"shape {heads.shape}")
+    if heads[0] != -1:
+        return f"{name}[0] must be -1, the place of the root, got {heads[0]}"
+    outside = np.flatnonzero((heads[1:] < 0) | (heads[1:] >= length))
+    if len(outside):
+        m = int(outside[0]) + 1
+        return f"{name}[{m}] must be a head 0..{length - 1}, got {heads[m]}"
+    roots = np.flatnonzero(heads == 0)
+    if single_root and len(roots) > 1:
+        return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
+                "where that is meant")
+    # a word reaches the root in less than `length` steps: by doubling, all at once
+    jump = np.maximum(heads, 0)
+    for _ in range(int(length).bit_length()):
+        jump = jump[jump]
+    if jump.any():
+        m = int(np.flatnonzero(jump)[0])
+        seen = []
+        while m not in seen:
+            seen.append(m)
+            m = int(heads[m])
+        cycle = seen[seen.index(m):]
+        return (f"{name}[{min(cycle)}] is on a cycle of words, {' -> '.join(map(str, [*cycle, cycle[0]]))}, and does "
+                "not reach the root")
+    return None

@@ -1,0 +1,5 @@
+"""Landmarks in images: a tree of parts."""
+
+from .model import Landmarks
+
+__all__ = ["Landmarks"]

@@ -1,0 +1,257 @@
+"""Landmarks in images: a tree of parts that look right and stand right to each other.
+
+    <w, Psi(x, y)> = sum_j <w_j, f(x, y_j)> - sum over edges (i, j) of a_x u^2 + b_x u + a_y v^2 + b_y v,
+
+u and v being the displacement of landmark j from where landmark i expects it, in units of its spread:
+(u, v) = (y_j - y_i - anchor_j) / spread_j.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.validation import check_number, check_vector, real_array
+from ...oracles._tree import GridTree
+from ...oracles.tree import check_parents
+from ..base import StructuredModel
+from .oracle import LandmarksOracle, positions_of, round_pixels
+
+
+class Landmarks(StructuredModel):
+    """Positions (x, y) of L landmarks in images of one size; pairs of landmarks are tied along a tree.
+
+    An example is an image as the descriptor wants it, a labelling an array (L, 2) of whole pixels, column first.
+    True positions may be real numbers: they are rounded to the nearest pixel. The loss is
+
+        loss(y, y') = unit / (L size(y)) sum_j |y_j - y'_j|,
+
+    with distances in pixels and size(y) the length of the yardstick, so that it does not depend on the scale.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns of the images.
+    parents : array_like of int, shape (L,)
+        Parent of every landmark, -1 for the root.
+    descriptor : pb.features.CodeWindows or pb.features.MapFeatures
+        Appearance: indicators of codes in windows around a position, or any features of the position.
+    boxes : array_like of int, shape (L, 4), optional
+        Search box (x_0, y_0, width, height) of every landmark; the whole image without.
+    anchors : array_like, shape (L, 2), optional
+        Expected displacement (x, y) from the parent, 0 without. The row of the root is not used.
+    spreads : array_like, shape (L, 2), optional
+        Unit of the displacement from the anchor, 1 without; about its standard deviation is good.
+    yardstick : pair of lists of landmarks, optional
+        size(y) is the distance between the centres of the two groups; 1 pixel without.
+    unit : float, default 1
+        Loss of a mean deviation as long as the yardstick; 100 counts per cent.
+    nonneg : bool, default True
+        Keep the curvatures a_x, a_y at or above 0. Decoding is exact for any sign.
+
+    Attributes
+    ----------
+    dim : int
+        Weights of the landmarks one after another as the descriptor orders them, then a_x, b_x, a_y, b_y of every
+        landmark but the root, in the order of landmarks.
+
+    Notes
+    -----
+    Decoding: scores of all positions, then max-sum with distance transforms, O(positions) an edge (Felzenszwalb,
+    Huttenlocher 2005). Loss and features as in the landmark detector of Uricar, Franc, Hlavac 2012. The log-loss
+    (`loss="logistic"` of `pb.risks.Structured`) has marginals in O(positions (rows + columns)) an edge; it leaves the
+    deviation out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X, Y = pb.datasets.landmark_images(20, random_state=0)[:2]
+    >>> maps = pb.features.lbp_maps(X, margin=3)
+    >>> model = pb.models.Landmarks.from_examples((24, 24), [-1, 0, 0, 0], Y, pb.features.CodeWindows([[5, 5]], 3))
+    >>> result = pb.minimize(pb.risks.Structured(model, maps, Y), lam=0.1)
+    >>> model.decode(result.x, maps[0]).shape, result.success
+    ((4, 2), True)
+    """
+
+    def __init__(self, shape, parents, descriptor, *, boxes=None, anchors=None, spreads=None, yardstick=None, unit=1.0,
+                 nonneg=True):
+        self.shape = _check_shape(shape)
+        self.parents, self._order = check_parents(parents)
+        L = len(self.parents)
+        if not hasattr(descriptor, "bind"):
+            raise InputTypeError("descriptor must be a pb.features.CodeWindows or MapFeatures, got "
+                                 f"{type(descriptor).__name__}")
+        self.descriptor = descriptor
+        self.boxes = _check_boxes(boxes, self.shape, L)
+        descriptor.check(self.shape, self.boxes)
+        self.anchors = _check_pairs("anchors", anchors, 0.0, L)
+        self.spreads = _check_pairs("spreads", spreads, 1.0, L)
+        if not (self.spreads > 0.0).all():
+            raise ParameterError(f"spreads must be positive, got {self.spreads.min():g}")
+        self.yardstick = None if yardstick is None else _check_yardstick(yardstick, L)
+        self.unit = check_number("unit", unit, low=0.0, strict=True)
+        self.n_landmarks = L
+        self.children = np.flatnonzero(self.parents >= 0)
+        self.n_appearance = int(np.sum(descriptor.sizes(L)))
+        self.dim = self.n_appearance + 4 * len(self.children)
+        self.nonneg = None
+        if not isinstance(nonneg, (bool, np.bool_)):
+            raise InputTypeError(f"nonneg must be True or False, got {type(nonneg).__name__}")
+        if nonneg and len(self.children):
+            self.nonneg = np.zeros(self.dim, dtype=bool)
+            self.nonneg[self.n_appearance:].reshape(-1, 4)[:, [0, 2]] = True
+
+    @classmethod
+    def from_examples(cls, shape, parents, Y, descriptor, *, margin=1, **options):
+        """The model whose boxes, anchors and spreads are those of known positions.
+
+        Parameters
+        ----------
+        Y : sequence of array_like, shape (L, 2)
+            True positions; boxes are their smallest ones, `margin` pixels wider on every side, anchors the means and
+            spreads the standard deviations of displacements, at least half a pixel.
+        options
+            Further parameters of `Landmarks`.
+        """
+        shape = _check_shape(shape)
+        parents, _ = check_parents(parents)
+        points = positions_of(Y, len(parents))
+        pixels = np.floor(points + 0.5).astype(int)
+        low = np.maximum(pixels.min(axis=0) - margin, 0)
+        high = np.minimum(pixels.max(axis=0) + margin, (shape[1] - 1, shape[0] - 1))
+        moves = points - points[:, np.maximum(parents, 0)]
+        return cls(shape, parents, descriptor, boxes=np.hstack([low, high - low + 1]), anchors=moves.mean(axis=0),
+                   spreads=np.maximum(moves.std(axis=0), 0.5), **options)
+
+    def joint_feature(self, x, y):
+        bound = self.descriptor.bind(_one(x), self.shape, self.boxes)
+        positions = self.check_positions(positions_of([y], self.n_landmarks))
+        feature = np.zeros(self.dim)
+        bound.add(np.zeros(1, dtype=np.intp), positions, np.ones((1, self.n_landmarks)), feature[:self.n_appearance])
+        feature[self.n_appearance:] = self.deformation(positions)[0]
+        return feature
+
+    def loss(self, y, y_hat):
+        points, guess = (positions_of([z], self.n_landmarks) for z in (y, y_hat))
+        return float(self.deviation(round_pixels(points), round_pixels(guess), self.weights_of_loss(points))[0])
+
+    def decode(self, w, x):
+        return self.decode_batch(w, _one(x))[0]
+
+    def loss_augmented_decode(self, w, x, y):
+        return self._decode(w, _one(x), [y], True)[0]
+
+    def oracle(self, X, Y):
+        return LandmarksOracle(self, X, Y)
+
+    def decode_batch(self, w, X):
+        """Best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
+        n = len(X)
+        return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
+
+    def _decode(self, w, X, Y, loss):
+        oracle, w = LandmarksOracle(self, X, Y, known=loss), check_vector("w", w, self.dim)
+        return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
+
+    def weights_of_loss(self, points):
+        """unit / (L size(y)) of every example, from true positions (n, L, 2)."""
+        n = len(points)
+        sizes = np.ones(n)
+        if self.yardstick is not None:
+            first, second = (points[:, group].mean(axis=1) for group in self.yardstick)
+            sizes = np.linalg.norm(first - second, axis=1)
+            if not (sizes > 0.0).all():
+                raise ParameterError(f"yardstick must have a positive length, but in Y[{int(np.argmin(sizes))}] the "
+                                     "centres of its two groups coincide")
+        return self.unit / (self.n_landmarks * sizes)
+
+    @property
+    def units_of_costs(self):
+        """spread^2 and spread of both axes, shape (L - 1, 4)."""
+        units = np.repeat(self.spreads[self.children], 2, axis=1)
+        units[:, [0, 2]] **= 2
+        return units
+
+    @staticmethod
+    def deviation(gold, positions, weights):
+        """Losses (n,) of whole positions (n, L, 2)."""
+        return weights * np.linalg.norm(positions - gold, axis=2).sum(axis=1)
+
+    def deformation(self, positions):
+        """Features (n, 4 (L - 1)) of the edges, such that larger weights cost more."""
+        j = self.children
+        u = (positions[:, j] - positions[:, self.parents[j]] - self.anchors[j]) / self.spreads[j]
+        return -np.stack([u[..., 0] ** 2, u[..., 0], u[..., 1] ** 2, u[..., 1]], axis=-1).reshape(len(positions), -1)
+
+    def tree(self, w):
+        """The decoder for the deformation weights in w."""
+        costs = np.zeros((self.n_landmarks, 4))
+        costs[self.children] = w[self.n_appearance:].reshape(-1, 4) / self.units_of_costs
+        origins = self.boxes[:, :2]
+        anchors = self.anchors + origins[np.maximum(self.parents, 0)] - origins
+        return GridTree(self._order, self.parents, *np.ascontiguousarray(self.boxes[:, :1:-1].T), costs, anchors)
+
+    def check_positions(self, points, name="y"):
+        """Whole positions (n, L, 2) as int32; ParameterError where one is outside its search box."""
+        pixels = round_pixels(points)
+        low = self.boxes[:, :2]
+        outside = ((pixels < low) | (pixels >= low + self.boxes[:, 2:])).any(axis=2)
+        if outside.any():
+            i, j = np.unravel_index(int(np.argmax(outside)), outside.shape)
+            x, y, width, height = self.boxes[j].tolist()
+            raise ParameterError(f"{name}[{i}][{j}] = ({points[i, j, 0]:g}, {points[i, j, 1]:g}) must lie in the "
+                                 f"search box of landmark {j}, x {x}..{x + width - 1}, y {y}..{y + height - 1}; "
+                                 "enlarge the box or drop the image")
+        return pixels
+
+
+def _one(x):
+    return x[None] if isinstance(x, np.ndarray) else [x]
+
+
+def _check_shape(shape):
+    shape = tuple(int(k) for k in shape)
+    if len(shape) != 2 or min(shape) < 1:
+        raise ParameterError(f"shape must be (rows, columns) of the images, got {shape}")
+    return shape
+
+
+def _check_boxes(boxes, shape, n_landmarks):
+    if boxes is None:
+        return np.tile(np.array([0, 0, shape[1], shape[0]], dtype=np.int32), (n_landmarks, 1))
+    boxes = np.asarray(boxes)
+    if boxes.dtype.kind not in "iu" or boxes.shape != (n_landmarks, 4):
+        raise ParameterError(f"boxes must be integers x_0, y_0, width, height of shape ({n_landmarks}, 4), got shape "
+                             f"{boxes.shape} and dtype {boxes.dtype}")
+    low, size = boxes[:, :2], boxes[:, 2:]
+    wrong = (low < 0).any(axis=1) | (size < 1).any(axis=1) | (low + size > (shape[1], shape[0])).any(axis=1)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ParameterError(f"boxes[{j}] must lie in the image of {shape[1]} columns and {shape[0]} rows, got "
+                             f"x_0, y_0, width, height = {boxes[j].tolist()}")
+    return np.ascontiguousarray(boxes, dtype=np.int32)
+
+
+def _check_pairs(name, value, default, n_landmarks):
+    if value is None:
+        return np.full((n_landmarks, 2), default)
+    try:
+        pairs = real_array(value)
+    except TypeError as problem:
+        raise InputTypeError(f"{name} must be real numbers: {problem}") from problem
+    if pairs.shape != (n_landmarks, 2) or not np.isfinite(pairs).all():
+        raise ParameterError(f"{name} must be finite with shape (n_landmarks, 2) = ({n_landmarks}, 2), got shape "
+                             f"{pairs.shape}")
+    return pairs
+
+
+def _check_yardstick(yardstick, n_landmarks):
+    try:
+        first, second = (np.asarray(group, dtype=np.intp).ravel() for group in yardstick)
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"yardstick must be a pair of lists of landmarks, got {yardstick!r}") from problem
+    both = np.concatenate([first, second])
+    if len(first) == 0 or len(second) == 0 or both.min() < 0 or both.max() >= n_landmarks:
+        raise ParameterError(f"yardstick must hold two lists of landmarks 0..{n_landmarks - 1}, got {yardstick!r}")
+    return first, second

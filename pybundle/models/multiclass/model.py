@@ -1,0 +1,71 @@
+"""One label for each example: the flat structure."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.labels import cost_matrix
+from ...core.sparse import check_sparse
+from ...core.validation import check_choice, check_count, check_integer, check_vector
+from ..base import StructuredModel
+from .oracle import MulticlassOracle, violations
+
+
+class Multiclass(StructuredModel):
+    """`<w, Psi(x, y)> = <w_y, x>`, w = W.ravel(), W (K, d); an example is a vector, a labelling its class.
+
+    `pb.risks.MulticlassHinge` trains the same model faster; this one also has slack rescaling and the log-loss.
+
+    Parameters
+    ----------
+    n_classes, n_features : int
+    loss : ndarray, shape (K, K), optional
+        Cost loss[y, y_hat] >= 0 with zero diagonal; None is the 0/1 loss.
+    rescaling : {"margin", "slack"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [0, 1, 2]
+    >>> risk = pb.risks.Structured(pb.models.Multiclass(3, 2), X, Y, loss="logistic")
+    >>> risk.evaluate(np.zeros(6))[0] / np.log(3)
+    array([3.])
+    """
+
+    def __init__(self, n_classes, n_features, loss=None, rescaling="margin"):
+        self.n_classes = check_count("n_classes", n_classes, low=2)
+        self.n_features = check_count("n_features", n_features)
+        self.costs = cost_matrix(loss, self.n_classes)
+        if self.costs is None:
+            self.costs = 1.0 - np.eye(self.n_classes)
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.dim = self.n_classes * self.n_features
+
+    def joint_feature(self, x, y):
+        feature = np.zeros((self.n_classes, self.n_features))
+        feature[self._label("y", y)] = self._dense(x)
+        return feature.ravel()
+
+    def loss(self, y, y_hat):
+        return float(self.costs[self._label("y", y), self._label("y_hat", y_hat)])
+
+    def decode(self, w, x):
+        return int(np.argmax(self._scores(w, x)))
+
+    def loss_augmented_decode(self, w, x, y):
+        scores, y = self._scores(w, x), self._label("y", y)
+        return int(np.argmax(violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
+
+    def oracle(self, X, Y):
+        return MulticlassOracle(self, X, Y)
+
+    def _scores(self, w, x):
+        return check_vector("w", w, self.dim).reshape(self.n_classes, -1) @ self._dense(x)
+
+    def _dense(self, x):
+        return check_vector("x", check_sparse("x", x).toarray().ravel() if sp.issparse(x) else x, self.n_features)
+
+    def _label(self, name, y):
+        return check_integer(name, y, low=0, high=self.n_classes - 1)

@@ -1,0 +1,123 @@
+"""Rows bound to their classes: batches of decodings, planes and marginals."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from ...core.exceptions import ParameterError
+from ...core.labels import class_labels
+from ...core.protocols import Decodings
+from ...core.validation import check_rows
+from ...features._rows import RowSums, sum_rows
+from ...features.examples import Examples
+from ...features.weights import LazyWeights
+from ..batch_oracle import BatchOracle, check_scores, check_sums
+
+LEAST = -700.0
+"""Logarithm of the least share of a label; less is 0."""
+
+
+class MulticlassOracle(BatchOracle):
+    """`Multiclass` bound to rows X (dense float32, float64, uint8 or CSR) and classes Y."""
+
+    has_marginals = True
+
+    def __init__(self, model, X, Y):
+        examples = Examples(X)
+        if examples.n_features != model.n_features:
+            raise ParameterError(f"X must have n_features = {model.n_features} columns, got {examples.n_features}")
+        self._y, _ = class_labels(Y, examples.n_examples, model.n_classes)
+        self._examples = examples
+        self._rows, self._costs, self._rescaling = examples.rows(model.n_classes), model.costs, model.rescaling
+        self.n_examples, self.dim = examples.n_examples, model.dim
+        self.sizes = np.full(self.n_examples, 8)
+        largest = model.costs.max() if model.rescaling == "slack" else 1.0
+        self.norms = 2.0 * largest * examples.norms
+        terms = np.full(self.n_examples, model.n_classes + 16.0)
+        self.marginal_terms = self.partition_terms = terms
+        self.fingerprint = self._checksum(examples.fingerprint)
+
+    def _checksum(self, of_examples):
+        settings = (type(self).__name__, self.dim, self._rescaling, of_examples)
+        return crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
+
+    def is_current(self):
+        return self._checksum(self._examples.checksum()) == self.fingerprint
+
+    def prepare(self, w):
+        return LazyWeights(self._rows, w)
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples)
+        margins = self._margins(rows, weights)
+        values = violations(margins, self._costs[self._y[rows]], self._rescaling) if loss else margins
+        labels = np.argmax(values, axis=1)
+        best = values[np.arange(len(rows)), labels]
+        return Decodings(labels, best, best)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        labels, losses = np.asarray(labellings), self.losses(rows, labellings)
+        coefs = np.where(labels == self._y[rows], 0.0, scales * losses if self._rescaling == "slack" else scales)
+        self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
+                       np.concatenate([coefs, -coefs]), slope)
+        return float(scales @ losses)
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        labels, truth = np.asarray(labellings, dtype=np.int32), self._y[rows]
+        if ((labels < 0) | (labels >= len(self._costs))).any():
+            raise ParameterError(f"labellings must be classes 0..{len(self._costs) - 1}")
+        losses = self._costs[truth, labels]
+        coefs = np.where(labels == truth, 0.0, losses if self._rescaling == "slack" else 1.0)
+        sums = RowSums(self._rows, np.repeat(rows, 2), np.stack([labels, truth], axis=1).ravel(),
+                       np.stack([coefs, -coefs], axis=1).ravel(), np.arange(0, 2 * len(rows) + 1, 2))
+        return losses, sum_rows(self.dim, sums)
+
+    def update(self, weights, w, indices):
+        weights.update(w, indices)
+        return weights
+
+    def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        return self._costs[self._y[rows], np.asarray(labellings)]
+
+    def marginals_batch(self, rows, weights, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        margins = self._margins(rows, weights)
+        n, K = margins.shape
+        each, best = np.arange(n), margins.argmax(axis=1)
+        largest = margins[each, best]
+        s = margins - largest[:, None]
+        e = np.exp(s)
+        e[s < LEAST] = 0.0                      # below, exp is no more accurate
+        e[each, best] = 0.0
+        rest = e.sum(axis=1)
+        values = np.log1p(rest)
+        # the entropy of e / sum(e): s is log(e), all terms are >= 0, and so is what their roundings add up to
+        entropies = (1.0 - (2.0 * K + 32.0) * 2.0**-53) * (values - np.einsum("ik,ik->i", e, s) / (1.0 + rest))
+        if scales.any():
+            e[each, best] = 1.0
+            coefs = e * (scales / (1.0 + rest))[:, None]
+            coefs[each, self._y[rows]] -= scales
+            self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), n), coefs.ravel(), slope)
+        return largest + values, entropies
+
+    def additions(self, rows):
+        return len(rows)
+
+    def key(self, labelling):
+        return int(labelling)
+
+    def _margins(self, rows, weights):
+        scores = weights.scores(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
+            check_scores(margins.sum(axis=1), rows)
+        return margins
+
+
+def violations(margins, costs, rescaling):
+    return costs * (1.0 + margins) if rescaling == "slack" else costs + margins

@@ -1,0 +1,173 @@
+"""Images cut into labelled segments that cover all columns: templates slid over the columns.
+
+    <w, Psi(x, y)> = sum over the segments (a, k) of y of  sum_j <w_a[j], x[k + j]>,   j = 0..width(a) - 1
+
+the licence plate model of Uricar, Franc, Hlavac, "Bundle methods for structured output learning" (2013). All windows
+of a width times all templates of that width are one matrix product; then the exact covers are decoded by dynamic
+programming (`pybundle.oracles.segment`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.exceptions import InputTypeError, ParameterError
+from ...core.ragged import Ragged
+from ...core.validation import check_choice, check_count, check_vector, contiguous
+from ...oracles.segmentation import check_widths, label_runs, starts_of
+from ..base import StructuredModel
+from ._kernels import Templates, add_windows
+from .covers import integer_labels, read_covers
+from .oracle import SegmentationOracle, gold_of, losses_of, solve
+
+
+class Segmentation(StructuredModel):
+    """Exact cover of the columns of an image by segments, one template for each label.
+
+    An example x is an image, column by column: shape (W, height). A labelling is the sequence of labels from left to
+    right, whose widths add up to W; equivalently, pairs (label, first column). Memory of a pass: O(1) images.
+
+    Parameters
+    ----------
+    height : int
+        Pixels of a column.
+    widths : array of int, shape (A,)
+        Width of the segments of each label. One symbol of several widths is several labels.
+    symbols : array of int, shape (A,), optional
+        What a label means, 0..S-1; by default every label is a symbol of its own. Only the loss looks at it.
+    fillers : sequence of int
+        Labels whose gold columns are not counted by the loss, for instance one column of unknown content.
+    loss : {"start", "symbol"}
+        The loss is the number of counted columns that lie in a segment of the wrong symbol, or, with "start", that
+        lie in a segment of the wrong symbol or the wrong first column.
+    rescaling : {"margin", "slack"}
+        "slack" is exact too, at O(W^2 A) for an image of W columns.
+    layout : {"columns", "image"}
+        Whether an example has shape (W, height) or (height, W).
+
+    Attributes
+    ----------
+    dim : int
+        height times the sum of the widths: template after template, each column by column.
+
+    Notes
+    -----
+    Decoding costs 2 W dim flops in products and O(W A) beyond. Among equal covers the narrower label wins, then the
+    smaller, compared from the right end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> model = pb.models.Segmentation(height=1, widths=[1, 2])
+    >>> X = [np.array([[0.0], [1.0], [1.0]]), np.array([[1.0], [1.0], [0.0]])]
+    >>> risk = pb.risks.Structured(model, X, [[0, 1], [1, 0]])
+    >>> w = pb.minimize(risk, lam=0.1, tol=1e-3).x
+    >>> [model.decode(w, x).tolist() for x in X]
+    [[0, 1], [1, 0]]
+    """
+
+    def __init__(self, height, widths, *, symbols=None, fillers=(), loss="start", layout="columns",
+                 rescaling="margin"):
+        self.height = check_count("height", height)
+        self.widths = check_widths(widths)
+        n_labels = len(self.widths)
+        self.symbols = integer_labels("symbols", np.arange(n_labels) if symbols is None else symbols)
+        if self.symbols.shape != (n_labels,) or self.symbols.min() < 0:
+            raise ParameterError(f"symbols must hold one number >= 0 for each of the {n_labels} widths, got "
+                                 f"shape {self.symbols.shape}, minimum {self.symbols.min(initial=0)}")
+        fillers = integer_labels("fillers", fillers)
+        if fillers.ndim != 1 or ((fillers < 0) | (fillers >= n_labels)).any():
+            raise ParameterError(f"fillers must be labels 0..{n_labels - 1}, got {fillers.tolist()}")
+        self.fillers = np.zeros(n_labels, dtype=bool)
+        self.fillers[fillers] = True
+        self.loss_name = check_choice("loss", loss, ("start", "symbol"))
+        self.layout = check_choice("layout", layout, ("columns", "image"))
+        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.first = np.concatenate([[0], self.height * np.cumsum(self.widths, dtype=np.int64)])
+        self.dim = int(self.first[-1])
+        order = np.argsort(self.widths, kind="stable").astype(np.int32)
+        place_widths = self.widths[order]
+        runs = label_runs(place_widths)
+        self._kinds = np.unique(self.symbols, return_inverse=True)[1].astype(np.int32)
+        self._templates = Templates(self.height, self.widths, self._kinds, order, runs, self.first, loss == "start")
+        # where the weights of the labels of each width stand, (labels, width * height)
+        self._gathers = [(int(low), int(high), self.first[order[low:high], None] + np.arange(width * self.height))
+                         for low, high, width in zip(runs[0], runs[0][1:], runs[1], strict=False)]
+
+    def joint_feature(self, x, y):
+        columns, feature = self._columns([x]), np.zeros(self.dim)
+        cover = read_covers(self, [y], columns.sizes, "y")
+        nothing = gold_of(self, Ragged(cover.values[:0], [0, 0]), columns.offsets)
+        add_windows(self._templates, columns.values, nothing, np.zeros(1, np.int64), cover.values, cover.offsets,
+                    np.ones(1), feature)
+        return feature
+
+    def loss(self, y, y_hat):
+        cover = read_covers(self, [y], None, "y")
+        offsets = np.array([0, self.widths[cover.values].sum()])
+        found = read_covers(self, [y_hat], offsets[1:], "y_hat")
+        return float(losses_of(self, gold_of(self, cover, offsets), np.zeros(1, np.int64), found)[0])
+
+    def decode(self, w, x):
+        columns = self._columns([x])
+        return solve(self, self.prepare(check_vector("w", w, self.dim)), columns, np.zeros(1, np.int64))[0][0]
+
+    def loss_augmented_decode(self, w, x, y):
+        return self.oracle([x], [y]).solve(0, w).labelling
+
+    def oracle(self, X, Y):
+        return SegmentationOracle(self, X, Y)
+
+    def starts(self, y):
+        """First column of each segment of a labelling, int32."""
+        y = integer_labels("y", y)
+        return starts_of(y, np.array([0, len(y)]), self.widths)
+
+    def template(self, w, label):
+        """The weights of one label as an image, shape (height, width); a view."""
+        return w[self.first[label]:self.first[label + 1]].reshape(-1, self.height).T
+
+    def prepare(self, w):
+        """For each width the first and last place of its labels, and their templates side by side."""
+        return [(low, high, w[index].T) for low, high, index in self._gathers]
+
+    def _columns(self, X):
+        """The examples as a Ragged of finite rows (height,) of uint8, float32 or float64."""
+        if not isinstance(X, Ragged):
+            try:
+                X = [np.asarray(x) for x in X]
+            except ValueError as problem:
+                raise InputTypeError(f"X must hold images, arrays of numbers: {problem}") from problem
+            if self.layout == "image":
+                X = [x.T for x in X]
+            for i, x in enumerate(X):
+                _check_shape(self, i, x.shape)
+            X = Ragged.of(X)
+        elif self.layout == "image":
+            raise InputTypeError("X must be a list of images where layout='image'; a Ragged holds columns, pass "
+                                 "layout='columns'")
+        else:
+            _check_shape(self, 0, X.values.shape)
+        values = X.values
+        if values.dtype.kind not in "biuf":
+            raise InputTypeError(f"X must hold real numbers, got dtype {values.dtype}")
+        if values.dtype not in (np.uint8, np.float32, np.float64):
+            values = values.astype(np.float64)
+        values = contiguous(values)
+        if values.dtype != np.uint8 and not np.isfinite(values).all():
+            row, h = np.argwhere(~np.isfinite(values))[0]
+            i, column = X.place(row)
+            raise ParameterError(f"X[{i}] must be finite, got {values[row, h]} in column {column}")
+        if X.sizes.min() == 0:
+            raise ParameterError(f"X[{int(X.sizes.argmin())}] must have at least one column, got none")
+        return Ragged(values, X.offsets)
+
+
+def _check_shape(model, i, shape):
+    if len(shape) != 2 or shape[1] != model.height:
+        wanted = f"(W, {model.height})" if model.layout == "columns" else f"({model.height}, W)"
+        got = shape if model.layout == "columns" else shape[::-1]
+        hint = "; pass layout='image'" if len(shape) == 2 and shape[0] == model.height != shape[1] else ""
+        raise ParameterError(f"X[{i}] must have shape {wanted}, got {got}"
+                             + (hint if model.layout == "columns" else hint.replace("image", "columns")))

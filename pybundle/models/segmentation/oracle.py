@@ -1,0 +1,144 @@
+"""Images bound to their covers: batches of decodings and planes."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from ...core.checksum import checksum
+from ...core.exceptions import NumericalError, ParameterError
+from ...core.protocols import Decodings
+from ...core.validation import check_rows
+from ...oracles.segmentation import gather, segment, starts_of
+from ..batch_oracle import BatchOracle, check_lengths, check_sums
+from ._kernels import Gold, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
+from .covers import read_covers
+
+BLOCK = 512
+"""Columns whose windows are multiplied at once: windows and scores stay in the cache."""
+
+
+class SegmentationOracle(BatchOracle):
+    """`Segmentation` bound to images and their gold covers."""
+
+    def __init__(self, model, X, Y):
+        self.n_examples = check_lengths(X, Y)
+        self.dim, self._model = model.dim, model
+        self._columns = model._columns(X)
+        gold = read_covers(model, Y, self._columns.sizes, "Y")
+        self._gold = gold_of(model, gold, self._columns.offsets)
+        self.sizes = 16 * self._columns.sizes       # a shard is a few blocks of the products
+        self.table_losses = self._columns.sizes.astype(float)
+        values = self._columns.values
+        norms = np.concatenate([np.linalg.norm(values[k:k + BLOCK].astype(np.float64), axis=1)
+                                for k in range(0, len(values), BLOCK)])
+        # every column lies in one window of either cover
+        self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
+        if model.rescaling == "slack":
+            self.norms *= self._columns.sizes       # the largest loss
+        self._covers = gold
+        self.fingerprint = self._checksum()
+
+    def _checksum(self):
+        model, gold = self._model, self._covers
+        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(gold.values, crc32(repr((
+            type(model).__name__, model.height, model.loss_name, model.rescaling,
+            model.widths.tolist(), model.symbols.tolist(),
+            model.fillers.tolist(), gold.offsets.tolist())).encode()))))
+
+    def is_current(self):
+        return self._checksum() == self.fingerprint
+
+    def prepare(self, w):
+        return self._model.prepare(w)
+
+    def solve_batch(self, rows, weights, loss=True):
+        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
+        labellings, values = solve(self._model, weights, self._columns, rows, self._gold, loss)
+        return Decodings(labellings, values, values)
+
+    def add_planes(self, rows, labellings, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        rows = rows.astype(np.int64, copy=False)
+        found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
+        scales, costs = np.asarray(scales, dtype=np.float64), losses_of(self._model, self._gold, rows, found)
+        add_windows(self._model._templates, self._columns.values, self._gold, rows, found.values, found.offsets,
+                    scales * costs if self._model.rescaling == "slack" else np.ascontiguousarray(scales), slope)
+        return float(scales @ costs)
+
+    def planes(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        if len(rows) == 0:
+            return super().planes(rows, labellings)
+        found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
+        rows = rows.astype(np.int64, copy=False)
+        costs = losses_of(self._model, self._gold, rows, found)
+        scales = costs if self._model.rescaling == "slack" else np.ones(len(rows))
+        return costs, window_planes(self._model._templates, self._columns.values, self._gold, rows, found.values,
+                                    found.offsets, scales)
+
+    def losses(self, rows, labellings):
+        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
+        found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
+        return losses_of(self._model, self._gold, rows, found)
+
+
+def solve(model, weights, columns, rows, gold=None, loss=False):
+    """Best covers of the examples `rows` as a Ragged, and their values."""
+    sizes = columns.sizes[rows]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    labels, counts = np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows), dtype=np.int64)
+    values = np.empty(len(rows))
+    blocks = _blocks(offsets)
+    longest = max((offsets[last] - offsets[first] for first, last in blocks), default=0)
+    windows = np.empty((longest, model.height * int(model.widths.max())))
+    scores = np.empty((longest, len(model.widths)))
+    for first, last in blocks:
+        items, low, high = rows[first:last], offsets[first], offsets[last]
+        W, S = windows[:high - low], scores[:high - low]
+        unfold(columns.values, columns.offsets[items], columns.offsets[items + 1], W)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a, b, templates in weights:
+                np.matmul(W[:, :len(templates)], templates, out=S[:, a:b])
+        found = labels[low:high], counts[first:last], values[first:last]
+        if loss and model.rescaling == "slack":
+            solve_slack_items(model._templates, S, offsets[first:last + 1] - low, gold, items, *found)
+        else:
+            solve_items(model._templates, S, offsets[first:last + 1] - low, gold, items, loss, *found)
+    failed = np.flatnonzero((counts < 0) | ~np.isfinite(values))
+    if len(failed):
+        j, known = int(failed[0]), np.unique(model.widths)
+        try:
+            segment(np.zeros((len(known), sizes[j])), known)
+        except ParameterError as problem:
+            raise ParameterError(f"X[{rows[j]}] has {sizes[j]} columns, which no segments of the widths "
+                                 f"{known.tolist()} cover exactly") from problem
+        raise NumericalError(f"the scores of X[{rows[j]}] overflow; scale X or w down")
+    return gather(labels, counts, offsets, model.widths)[0], values
+
+
+def _blocks(offsets):
+    """Ranges of neighbouring items of at most BLOCK columns, or one item."""
+    first = 0
+    blocks = []
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
+        blocks.append((first, last))
+        first = last
+    return blocks
+
+
+def losses_of(model, gold, rows, found):
+    out = np.empty(len(rows))
+    losses(model._templates, gold, rows, found.values, found.offsets, out)
+    return out
+
+
+def gold_of(model, cover, offsets):
+    """The gold covers as the kernels want them."""
+    widths = model.widths[cover.values]
+    symbols = np.where(model.fillers[cover.values], -1, model._kinds[cover.values])
+    starts = starts_of(cover.values, cover.offsets, model.widths)
+    return Gold(cover.values, cover.offsets, offsets.astype(np.int64), np.repeat(symbols, widths).astype(np.int32),
+                np.repeat(starts, widths))

@@ -1,0 +1,83 @@
+"""What an oracle is asked for: exact passes over blocks, a batch of examples at a time, and planes at a point."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.validation import read_only
+
+SHARD = 2048        # work of a shard, in the sizes of the oracle: a map costs 0.2 ms
+MOST_SHARDS = 2     # of a batch, whatever the number of threads
+
+
+class OraclePass:
+    """Passes over the examples of `blocks`, whose planes `oracle` knows.
+
+    They run in compiled code where the oracle has it, unless there is more to be learnt than the best labelling.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    oracle : BatchOracle
+    batch : int
+        Examples asked for at one point.
+    n_best : int
+        Labellings learnt of an example.
+    run : callable
+        `map`, or that of an executor, by which the shards of a batch are decoded.
+    record : Record or None
+        Where the labellings of planes are noted.
+
+    Attributes
+    ----------
+    compiled : CompiledOracle or None
+    most_bytes : float
+        Of the blocks: a pass ends with the batch that makes them larger. Infinite to begin with.
+    """
+
+    def __init__(self, blocks, oracle, batch, n_best=1, run=map, record=None):
+        self.blocks, self.oracle, self.batch, self.n_best, self._run = blocks, oracle, batch, n_best, run
+        self.record, self.most_bytes = record, np.inf
+        self.compiled = oracle.compiled(batch) if n_best == 1 and record is None else None
+
+    def working_bytes(self):
+        """What is needed beside the blocks: prepared weights."""
+        return 8 * self.oracle.dim if self.compiled is None else self.compiled.working_bytes()
+
+    def visit(self, order, towards=False):
+        """Asks for each example of `order` and takes a step on its block, till memory is full; the sum of the gaps met.
+
+        With `towards` the new plane is the target of the step. `blocks.visits` counts the steps.
+        """
+        if self.compiled is not None:
+            return self.blocks.ask(self.compiled, order, self.batch, towards, self.most_bytes)
+        total = 0.0
+        for first in range(0, len(order), self.batch):
+            shards = self._shards(order[first:first + self.batch])
+            weights = self.oracle.prepare(read_only(self.blocks.w))
+            answers = self._run(lambda shard, w=weights: self.ask(shard, w)[1], shards)
+            places = [[self.blocks.learn(*planes) for planes in answer][-1] for answer in answers]
+            for shard, place in zip(shards, places, strict=True):
+                total += self.blocks.climb(shard, place if towards else None)
+            if self.blocks.bytes > self.most_bytes:
+                break
+        return total
+
+    def ask(self, rows, weights):
+        """Decodings of `rows`, and their planes as arguments of `Blocks.learn`, those of the best labellings last."""
+        if self.n_best == 1:
+            found = self.oracle.solve_batch(rows, weights)
+            return found, (self._planes(rows, found.labellings),)
+        found, owners, further = self.oracle.best_batch(rows, weights, self.n_best)
+        return found, (self._planes(np.asarray(rows)[owners], further), self._planes(rows, found.labellings))
+
+    def _planes(self, rows, labellings):
+        losses, slopes = self.oracle.planes(rows, labellings)
+        if self.record is not None:
+            self.record.note(rows, labellings, losses, slopes)
+        return rows, losses, slopes
+
+    def _shards(self, rows):
+        """The examples of a batch in shards that depend on nothing but their work."""
+        n = max(1, min(int(self.oracle.sizes[rows].sum()) // SHARD, MOST_SHARDS, len(rows)))
+        return [rows[len(rows) * k // n:len(rows) * (k + 1) // n] for k in range(n)]

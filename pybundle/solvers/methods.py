@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import partial
 
 import numpy as np
 
@@ -32,31 +31,32 @@ def auto(problem, handover=1e-3, patience=150.0, **_):
     Fine tolerances are for the augmented Lagrangian, from a gap of `handover` on: cold it is ten times slower.
     It also follows where blocks do not halve the gap in `patience` passes: with columns of unequal size, with huge C.
     """
-    risk = problem.risk
-    follow = partial(partial, make_run, problem=problem)
-    oca, blocks = follow("oca"), follow("prox-bcfw")
-    last = Stage(oca, None, np.inf)
-    is_free, wants_alm = problem.objective.nonneg is None, is_fine(problem.settings.gap.tol)
+    risk, is_free = problem.risk, problem.objective.nonneg is None
+
+    def later(name):
+        return lambda: make_run(name, problem)
+
+    stages = [Stage(later("oca"), None, np.inf)]
     if isinstance(problem.objective, Ball):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
     if risk.smooth:
-        return _because(Relay(make_run("lbfgs", problem), last), "'lbfgs': the risk is smooth")
+        return _because(Relay(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
     if risk.is_mapped:
-        return _because(oca(), "'oca': the data are mapped from a file, which is read in the order of its rows")
-    if problem.settings.memory_limit is not None:
-        return _because(oca(), "'oca': planes of parts can be kept under a memory limit")
-    if risk.has_exact_blocks and is_free:
-        why, alm = "the labels of an example can be enumerated", [None]
-    elif LABELLINGS.holds(risk) and BOUNDED.holds(risk):
-        why, alm = "examples can be decoded one at a time", []
+        why = "the data are mapped from a file, which is read in the order of its rows"
+    elif problem.settings.memory_limit is not None:
+        why = "planes of parts can be kept under a memory limit"
+    elif not (LABELLINGS.holds(risk) and BOUNDED.holds(risk)):
+        why = "the risk gives planes of parts only"
     else:
-        return _because(oca(), "'oca': the risk gives planes of parts only")
-    wants_alm = wants_alm and is_free
-    if wants_alm:
-        alm, why = [handover], f"{why}, tol is small"
-    stages = [Stage(follow("alm"), gap, patience) for gap in alm]
-    name = "'prox-bcfw', then 'alm'" if wants_alm else "'prox-bcfw'"
-    return _because(Relay(blocks(), *stages, last), f"{name}: {why}")
+        has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
+        why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"
+        if is_free and is_fine(problem.settings.gap.tol):
+            stages.insert(0, Stage(later("alm"), handover, patience))
+            name, why = f"{name}, then 'alm'", f"{why}, tol is small"
+        elif has_labels:
+            stages.insert(0, Stage(later("alm"), None, patience))
+        return _because(Relay(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")
+    return _because(make_run("oca", problem), f"'oca': {why}")
 
 
 def _because(run, words):

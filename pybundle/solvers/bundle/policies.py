@@ -203,14 +203,7 @@ class PublishedProximity(Centred):
         return loop.solve(self.alpha)
 
     def _tune(self, loop):
-        tol = None
-
-        def solve(alpha):
-            nonlocal tol
-            solution = loop.solve(alpha, tol)
-            tol = solution.tol          # the same for all trials
-            return solution
-        self.alpha, solution, self._plain = loop.master.least_alpha(solve, self.radius, self.alpha)
+        self.alpha, solution, self._plain = loop.master.least_alpha(loop.solve, self.radius, self.alpha)
         return solution
 
     def advance(self, loop, solution, aggregate):

@@ -293,8 +293,11 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
     def _w(r, name=_name, dim=_dim):
         return f(r, dim if dim else pb.models.Chain(3, 2).dim if name == "Structured" else 2)
     RECIPES |= {f"risks.{_name}.{method}": lambda r, w=_w: {"w": w(r)} for method in (
-        ("evaluate",) if _name == "Function" else ("evaluate", "planes", "values"))}
-    if _name != "Function":
+        ("evaluate", "planes") if _name == "Function" else ("evaluate", "planes", "values"))}
+    if _name == "Function":
+        RECIPES |= {"risks.Function.derive": lambda r: {"n_parts": 1},
+                    "risks.Function.renewed": lambda r: {"whole": True}}
+    else:
         RECIPES |= {
             f"risks.{_name}.derive": lambda r: {"n_parts": 2},
             f"risks.{_name}.excerpt": lambda r: {"numbers": [0]}, f"risks.{_name}.oracle": lambda r: {},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import run_shards
 from ..core.validation import integer_array, real_array
 from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
-from .ragged import run_shards
 
 __all__ = ["arborescence_marginals", "arborescence_marginals_batch", "max_arborescence", "max_arborescence_batch"]
 

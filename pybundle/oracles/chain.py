@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import check_offsets, cut, run_shards
 from ..core.validation import check_integer, real_array
 from ._chain import ChainTables, k_best
-from .ragged import check_offsets, cut, run_shards
 
 
 class Marginals(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import run_shards
 from ..core.validation import real_array
 from ._distance_transform import transform_lines, transform_maps
-from .ragged import run_shards
 
 
 def distance_transform(f, a, b=0.0):

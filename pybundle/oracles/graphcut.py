@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import check_offsets, run_shards
 from ..core.validation import integer_array, real_array
 from ._graphcut import MAX_SIZE, solve
-from .ragged import check_offsets, run_shards
 
 BAD_UNARY, BAD_END, SELF_LOOP, BAD_PAIR, NOT_SUBMODULAR, TOO_LARGE = range(1, 7)
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, check_offsets, run_shards
 from ..core.validation import integer_array, real_array
 from ._segmentation import segment_items
-from .ragged import check_offsets, run_shards
 
 
 class Segments(NamedTuple):

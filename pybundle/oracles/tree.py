@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import run_shards
 from ..core.validation import integer_array, real_array
 from ._tree import GridTree, tables_marginals, tables_max_sum
 from .distance_transform import check_scores, refuse_nan
-from .ragged import run_shards
 
 
 class TreeMarginals(NamedTuple):

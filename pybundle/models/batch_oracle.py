@@ -42,6 +42,8 @@ class BatchOracle(ABC):
         Needed for the log-loss where norms are known, as is `additions`.
     has_further : bool
         Whether `best_batch` exists.
+    listed_features : ndarray or None
+        Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
     """
 
     n_examples: int
@@ -55,6 +57,7 @@ class BatchOracle(ABC):
     marginal_terms: np.ndarray | None = None
     partition_terms: np.ndarray | None = None
     has_further = False
+    listed_features: np.ndarray | None = None
 
     def is_current(self):
         """Whether norms and fingerprint are those of the data as they are now; else a run binds its model anew."""

@@ -13,7 +13,7 @@ from ._engine import Engine
 from ._line_search import line_search
 from ._sdm import Blocks
 from ._sgd import sgd_epoch
-from .oracle import LinearOracle
+from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
 

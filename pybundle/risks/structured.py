@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..core.protocols import Decodings, ExamplePlane
 from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
-from .oracle import check_size
+from .linear_oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
 
@@ -197,10 +198,9 @@ class Structured(Partitioned):
     def planes(self, w):
         """One plane for each part, tight at w; one decoding of every example."""
         w = check_vector("w", w, self.dim)
-        weights = self._oracle.prepare(w)
-        return self._reduce(lambda rows, slope: self._shard(rows, weights, slope))
+        return self._reduce(partial(self._shard, self._oracle.prepare(w)))
 
-    def _shard(self, rows, weights, slope):
+    def _shard(self, weights, rows, slope):
         c, oracle = self.sample_weight[rows], self._oracle
         if self.loss == "logistic":
             values, entropies = oracle.marginals_batch(rows, weights, c, slope)

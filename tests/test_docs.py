@@ -123,3 +123,11 @@ def test_migration_runs_without_data(path, capsys, monkeypatch):
     monkeypatch.delenv("PYBUNDLE_DATA", raising=False)
     runpy.run_path(str(path), run_name="__main__")
     assert "pybundle: 9" in capsys.readouterr().out        # more than 90 % right
+
+
+@pytest.mark.skipif(not (ROOT / "CONTRIBUTING.md").exists(), reason="not in a checkout")
+def test_the_map_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text[text.index("## Where things are"):text.index("## Add a method")]
+    named = re.findall(r"`([a-z]+/[a-z_./*]*)`", section)
+    assert len(named) > 25 and [name for name in named if not list((ROOT / "pybundle").glob(name.rstrip("/")))] == []

@@ -7,9 +7,9 @@ from reference.multiclass import features
 from reference.multipliers import face_products, project_simplex, proximal_step, slope
 
 import pybundle as pb
-from pybundle.risks._simplex_rows import project_rows
-from pybundle.risks.multipliers import Faces
+from pybundle.solvers.newton._proximal_steps import project_rows
 from pybundle.solvers.newton.directions import NewtonDirection, conjugate_gradients
+from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
 
 def problem(rng, kind="float64", n=120, d=9, K=4, **options):
@@ -97,7 +97,7 @@ def test_projection_leaves_feasible_points_and_is_nonexpansive(rng):
 def test_step_aggregate_and_curvature_equal_their_twins(kind, variant, rng):
     risk = problem(rng, kind, **variants(rng)[variant]).derive(precision="float64")
     x = features(risk.examples.X, risk.examples.scale, risk.examples.bias)
-    m, w, sigma = risk.multipliers(), rng.normal(size=risk.dim) * 0.3, 0.4
+    m, w, sigma = LabelMultipliers(risk), rng.normal(size=risk.dim) * 0.3, 0.4
     alpha = m.step(m.truth(), risk.scores(rng.normal(size=risk.dim)), 0.7).alpha
     S = risk.scores(w)
     step = m.step(alpha, S, sigma)
@@ -125,7 +125,7 @@ def test_step_aggregate_and_curvature_equal_their_twins(kind, variant, rng):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_phi_is_the_gradient_of_the_smooth_bound_which_lies_below_the_risk(variant, rng):
     risk = problem(rng, **variants(rng)[variant])
-    m, w, v = risk.multipliers(), rng.normal(size=risk.dim) * 0.3, rng.normal(size=risk.dim)
+    m, w, v = LabelMultipliers(risk), rng.normal(size=risk.dim) * 0.3, rng.normal(size=risk.dim)
     alpha = m.step(m.truth(), risk.scores(w), 0.2).alpha
 
     def smooth(t):
@@ -143,7 +143,7 @@ def test_binary_steps_are_those_of_two_labels(rng):
     binary, two = (cls(X, y, sample_weight=c) for cls in (pb.risks.BinaryHinge, pb.risks.MulticlassHinge))
     w = rng.normal(size=6)
     pair = np.concatenate([-w, w]) / 2.0
-    mb, mt = binary.multipliers(), two.multipliers()
+    mb, mt = LabelMultipliers(binary), LabelMultipliers(two)
     one, other = mb.step(mb.truth(), binary.scores(w), 0.3), mt.step(mt.truth(), two.scores(pair), 0.6)
     np.testing.assert_allclose(one.alpha[:, 0], other.alpha[np.arange(50), 1 - y], atol=1e-14)
     assert one.offset == pytest.approx(other.offset) and one.risk == pytest.approx(other.risk)
@@ -159,7 +159,7 @@ def test_every_executor_gives_the_same_bits(rng):
     pool = make_executor(3)
     answers = []
     for r in (risk, risk.derive(executor=pool)):
-        m = r.multipliers()
+        m = LabelMultipliers(r)
         step = m.step(m.truth(), S, 0.3)
         answers.append((step, m.aggregate(step.alpha, step.support)[1], m.faces(step).product(np.arange(12.0))))
     pool.close()
@@ -172,7 +172,7 @@ def test_every_executor_gives_the_same_bits(rng):
 @pytest.mark.parametrize("kind", ["float64", "csr"])
 def test_both_preconditioners_give_the_newton_direction(kind, rng):
     risk = problem(rng, kind, bias=1.0)
-    m = risk.multipliers()
+    m = LabelMultipliers(risk)
     step = m.step(m.truth(), risk.scores(rng.normal(size=risk.dim) * 0.1), 2.0)
     faces, g, lam, sigma = m.faces(step), rng.normal(size=risk.dim), 0.3, 50.0
     jacobi = NewtonDirection(lam, 9.0, largest_rank=-1, max_iter=500)
@@ -186,14 +186,14 @@ def test_both_preconditioners_give_the_newton_direction(kind, rng):
 
 def test_sampled_faces_stand_for_all(rng):
     risk = problem(rng, n=4000)
-    m = risk.multipliers()
+    m = LabelMultipliers(risk)
     step = m.step(m.truth(), np.zeros((4000, 4)), 0.1)
     all_of_them, few = m.faces(step), m.faces(step, 500)
     assert few.n_rows <= 500 and few.n_rows * few.share == pytest.approx(all_of_them.n_rows)
     v = rng.normal(size=risk.dim)
     whole = all_of_them.product(v)
     assert np.linalg.norm(few.product(v) - whole) < 0.3 * np.linalg.norm(whole)
-    assert Faces(m, step.alpha, np.zeros(4000, dtype=np.int32)).n_rows == 0
+    assert m.faces(step._replace(support=np.zeros(4000, dtype=np.int32))).n_rows == 0
 
 
 def test_conjugate_gradients_end_where_they_are_exact(rng):

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from reference.known_planes import curvature, proximal_step
 
 import pybundle as pb
-from pybundle.risks._known_planes import plane_step
-from pybundle.risks.known_planes import KnownPlanes
 from pybundle.solvers.block import cached_blocks
 from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.newton._proximal_steps import plane_step
+from pybundle.solvers.newton.known_planes import KnownPlanes, PlaneMultipliers
 from pybundle.solvers.newton.plane_master import PlaneMaster
 
 
@@ -41,7 +41,7 @@ def chains(n=60, seed=0):
 def test_proximal_step_projects_every_block(sigma, rng):
     risk = KnownPlanes(40, *planes(rng))
     alpha, scores = feasible(rng, risk), risk.scores(rng.normal(size=risk.dim))
-    step = risk.multipliers().step(alpha, scores, sigma)
+    step = PlaneMultipliers(risk).step(alpha, scores, sigma)
     a, smooth, value = proximal_step(risk.starts, alpha, scores + risk.losses, sigma)
     np.testing.assert_allclose(step.alpha, a, atol=1e-13)
     assert step.smooth == pytest.approx(smooth) and step.risk == pytest.approx(value)
@@ -60,7 +60,7 @@ def test_step_refuses_arrays_that_do_not_fit():
 
 def test_faces_are_the_generalised_hessian(rng):
     risk = KnownPlanes(40, *planes(rng))
-    m = risk.multipliers()
+    m = PlaneMultipliers(risk)
     step = m.step(feasible(rng, risk), risk.scores(rng.normal(size=risk.dim)), 0.05)
     dense = np.zeros((risk.starts[-1], risk.dim))
     dense[risk.places] = risk.slopes.toarray()
@@ -75,7 +75,7 @@ def test_faces_are_the_generalised_hessian(rng):
 
 def test_faces_of_no_example(rng):
     risk = KnownPlanes(40, *planes(rng))
-    m = risk.multipliers()
+    m = PlaneMultipliers(risk)
     step = m.step(m.complete(np.zeros(len(risk.offsets))), np.zeros(risk.starts[-1]), 1e-12)
     step = step._replace(support=np.zeros_like(step.support))
     faces = m.faces(step)
@@ -107,7 +107,7 @@ def test_assigned_multipliers_come_back(rng):
     alpha = feasible(rng, risk)
     blocks.assign(alpha[risk.places])
     np.testing.assert_array_equal(blocks.arrays()[2], alpha[risk.places])
-    np.testing.assert_allclose(risk.multipliers().complete(alpha[risk.places]), alpha, atol=1e-15)
+    np.testing.assert_allclose(PlaneMultipliers(risk).complete(alpha[risk.places]), alpha, atol=1e-15)
     assert (blocks.sizes(True) == np.add.reduceat(alpha > 0.0, risk.starts[:-1])).all()
     offset, phi, _ = blocks.aggregate()
     assert offset == pytest.approx(offsets @ alpha[risk.places])

@@ -11,12 +11,16 @@ from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
-from pybundle.risks._sdm_pass import visit
 from pybundle.runtime.executors import make_executor
 from pybundle.runtime.stopping import GapBelow
 from pybundle.solvers.block import exact_blocks
+from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.block.exact_blocks import ExactBlocks
 from pybundle.solvers.block.schedules import Accelerated
+
+
+def dual_of(risk):
+    return LabelDual(risk.engine, risk.search_precision)
 
 
 def blobs(n=70, d=6, n_classes=4, seed=0, dtype=np.float64):
@@ -71,14 +75,14 @@ def test_steps_are_those_of_one_row_after_the_other(name, form):
     beta = np.zeros((70, 4))
     beta[np.arange(70), y] = c
     wanted, W, met = block_steps(x, L, c, beta, start, s, order)
-    blocks = risk.blocks()
-    blocks.place(start.ravel(), s)
+    dual = dual_of(risk)
+    dual.set_point(start.ravel(), s)
     tolerance = 2e-4 if "32" in form else 1e-11
-    assert visit(blocks, order[:37]) + visit(blocks, order[37:]) == pytest.approx(met, rel=tolerance)
-    np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
-    np.testing.assert_allclose(blocks.point().reshape(W.shape), W, atol=tolerance)
-    assert blocks.visits == len(order)
-    touched = np.count_nonzero(blocks.beta, axis=1)
+    assert dual.visit(order[:37]) + dual.visit(order[37:]) == pytest.approx(met, rel=tolerance)
+    np.testing.assert_allclose(dual.alpha, wanted, atol=tolerance)
+    np.testing.assert_allclose(dual.point().reshape(W.shape), W, atol=tolerance)
+    assert dual.visits == len(order)
+    touched = np.count_nonzero(dual.alpha, axis=1)
     assert (touched[c > 0] >= 1).all() and (touched[c == 0] == 0).all()
 
 
@@ -90,11 +94,11 @@ def test_steps_with_few_and_many_classes(n_classes):
     beta = np.eye(n_classes)[y]
     wanted, W, _ = block_steps(X, losses(y, n_classes), np.ones(70), beta, np.zeros((n_classes, 6)), 0.3, order)
     for data in (X, sp.csr_array(X)):
-        blocks = pb.risks.MulticlassHinge(data, y, precision="float64").blocks()
-        blocks.place(np.zeros(n_classes * 6), 0.3)
-        visit(blocks, order)
-        np.testing.assert_allclose(blocks.beta, wanted, atol=1e-10)
-        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-10)
+        dual = dual_of(pb.risks.MulticlassHinge(data, y, precision="float64"))
+        dual.set_point(np.zeros(n_classes * 6), 0.3)
+        dual.visit(order)
+        np.testing.assert_allclose(dual.alpha, wanted, atol=1e-10)
+        np.testing.assert_allclose(dual.point(), W.ravel(), atol=1e-10)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -106,12 +110,12 @@ def test_binary_steps(sparse):
     order = rng.permutation(70)
     start = rng.normal(size=7)
     wanted, w, met = binary_steps(x, y, c, np.zeros(70), start, 2.0, order)
-    blocks = pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7,
-                                   precision="float64").blocks()
-    blocks.place(start, 2.0)
-    assert visit(blocks, order) == pytest.approx(met)
-    np.testing.assert_allclose(blocks.beta[:, 0], wanted, atol=1e-12)
-    np.testing.assert_allclose(blocks.point(), w, atol=1e-12)
+    dual = dual_of(pb.risks.BinaryHinge(sp.csr_array(X) if sparse else X, y, sample_weight=c, bias=0.7,
+                                          precision="float64"))
+    dual.set_point(start, 2.0)
+    assert dual.visit(order) == pytest.approx(met)
+    np.testing.assert_allclose(dual.alpha[:, 0], wanted, atol=1e-12)
+    np.testing.assert_allclose(dual.point(), w, atol=1e-12)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -125,11 +129,11 @@ def test_every_instruction_set_takes_the_same_steps(level):
             pytest.skip("the CPU has not got it")
         wanted, W, _ = block_steps(X * 0.25, losses(y, 3), np.ones(40), np.eye(3)[y], np.zeros((3, 37)), 5.0,
                                    np.arange(40))
-        blocks = pb.risks._sdm.Blocks(engine, risk.precision)
-        blocks.place(np.zeros(111), 5.0)
-        visit(blocks, np.arange(40))
-        np.testing.assert_allclose(blocks.beta, wanted, atol=1e-4)
-        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=1e-4)
+        dual = LabelDual(engine, risk.precision)
+        dual.set_point(np.zeros(111), 5.0)
+        dual.visit(np.arange(40))
+        np.testing.assert_allclose(dual.alpha, wanted, atol=1e-4)
+        np.testing.assert_allclose(dual.point(), W.ravel(), atol=1e-4)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -147,19 +151,19 @@ def test_sparse_steps_of_every_instruction_set(level, n_classes):
     if engine is None:
         pytest.skip("the CPU has not got it")
     for precision, tolerance in (("float32", 1e-4), ("float64", 1e-11)):
-        blocks = pb.risks._sdm.Blocks(engine, precision)
-        assert blocks.is_single == (precision == "float32")
-        blocks.place(np.zeros(n_classes * 50), 0.7)
-        visit(blocks, order)
-        np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
-        np.testing.assert_allclose(blocks.point(), W.ravel(), atol=tolerance)
+        dual = LabelDual(engine, precision)
+        assert dual.is_single == (precision == "float32")
+        dual.set_point(np.zeros(n_classes * 50), 0.7)
+        dual.visit(order)
+        np.testing.assert_allclose(dual.alpha, wanted, atol=tolerance)
+        np.testing.assert_allclose(dual.point(), W.ravel(), atol=tolerance)
 
 
 def test_float64_rows_that_float32_cannot_hold_are_searched_in_float64():
     X, y = blobs()
     for factor in (1e-30, 1.0, 1e30):
         risk = pb.risks.MulticlassHinge(sp.csr_array(X * factor), y)
-        assert risk.precision == "float64" and risk.blocks().is_single == (factor == 1.0)
+        assert risk.precision == "float64" and dual_of(risk).is_single == (factor == 1.0)
         result = pb.minimize(risk, lam=factor**2, method="prox-bcfw", tol=1e-3)
         assert result.success and result.fun == pytest.approx(
             pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, method="prox-bcfw", tol=1e-6).fun, rel=1e-3)
@@ -214,13 +218,13 @@ def test_search_in_float32_moves_on_to_float64():
 def test_a_step_leaves_no_gap_in_its_block():
     """KKT of the block: at the new W every label with weight has the highest value."""
     X, y = blobs()
-    blocks = pb.risks.MulticlassHinge(X, y).blocks()
-    blocks.place(np.zeros(24), 1.3)
+    dual = dual_of(pb.risks.MulticlassHinge(X, y))
+    dual.set_point(np.zeros(24), 1.3)
     L = losses(y, 4)
     for i in np.random.default_rng(0).permutation(70):
-        visit(blocks, np.array([i]))
-        u = L[i] + blocks.point().reshape(4, 6) @ X[i]
-        assert u.max() - blocks.beta[i] @ u == pytest.approx(0.0, abs=1e-12)
+        dual.visit(np.array([i]))
+        u = L[i] + dual.point().reshape(4, 6) @ X[i]
+        assert u.max() - dual.alpha[i] @ u == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", variants())
@@ -229,12 +233,12 @@ def test_aggregate_is_the_sum_of_the_planes(name):
     X, y = blobs()
     x = features(X, options.get("scale", 1.0), options.get("bias"))
     risk = pb.risks.MulticlassHinge(X, y, **options)
-    blocks = risk.blocks()
-    blocks.place(np.zeros(risk.dim), 2.0)
-    visit(blocks, np.arange(70))
+    dual = dual_of(risk)
+    dual.set_point(np.zeros(risk.dim), 2.0)
+    dual.visit(np.arange(70))
     slope = np.zeros(risk.dim)
-    offset, error, offset_error = blocks.aggregate(slope)
-    beta = np.array(blocks.beta)
+    offset, error, offset_error = dual.aggregate(slope)
+    beta = np.array(dual.alpha)
     assert offset == pytest.approx(np.sum(beta * losses(y, 4, options.get("loss"))), abs=1e-12)
     beta[np.arange(70), y] -= options.get("sample_weight", np.ones(70))
     exact = beta.T @ x
@@ -243,9 +247,9 @@ def test_aggregate_is_the_sum_of_the_planes(name):
     assert 0.0 < error < 1e-10 and 0.0 <= offset_error < 1e-10
 
 
-def summed_exactly(blocks, risk, options):
+def summed_exactly(dual, risk, options):
     """Offset and slope of the multipliers as they stand, in extended precision."""
-    beta, y = np.array(blocks.beta).astype(np.longdouble), risk.labels
+    beta, y = np.array(dual.alpha).astype(np.longdouble), risk.labels
     n, K = beta.shape
     x = np.asarray(features(risk.examples.X, options.get("scale", 1.0), options.get("bias")), dtype=np.longdouble)
     if K == 1:
@@ -282,13 +286,13 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
     for other in seen[1:]:
         np.testing.assert_array_equal(other[1], phi)
         assert (other[0], *other[2:]) == (offset, error, offset_error)
-    true_offset, true_phi = summed_exactly(core._blocks, risk, options)
+    true_offset, true_phi = summed_exactly(core._dual, risk, options)
     assert abs(offset - true_offset) <= offset_error < 1e-10 * offset
     assert np.linalg.norm((phi - true_phi.ravel()).astype(np.float64)) <= error
     # any cut, and ranges without rows
     for ranges in ([(0, n)], [(0, 1), (1, n)], [(0, 0), (0, 8192), (8192, n), (n, None)]):
         slopes = np.zeros((len(ranges), risk.dim))
-        parts = np.array([core._blocks.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
+        parts = np.array([core._dual.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
         total = risk.examples.unscale(slopes.sum(axis=0), risk.n_scores)
         assert np.linalg.norm((total - true_phi.ravel()).astype(np.float64)) <= parts[:, 1].sum() < 10.0 * error
         assert abs(parts[:, 0].sum() - true_offset) <= parts[:, 2].sum() < 10.0 * offset_error
@@ -297,12 +301,12 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
 def test_an_aggregate_of_rows_that_are_not_there_is_refused():
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
-    blocks, slope = risk.blocks(), np.zeros(risk.dim)
+    dual, slope = dual_of(risk), np.zeros(risk.dim)
     for first, last in ((-1, 5), (5, 4), (0, 71), (71, None)):
         with pytest.raises(ValueError, match="first and last must be 0 <= first <= last <= 70"):
-            blocks.aggregate(slope, first, last)
+            dual.aggregate(slope, first, last)
     with pytest.raises(ValueError, match=r"slope must have shape \(24,\), got \(23,\)"):
-        blocks.aggregate(slope[1:])
+        dual.aggregate(slope[1:])
 
 
 def test_a_second_slope_only_where_the_data_are_larger():
@@ -320,13 +324,13 @@ def test_a_second_slope_only_where_the_data_are_larger():
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
 def test_active_rows_are_those_with_a_mark(share):
     X, y = blobs(n=3000)
-    blocks = pb.risks.MulticlassHinge(X, y).blocks()
+    dual = dual_of(pb.risks.MulticlassHinge(X, y))
     marks = np.random.default_rng(0).random(3000)
-    blocks.examples["active"] = marks < share
-    assert blocks.active().dtype == np.intp
-    np.testing.assert_array_equal(blocks.active(), np.flatnonzero(blocks.examples["active"]))
-    blocks.examples["active"] = np.where(marks < share, 7, 0)
-    np.testing.assert_array_equal(blocks.active(), np.flatnonzero(marks < share))
+    dual.examples["active"] = marks < share
+    assert dual.active().dtype == np.intp
+    np.testing.assert_array_equal(dual.active(), np.flatnonzero(dual.examples["active"]))
+    dual.examples["active"] = np.where(marks < share, 7, 0)
+    np.testing.assert_array_equal(dual.active(), np.flatnonzero(marks < share))
 
 
 # ---------------------------------------------------------------------- runs
@@ -425,7 +429,7 @@ def test_any_kappa_leads_to_the_minimum(kappa):
 
 
 def test_acceleration_pays():
-    """Where classes overlap the centre saves most of the passes of plain exact blocks."""
+    """Where classes overlap the centre saves most of the passes of plain exact dual."""
     X, y = blobs(n=300, d=20, n_classes=5)
     risk = pb.risks.MulticlassHinge(X - 1.2 * X[np.random.default_rng(0).permutation(300)], y)
     plain = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-3, kappa=0.0)
@@ -538,10 +542,10 @@ def test_refusals():
         pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)
     with pytest.raises(pb.ParameterError, match="random_state"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", random_state=-1)
-    with pytest.raises(pb.ParameterError, match="no exact blocks"):
-        pb.risks.Logistic(X, y % 2).blocks()
+    with pytest.raises(ValueError, match="no exact blocks"):
+        dual_of(pb.risks.Logistic(X, y % 2))
     with pytest.raises(ValueError, match="order must"):
-        visit(risk.blocks(), np.array([0, 70]))
+        dual_of(risk).visit(np.array([0, 70]))
 
 
 def test_schedule():

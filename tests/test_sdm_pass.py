@@ -10,9 +10,13 @@ from reference.multiclass import features
 from reference.sdm import block_steps, losses
 
 import pybundle as pb
-from pybundle.risks._sdm_pass import visit
+from pybundle.solvers.block._label_dual import LabelDual
 
 N, D, K = 700, 815, 20
+
+
+def dual_of(risk):
+    return LabelDual(risk.engine, risk.search_precision)
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +39,9 @@ def variants():
 
 
 def placed(risk, s=N / 10.0):
-    blocks = risk.blocks()
-    blocks.place(np.random.default_rng(3).normal(size=risk.dim) * 1e-2, s)
-    return blocks
+    dual = dual_of(risk)
+    dual.set_point(np.random.default_rng(3).normal(size=risk.dim) * 1e-2, s)
+    return dual
 
 
 def order_of(n_rows, seed=4):
@@ -47,9 +51,9 @@ def order_of(n_rows, seed=4):
     return order.astype(np.intp)
 
 
-def everything(blocks):
-    return [np.array(blocks.beta), np.array(blocks.point()), blocks.examples["vertex"].copy(),
-            blocks.examples["active"].copy(), blocks.visits]
+def everything(dual):
+    return [np.array(dual.alpha), np.array(dual.point()), dual.examples["vertex"].copy(),
+            dual.examples["active"].copy(), dual.visits]
 
 
 def assert_same(one, other):
@@ -67,16 +71,16 @@ def test_steps_are_those_of_one_row_after_the_other(data, name, form):
     options = variants()[name] | ({"scale": 0.05} if form == "uint8" else {})
     precision = "float32" if form == "float32" else "float64"
     risk = pb.risks.MulticlassHinge(sp.csr_array(X) if form == "csr" else X, y, precision=precision, **options)
-    blocks, order = placed(risk), order_of(1502)
+    dual, order = placed(risk), order_of(1502)
     x = features(X, options.get("scale", 1.0), options.get("bias"))
     L, c = losses(y, K, options.get("loss")), options.get("sample_weight", np.ones(N))
     beta = np.zeros((N, K))
     beta[np.arange(N), y] = c
-    wanted, W, met = block_steps(x, L, c, beta, blocks.point().reshape(K, -1), blocks.s, order)
+    wanted, W, met = block_steps(x, L, c, beta, dual.point().reshape(K, -1), dual.s, order)
     tolerance = 2e-3 if form == "float32" else 1e-9
-    assert visit(blocks, order[:601]) + visit(blocks, order[601:]) == pytest.approx(met, rel=tolerance)
-    np.testing.assert_allclose(blocks.beta, wanted, atol=tolerance)
-    np.testing.assert_allclose(blocks.point().reshape(W.shape), W, atol=tolerance)
+    assert dual.visit(order[:601]) + dual.visit(order[601:]) == pytest.approx(met, rel=tolerance)
+    np.testing.assert_allclose(dual.alpha, wanted, atol=tolerance)
+    np.testing.assert_allclose(dual.point().reshape(W.shape), W, atol=tolerance)
 
 
 def rows_of(kind, n=400, d=37, n_classes=6):
@@ -96,21 +100,21 @@ def rows_of(kind, n=400, d=37, n_classes=6):
 def test_every_pass_ascends_and_the_point_follows(kind, s, precision):
     X, y = rows_of(kind)
     risk = pb.risks.MulticlassHinge(X, y, precision=precision)
-    blocks, rng = risk.blocks(), np.random.default_rng(4)
-    blocks.place(np.zeros(risk.dim), s)
+    dual, rng = dual_of(risk), np.random.default_rng(4)
+    dual.set_point(np.zeros(risk.dim), s)
     before, unit = 0.0, 1e-12 if precision == "float64" else 1e-4
     for k in range(8):
-        visit(blocks, rng.permutation(len(y))[:len(y) - 100 * (k % 2)])
+        dual.visit(rng.permutation(len(y))[:len(y) - 100 * (k % 2)])
         slope = np.zeros(risk.dim)
-        offset = blocks.aggregate(slope)[0]
+        offset = dual.aggregate(slope)[0]
         value, w = offset - 0.5 * slope @ slope / s, -slope / s
         assert value >= before - unit * abs(before)
         before = value
-        np.testing.assert_allclose(blocks.point(), w, atol=unit * len(y) / s * abs(X).max())
-        np.testing.assert_allclose(blocks.beta.sum(axis=1), 1.0, rtol=1e-5)
-        assert (np.array(blocks.beta) >= 0.0).all()
-        assert (blocks.examples["vertex"] == np.where(
-            np.count_nonzero(blocks.beta, axis=1) == 1, blocks.beta.argmax(axis=1), -1)).all()
+        np.testing.assert_allclose(dual.point(), w, atol=unit * len(y) / s * abs(X).max())
+        np.testing.assert_allclose(dual.alpha.sum(axis=1), 1.0, rtol=1e-5)
+        assert (np.array(dual.alpha) >= 0.0).all()
+        assert (dual.examples["vertex"] == np.where(
+            np.count_nonzero(dual.alpha, axis=1) == 1, dual.alpha.argmax(axis=1), -1)).all()
 
 
 def test_whole_runs_have_the_same_bits(data):
@@ -128,23 +132,23 @@ def test_whole_runs_have_the_same_bits(data):
 def test_an_interrupt_leaves_multipliers_and_point_in_accord(data):
     X, y = data
     risk = pb.risks.MulticlassHinge(X.astype(np.float32), y, precision="float64")
-    blocks, order = placed(risk), np.tile(order_of(1502), 400)
-    start, beginning = blocks.point(), np.array(blocks.beta)
-    with interrupted_once(lambda: not np.array_equal(blocks.beta, beginning)):
-        visit(blocks, order)
-    done = int(blocks.visits)
+    dual, order = placed(risk), np.tile(order_of(1502), 400)
+    start, beginning = dual.point(), np.array(dual.alpha)
+    with interrupted_once(lambda: not np.array_equal(dual.alpha, beginning)):
+        dual.visit(order)
+    done = int(dual.visits)
     assert 0 < done < len(order)
     slope = np.zeros(risk.dim)
-    blocks.aggregate(slope)
-    np.testing.assert_allclose(blocks.point(), start - slope / blocks.s, atol=1e-9)
+    dual.aggregate(slope)
+    np.testing.assert_allclose(dual.point(), start - slope / dual.s, atol=1e-9)
     again = placed(risk)
-    visit(again, order[:done])
-    assert_same(everything(again), everything(blocks))
+    again.visit(order[:done])
+    assert_same(everything(again), everything(dual))
 
 
 def test_rows_outside_are_refused(data):
     X, y = data
-    blocks = pb.risks.MulticlassHinge(X, y).blocks()
+    dual = dual_of(pb.risks.MulticlassHinge(X, y))
     for rows in ([0, N], [-1]):
         with pytest.raises(ValueError, match=f"order must hold rows 0..{N - 1}"):
-            visit(blocks, np.array(rows, dtype=np.intp))
+            dual.visit(np.array(rows, dtype=np.intp))

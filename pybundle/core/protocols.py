@@ -158,8 +158,8 @@ class RiskBase:
         Stochastic subgradient steps, see `LinearRisk.sgd_epoch`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    multipliers : ``multipliers() -> Multipliers``
-        Access to the multipliers of all labels.
+    engine : Engine or None
+        Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
         The rows of flat data.
     is_mapped, partition : bool, str
@@ -197,7 +197,7 @@ class RiskBase:
     oracle: Any = None
     sgd_epoch: Any = None
     has_exact_blocks = False
-    multipliers: Any = None
+    engine: Any = None
     examples: Any = None
     is_mapped = False
     excerpt: Any = None

@@ -9,7 +9,6 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
-from .multipliers import Multipliers
 from .partition import SHARD_ROWS
 
 
@@ -53,10 +52,6 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
-
-    def multipliers(self):
-        """Access to multipliers of labels, for dual methods."""
-        return Multipliers(self)
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

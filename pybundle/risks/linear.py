@@ -11,7 +11,6 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..features.examples import Examples
 from ._engine import Engine
 from ._line_search import line_search
-from ._sdm import Blocks
 from ._sgd import sgd_epoch
 from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
@@ -146,18 +145,14 @@ class LinearRisk(Partitioned):
         return self._engine.weight_array
 
     @property
-    def has_exact_blocks(self):
-        """Whether `blocks` is on offer: the dual of one example can be maximised exactly."""
-        return self._piecewise_linear
+    def engine(self):
+        """Compiled access to rows, labels, weights and costs, with the losses of scores: an `Engine`."""
+        return self._engine
 
-    def blocks(self, multipliers=None):
-        """Multipliers of all examples and exact dual steps over them, in `search_precision`; see `_sdm.Blocks`."""
-        if not self.has_exact_blocks:
-            raise ParameterError(f"{type(self).__name__} has no exact blocks: its dual is not that of a hinge loss")
-        blocks = Blocks(self._engine, self.search_precision)
-        if multipliers is not None:
-            blocks.restore(multipliers)
-        return blocks
+    @property
+    def has_exact_blocks(self):
+        """Whether the labels of an example can be enumerated, and its dual maximised exactly: for hinge losses."""
+        return self._piecewise_linear
 
     def oracle(self):
         """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""

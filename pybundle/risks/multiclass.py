@@ -8,7 +8,6 @@ from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix, example_weights
 from ..core.validation import integer_array
 from .linear import LinearRisk
-from .multipliers import Multipliers
 
 
 class MulticlassHinge(LinearRisk):
@@ -76,10 +75,6 @@ class MulticlassHinge(LinearRisk):
 
     def _arguments(self, rows):
         return {**super()._arguments(rows), "loss": self.loss, "n_classes": self.n_classes}
-
-    def multipliers(self):
-        """Access to multipliers of labels, for dual methods."""
-        return Multipliers(self)
 
     # the losses of examples with labels y (n,), for `oracle`
     def _decode(self, y, scores):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.plane import Planes
-from ..risks.multipliers import Multipliers
 from ..runtime.certificate import UNIT
 from .block._blocks import Blocks
+from .newton.label_multipliers import LabelMultipliers
 
 
 class PartPlanes(NamedTuple):
@@ -56,7 +56,7 @@ def _of_planes(risk, blocks):
 
 
 def _of_labels(risk, alpha):
-    multipliers = Multipliers(risk)
+    multipliers = LabelMultipliers(risk)
     alpha = multipliers.check(alpha)
     support = np.count_nonzero(alpha, axis=1).astype(np.int32)
     if not multipliers.is_binary:

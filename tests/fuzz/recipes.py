@@ -16,6 +16,8 @@ import pybundle as pb
 from pybundle.bundle import Bundle
 from pybundle.core.plane import Planes
 from pybundle.core.ragged import Ragged
+from pybundle.solvers.block._label_dual import LabelDual
+from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
 FOLDERS = ("bundle", "datasets", "estimators", "features", "mkl", "models", "oracles", "proof", "prox", "qp", "risks",
            "runtime.callbacks", "solvers")
@@ -278,7 +280,7 @@ for _name, _data in LINEAR.items():
                 **({"loss": 1.0 - np.eye(3)} if name == "MulticlassHinge" and r.integers(2) else {})}
     _K = 3 if _name == "MulticlassHinge" else 1
     RECIPES |= {f"risks.{_name}": _linear, f"risks.{_name}.renewed": lambda r: {"whole": True},
-                f"risks.{_name}.blocks": lambda r: {}, f"risks.{_name}.oracle": lambda r: {},
+                f"risks.{_name}.oracle": lambda r: {},
                 f"risks.{_name}.combine": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "t": 0.5},
                 f"risks.{_name}.line_search": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "a": 0.1,
                                                                "b": 0.5, "upper": 1.0},
@@ -286,8 +288,6 @@ for _name, _data in LINEAR.items():
                 f"risks.{_name}.scores": lambda r, K=_K: {"w": f(r, 4 * K)}}
     if _name == "Logistic":
         RECIPES[f"risks.{_name}.value_errors"] = lambda r: {"w": f(r, 4), "values": r.random(2)}
-    else:
-        RECIPES[f"risks.{_name}.multipliers"] = lambda r: {}
 for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Structured": None,
                     "ExampleFunctions": None, "Function": 3}.items():
     def _w(r, name=_name, dim=_dim):
@@ -476,8 +476,8 @@ OBJECTS = {
     "oracle of classes": lambda r: pb.risks.MulticlassHinge(**flat(r)).oracle(),
     **{f"oracle of {name}": functools.partial(lambda r, name: oracle(name, r), name=name) for name in MODELS},
     "weighted oracle": lambda r: structured("Chain", r).oracle(),
-    "multipliers": lambda r: pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).multipliers(),
-    "exact blocks": lambda r: pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).blocks(),
+    "multipliers": lambda r: LabelMultipliers(pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3)),
+    "dual of labels": lambda r: LabelDual(pb.risks.MulticlassHinge(f(r, 12, 3), np.arange(12) % 3).engine, "float32"),
     "blocks": lambda r: solved("prox-bcfw").state.blocks.copy(),
     "a bundle": lambda r: solved("oca").state.bundle.copy(),
     "windows": lambda r: pb.features.CodeWindows(np.array([[3, 3]]), 2).bind(**RECIPES["features.CodeWindows.bind"](r)),
@@ -533,13 +533,13 @@ RECIPES |= {
     "oracle of classes.planes": lambda r: {"rows": ROWS, "labellings": np.array([2, 0])},
     "oracle of classes.compiled": lambda r: {"batch": 4},
     "multipliers.check": lambda r: {"alpha": r.random((12, 3))},
-    "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "S": f(r, 12, 3), "sigma": 0.5},
+    "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "scores": f(r, 12, 3), "sigma": 0.5},
     "multipliers.aggregate": lambda r: {"alpha": r.random((12, 3)), "support": np.ones(12, dtype=np.int32)},
-    "exact blocks.place": lambda r: {"w": f(r, 9), "s": 1.0},
-    "exact blocks.look": lambda r: {"S": f(r, 12, 3), "margin": 0.1, "first": 0},
-    "exact blocks.value": lambda r: {"S": f(r, 12, 3)},
-    "exact blocks.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
-    "exact blocks.restore": lambda r: {"multipliers": r.random((12, 3))},
+    "dual of labels.set_point": lambda r: {"w": f(r, 9), "s": 1.0},
+    "dual of labels.mark": lambda r: {"S": f(r, 12, 3), "margin": 0.1, "first": 0},
+    "dual of labels.value": lambda r: {"S": f(r, 12, 3)},
+    "dual of labels.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
+    "dual of labels.restore": lambda r: {"multipliers": r.random((12, 3))},
     "a bundle.dot": lambda r: {"w": f(r, solved("oca").x.size), "first": 1},
     "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
     "blocks.climb": lambda r: {"rows": ROWS, "places": np.zeros(2, dtype=np.int32)},

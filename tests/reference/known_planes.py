@@ -1,4 +1,4 @@
-"""Slow and obvious twins of `risks/known_planes.py`: one example at a time."""
+"""Slow and obvious twins of `solvers/newton/known_planes.py`: one example at a time."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Slow and obvious twins of what `risks/multipliers.py` computes: one example at a time, in float64."""
+"""Slow and obvious twins of what `solvers/newton/label_multipliers.py` computes: one example at a time, in float64."""
 
 import numpy as np
 

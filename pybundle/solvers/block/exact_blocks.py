@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.object_graph import check_array, check_float
-from ...risks._sdm_pass import visit
 from ...risks.partition import SHARD_ROWS
 from ...runtime.certificate import UNIT
 from ..evidence import of_labels
+from ._label_dual import LabelDual
 from .core import Core
 
 NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
@@ -34,7 +34,7 @@ class ExactBlocks(Core):
     Parameters
     ----------
     risk : LinearRisk
-        With `blocks`.
+        With an `engine`, see `has_exact_blocks`.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
 
@@ -48,7 +48,7 @@ class ExactBlocks(Core):
     def __init__(self, risk, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._blocks = risk.blocks(known if isinstance(known, np.ndarray) else None)
+        self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
         self._scores = None         # at the point `_scored`, the best one of the run
@@ -59,7 +59,7 @@ class ExactBlocks(Core):
 
     def __getstate__(self):
         # what the multipliers prove is summed again where it is wanted
-        return vars(self) | {"_blocks": self._blocks.get_state(), "_spare": None, "_aggregate": None, "_w": None}
+        return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
@@ -69,11 +69,11 @@ class ExactBlocks(Core):
             check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
         check_array("the centre", self._centre, (self.dim,))
         check_float("the reach", self._reach, 0.0)
-        self._blocks, known = self.risk.blocks(), state["_blocks"]
-        if known["beta"].dtype == self._blocks.beta.dtype:
-            self._blocks.set_state(known)
+        self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
+        if known["alpha"].dtype == self._dual.alpha.dtype:
+            self._dual.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
-            self._blocks.restore(known["beta"])
+            self._dual.restore(known["alpha"])
 
     @staticmethod
     def points_needed(risk):
@@ -94,11 +94,11 @@ class ExactBlocks(Core):
 
     @property
     def visits(self):
-        return self._blocks.visits + self._evaluated
+        return self._dual.visits + self._evaluated
 
     def known(self):
         """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
-        return self._blocks.beta
+        return self._dual.alpha
 
     def default_kappa(self, lam):
         """Weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, where examples have much in common.
@@ -146,28 +146,28 @@ class ExactBlocks(Core):
     def place(self, lam, kappa, centre):
         """Sets lam, kappa and the centre; the multipliers stay."""
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
-        self._blocks.place(self.w, lam + kappa)
+        self._dual.set_point(self.w, lam + kappa)
 
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps met."""
         self._aggregate = self._w = None
-        return visit(self._blocks, order)
+        return self._dual.visit(order)
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""
-        return self.exact_pass(rng.permutation(self._blocks.active()))
+        return self.exact_pass(rng.permutation(self._dual.active()))
 
     def nbytes(self):
         """Memory of the multipliers."""
-        return self._blocks.beta.nbytes
+        return self._dual.alpha.nbytes
 
     def evaluate(self, run, w):
         """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""
         scores = self._exact.scores(w, self._spare)
         self._spare = None
         self._evaluated += self.n_examples
-        risk_value = self._look(scores)
+        risk_value = self._mark(scores)
         reach = self._reach_of(w)
         if self._scored is not run.w or self._scores is None:
             fun = run.observe(w, risk_value)
@@ -193,10 +193,10 @@ class ExactBlocks(Core):
         self._spare = scores
         return fun
 
-    def _look(self, scores):
+    def _mark(self, scores):
         """R at the point with these scores; marks the examples that the next passes should visit."""
         def shard(first):
-            return self._blocks.look(scores[first:first + SHARD_ROWS], NEAR * self._blocks.largest_loss, first)
+            return self._dual.mark(scores[first:first + SHARD_ROWS], NEAR * self._dual.largest_loss, first)
 
         return sum(self._exact._map(shard, range(0, self.n_examples, SHARD_ROWS)))
 
@@ -214,7 +214,7 @@ class ExactBlocks(Core):
 
     def evidence(self, objective, risk):
         """The multipliers of labels as evidence, and the bound that they prove."""
-        return of_labels(risk, objective, self._blocks.beta, self.aggregate())
+        return of_labels(risk, objective, self._dual.alpha, self.aggregate())
 
     def _ranges(self):
         """Rows summed by one thread: all, or halves where X is much more than a second slope. The data decide."""
@@ -224,16 +224,16 @@ class ExactBlocks(Core):
 
     def _sum(self, rows):
         slope = np.zeros(self.dim)
-        offset, *errors = self._blocks.aggregate(slope, *rows)
+        offset, *errors = self._dual.aggregate(slope, *rows)
         return offset, slope, *errors
 
     def known_value(self, w):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""
         if self._scores is None or self._scored is not w:
             return None
-        value, weighted = self._blocks.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
+        value, weighted = self._dual.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
         error = 2.02 * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
-            value + self._blocks.largest_loss)
+            value + self._dual.largest_loss)
         return value, error
 
     def _largest(self, w):
@@ -241,4 +241,4 @@ class ExactBlocks(Core):
         return float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
 
     def _reach_of(self, w):
-        return 1.02 * UNIT * self._blocks.score_terms * self._largest(w)
+        return 1.02 * UNIT * self._dual.score_terms * self._largest(w)

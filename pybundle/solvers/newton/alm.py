@@ -15,12 +15,13 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
-from ...risks.multipliers import Multipliers, Step
 from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_labels
 from ..run import Run, State, working_bytes
 from .directions import LARGEST_RANK, NewtonDirection
+from .label_multipliers import LabelMultipliers
+from .multipliers import Step
 
 SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
 DECREASE = 1e-4         # Armijo's constant
@@ -31,15 +32,15 @@ LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scor
 
 
 class AugmentedLagrangian(Run):
-    """A run of the method on a risk that has `multipliers()`.
+    """A run of the method on the risk of some `Multipliers`.
 
     Parameters
     ----------
-    risk : MulticlassHinge, BinaryHinge or KnownPlanes
+    multipliers : LabelMultipliers or PlaneMultipliers
     objective : L2
         Without constraints on signs.
     sigma : float or None
-        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = 2 mean |x_i|^2 and the
+        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = mean |psi|^2 and the
         relative gap that of the start, at most 1: sigma grows about like that in a run from the truths.
     growth : float
         Its factor after each proximal step.
@@ -47,13 +48,13 @@ class AugmentedLagrangian(Run):
         As in `NewtonDirection`, where the latter is `max_iter`.
     """
 
-    serialised = (Multipliers, Step, NewtonDirection)
+    serialised = (LabelMultipliers, Step, NewtonDirection)
     patience = 50       # Newton steps that moved neither bound
 
-    def __init__(self, risk, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
-        super().__init__(risk, objective, settings)
-        self.lam, self.growth = objective.lam, growth
-        self.multipliers = risk.multipliers()
+    def __init__(self, multipliers, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK,
+                 max_products=60):
+        super().__init__(multipliers.risk, objective, settings)
+        self.multipliers, self.lam, self.growth = multipliers, objective.lam, growth
         # where X is 0 any step will do; the largest is some 1e7 times the unit
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma

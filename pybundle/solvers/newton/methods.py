@@ -10,13 +10,14 @@ from ..block.methods import cached
 from ..block.schedules import Exact
 from ..method import WARM_START, Method, Option, number, or_none
 from .alm import AugmentedLagrangian
+from .label_multipliers import LabelMultipliers
 
 
 def alm(problem, sigma, growth):
     if problem.objective.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
-    if problem.risk.multipliers is not None:
-        return AugmentedLagrangian(problem.risk, problem.objective, problem.settings, sigma, growth)
+    if problem.risk.has_exact_blocks:
+        return AugmentedLagrangian(LabelMultipliers(problem.risk), problem.objective, problem.settings, sigma, growth)
     if problem.settings.memory_limit is not None:
         raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
                              "all of them at once; use method 'prox-bcfw' or 'oca'")

@@ -6,12 +6,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ...core.object_graph import check_array
-from ...risks.known_planes import KnownPlanes, PlaneMultipliers
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
 from ..objective import L2
 from ..run import Settings, State
 from .alm import AugmentedLagrangian
+from .known_planes import KnownPlanes, PlaneMultipliers
 
 MOST_STEPS = 10     # Newton steps in a row: the caller looks at the clock after them
 MOST_PRODUCTS = 150     # of conjugate gradients: of 60, 150 and 400 the fastest on letter sequences
@@ -46,8 +46,8 @@ class PlaneMaster:
         slopes = csr_array((slopes.data, place[slopes.indices], slopes.indptr),
                            shape=(len(rows), len(self._columns)))
         self._risk = KnownPlanes(blocks.n_blocks, rows, offsets, slopes)
-        self._run = AugmentedLagrangian(self._risk, L2(lam), Settings(GapBelow(0.0, 0.0)), sigma, growth,
-                                        largest_rank=0, max_products=MOST_PRODUCTS)
+        self._run = AugmentedLagrangian(PlaneMultipliers(self._risk), L2(lam), Settings(GapBelow(0.0, 0.0)), sigma,
+                                        growth, largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
 

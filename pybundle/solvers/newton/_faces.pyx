@@ -11,8 +11,8 @@ rows is added for one label, then for the next.
 
 from libc.stdlib cimport free, malloc
 
-from ..core._indices cimport check_indices
-from ..features._rows cimport BLOCK, PB_CSR32, Rows, Weights
+from pybundle.core._indices cimport check_indices
+from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, Weights
 
 
 cdef enum:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..core.object_graph import check_array
-from ..core.protocols import RiskBase
-from ._known_planes import plane_step
-from .multipliers import Step
+from ...core.object_graph import check_array
+from ...core.protocols import RiskBase
+from ._proximal_steps import plane_step
+from .multipliers import Faces, Multipliers, Step
 
 HALVINGS = 40       # of [0, 1], in a line search
 
@@ -78,29 +78,16 @@ class KnownPlanes(RiskBase):
             low, high = (low, t) if slope > 0.0 else (t, high)
         return low, float(np.maximum.reduceat(u0 + low * rise, first).sum())
 
-    def multipliers(self):
-        """Multipliers of all planes."""
-        return PlaneMultipliers(self)
 
-
-class PlaneMultipliers:
-    """Multipliers of planes and truths, arrays of shape (n + m,); what `Multipliers` is to labels.
-
-    Attributes
-    ----------
-    squared_radius : float
-        Mean |psi|^2.
-    row_size : float
-        Mean number of entries of a slope.
-    """
+class PlaneMultipliers(Multipliers):
+    """Multipliers of planes and truths of `KnownPlanes`, arrays of shape (n + m,)."""
 
     def __init__(self, risk):
-        self.risk = risk
+        super().__init__(risk)
         m, entries = max(len(risk.offsets), 1), risk.slopes.data
         self.squared_radius, self.row_size = float(entries @ entries) / m, len(entries) / m
 
     def truth(self):
-        """All weight on the truths: phi = 0."""
         return 1.0 - self.risk.is_plane
 
     def complete(self, alpha):
@@ -111,11 +98,11 @@ class PlaneMultipliers:
         return full
 
     def check(self, alpha):
-        """Multipliers are feasible where they come from."""
+        """They are feasible where they come from."""
         return alpha
 
     def step(self, alpha, scores, sigma):
-        """Proximal step of length sigma from `alpha`: O(n + m)."""
+        """The proximal `Step` at scores (n + m,): O(n + m)."""
         out, support = np.empty_like(alpha), np.empty(self.risk.n_examples, dtype=np.int32)
         smooth, value = plane_step(self.risk.starts, alpha, scores + self.risk.losses, sigma, out, support)
         return Step(out, support, smooth, float(out @ self.risk.losses), value)
@@ -127,26 +114,21 @@ class PlaneMultipliers:
         return float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used], 0.0, 0.0
 
     def faces(self, step, largest=None):
-        """Curvature of the smooth bound at a step."""
         return PlaneFaces(self.risk, step, largest)
 
 
-class PlaneFaces:
-    """`sum_i Psi_i' J_i Psi_i` at a step, J_i the projection onto the directions of the face of a_i; as `Faces`.
+class PlaneFaces(Faces):
+    """`sum_i Psi_i' J_i Psi_i` at a step, Psi_i the slopes of the planes of example i.
 
     Directions are Helmert's: the first j planes of a face together against the next one. Labellings of one example have
     most of their features in common, and those cancel: directions are much sparser than planes.
     """
 
     def __init__(self, risk, step, largest=None):
-        rows = np.flatnonzero(step.support >= 2)
-        kept = rows[::1 if largest is None else max(1, -(-len(rows) // largest))]
-        sizes = step.support[kept]
-        self.n_rows, self.share = len(kept), len(rows) / max(len(kept), 1)
-        self.rank = int(sizes.sum()) - self.n_rows
-        self._directions = self._helmert(sizes) @ self._planes(risk, step, kept)
+        super().__init__(step, largest)
+        self._directions = self._helmert(self.sizes) @ self._planes(risk, step, self.rows)
         self._directions.eliminate_zeros()
-        j = ranges(sizes - 1) + 1
+        j = ranges(self.sizes - 1) + 1
         scale = 1.0 / np.sqrt(j * (j + 1.0))
         self._directions.data *= np.repeat(scale, np.diff(self._directions.indptr))
         self._back = self._directions.T.tocsr()
@@ -174,11 +156,9 @@ class PlaneFaces:
         return csr_array((values, indices, np.concatenate([[0], ends])), shape=(len(j), int(sizes.sum())))
 
     def product(self, v):
-        """The operator at v (dim,)."""
         return self._back @ (self._directions @ v) * self.share
 
     def diagonal(self):
-        """The diagonal of the operator, (dim,)."""
         entries = self._directions
         return np.bincount(entries.indices, entries.data**2, entries.shape[1]) * self.share
 

@@ -1,4 +1,4 @@
-"""Multipliers of enumerable labels: what dual methods of hinge risks need from the data.
+"""Multipliers of all labels of a hinge risk.
 
     alpha_i >= 0, sum_k alpha_ik = c_i:   phi = sum_i (sum_k alpha_ik x_i in block k  -  c_i x_i in block y_i),
                                           B = sum_i sum_k alpha_ik L(y_i, k),          B + <phi, w> <= R(w) for all w
@@ -8,45 +8,22 @@ Binary hinge: one number `alpha_i` in [0, c_i], `phi = -sum_i alpha_i y_i x_i`, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError
+from ...core.exceptions import ParameterError
+from ...risks.partition import SHARD_ROWS
+from ...runtime.certificate import UNIT
 from ._faces import add_face_products, add_rows
-from ._simplex_rows import hinge_step, multiclass_step, project_rows
-from .partition import SHARD_ROWS
-
-UNIT = 2.0**-53
+from ._proximal_steps import hinge_step, multiclass_step, project_rows
+from .multipliers import Faces, Multipliers, Step
 
 
-class Step(NamedTuple):
-    """A proximal step: the new multipliers and sums over all examples.
-
-    Attributes
-    ----------
-    alpha : ndarray, shape (n, K)
-    support : int32 array, shape (n,)
-        Labels of positive weight; 0 for an example whose whole weight is on the truth, hence outside of phi.
-    smooth : float
-        `sum_i <a_i, u_i> - |a_i - alpha_i|^2 / (2 sigma)`, a smooth lower bound of the risk.
-    offset, risk : float
-        B of the new multipliers, and R at the scores.
-    """
-
-    alpha: np.ndarray
-    support: np.ndarray
-    smooth: float
-    offset: float
-    risk: float
-
-
-class Multipliers:
+class LabelMultipliers(Multipliers):
     """The multipliers of a `MulticlassHinge` or `BinaryHinge`, as arrays alpha of `shape` (n, K)."""
 
     def __init__(self, risk):
-        self.risk = risk
+        super().__init__(risk)
         self.shape = (risk.n_examples, risk.n_scores)
         self.is_binary = risk.n_scores == 1
         self.rows = risk.examples.rows(risk.n_scores)
@@ -55,21 +32,14 @@ class Multipliers:
         self.squared_radius = 2.0 * float(np.mean(examples.norms**2))
         self.row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width
 
-    def __getstate__(self):
-        return {"risk": self.risk}          # all else follows
-
-    def __setstate__(self, state):
-        self.__init__(state["risk"])
-
     def truth(self):
-        """All weight on the true labels: phi = 0."""
         alpha = np.zeros(self.shape)
         if not self.is_binary:
             alpha[np.arange(len(alpha)), self.risk.labels] = self.risk.sample_weight
         return alpha
 
     def check(self, alpha):
-        """Multipliers from elsewhere, projected onto the feasible ones."""
+        """Multipliers from elsewhere, projected."""
         alpha = np.array(alpha, dtype=np.float64, order="C")
         if alpha.shape != self.shape or not np.isfinite(alpha).all():
             raise ParameterError(f"multipliers must be finite and of shape (n_examples, n_scores) = {self.shape}, got "
@@ -80,23 +50,22 @@ class Multipliers:
         project_rows(alpha, self.risk.sample_weight, feasible)
         return feasible
 
-    def step(self, alpha, S, sigma):
-        """Proximal step of length sigma from `alpha` at float64 scores S (n, K): O(n K), no pass over X."""
+    def step(self, alpha, scores, sigma):
+        """The proximal `Step` at scores (n, K): O(n K)."""
         risk, work = self.risk, hinge_step if self.is_binary else multiclass_step
         out, support = np.empty(self.shape), np.empty(len(alpha), dtype=np.int32)
 
         def shard(start):
-            return work(alpha, S, risk.labels, risk.sample_weight, self._cost, sigma, start,
-                        min(start + SHARD_ROWS, len(S)), out, support)
+            return work(alpha, scores, risk.labels, risk.sample_weight, self._cost, sigma, start,
+                        min(start + SHARD_ROWS, len(scores)), out, support)
 
         sums = np.zeros(3)
-        for part in risk._map(shard, range(0, len(S), SHARD_ROWS)):
+        for part in risk._map(shard, range(0, len(scores), SHARD_ROWS)):
             sums += part
         return Step(out, support, *map(float, sums))
 
     def faces(self, step, largest=None):
-        """Curvature of the smooth bound at a step."""
-        return Faces(self, step.alpha, step.support, largest)
+        return LabelFaces(self, step, largest)
 
     def aggregate(self, alpha, support):
         """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64.
@@ -137,35 +106,12 @@ class Multipliers:
         return total
 
 
-class Faces:
-    """Curvature of the smooth bound at a step: `V -> sum_i J_i V x_i x_i'`.
+class LabelFaces(Faces):
+    """`V -> sum_i J_i V x_i x_i'` at a step."""
 
-    J_i projects onto the directions of the face of a_i, so only examples with two labels or more count.
-
-    Parameters
-    ----------
-    multipliers : Multipliers
-    alpha, support : ndarray
-        Of a `Step`.
-    largest : int, optional
-        With more examples than that, every m-th of them stands for all.
-
-    Attributes
-    ----------
-    n_rows, rank : int
-        Examples on a face, and the sum of the dimensions of their faces.
-    share : float
-        Examples on a face that each of `n_rows` stands for.
-    """
-
-    def __init__(self, multipliers, alpha, support, largest=None):
-        self._multipliers, self._alpha = multipliers, alpha
-        rows = np.flatnonzero(support >= 2)
-        stride = 1 if largest is None else max(1, -(-len(rows) // largest))
-        kept = np.ascontiguousarray(rows[::stride])
-        self.rows, self._support = kept, support[kept]
-        self.n_rows, self.share = len(kept), len(rows) / max(len(kept), 1)
-        self.rank = int(self._support.sum()) - self.n_rows
+    def __init__(self, multipliers, step, largest=None):
+        super().__init__(step, largest)
+        self._multipliers, self._alpha = multipliers, step.alpha
 
     def product(self, v):
         """The operator at v (dim,), from scores in float32 where the data have them: a direction needs no more."""
@@ -176,14 +122,13 @@ class Faces:
         return risk.examples.unscale(out, risk.n_scores) * self.share
 
     def diagonal(self):
-        """The diagonal of the operator, (dim,)."""
         risk, K = self._multipliers.risk, self._multipliers.shape[1]
         X, d = risk.examples.X, risk.n_features
         out = np.zeros((K, risk.examples.width))
         for start in range(0, self.n_rows, SHARD_ROWS):
             part = slice(start, start + SHARD_ROWS)
             weights = np.ones((len(self.rows[part]), 1)) if self._multipliers.is_binary else (
-                (self._alpha[self.rows[part]] > 0.0) * (1.0 - 1.0 / self._support[part])[:, None])
+                (self._alpha[self.rows[part]] > 0.0) * (1.0 - 1.0 / self.sizes[part])[:, None])
             x = X[self.rows[part]]
             kind = np.float64 if x.dtype == np.float64 else np.float32
             squares = x.astype(kind).power(2) if sp.issparse(x) else np.square(x, dtype=kind)
@@ -204,8 +149,8 @@ class Faces:
         else:
             inside = self._alpha[self.rows] > 0.0
             place = np.cumsum(inside, axis=1)
-            owner = np.repeat(np.arange(self.n_rows), self._support - 1)
-            first = np.cumsum(self._support - 1) - (self._support - 1)
+            owner = np.repeat(np.arange(self.n_rows), self.sizes - 1)
+            first = np.cumsum(self.sizes - 1) - (self.sizes - 1)
             j = (np.arange(self.rank) - first[owner] + 1)[:, None]
             inside, place = inside[owner], place[owner]
             Q = (inside & (place <= j)) - j * (inside & (place == j + 1.0))

@@ -1,0 +1,127 @@
+"""What the augmented Lagrangian method asks of the dual of a risk: multipliers of all labels, or of all known planes.
+
+The multipliers alpha_i of example i lie in c_i times a simplex, over its labels or over the planes known of it, and
+every alpha proves a bound:
+
+    B + <phi, w> <= R(w) for all w,    B = sum_ik alpha_ik L_ik,    phi = sum_ik alpha_ik psi_ik
+
+The smooth bound `max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma)` has the gradient phi(a) and the curvature
+`sigma sum_i Psi_i' J_i Psi_i`: J_i projects onto the directions of the face of a_i, vectors on its support that sum to
+zero, so that only examples with two labels or more count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Step(NamedTuple):
+    """A proximal step: the new multipliers and sums over all examples.
+
+    Attributes
+    ----------
+    alpha : ndarray
+        As `Multipliers.truth()` in shape.
+    support : int32 array, shape (n,)
+        Labels of positive weight; 0 for an example whose whole weight is on the truth, hence outside of phi.
+    smooth : float
+        `sum_i <a_i, u_i> - |a_i - alpha_i|^2 / (2 sigma)`, a smooth lower bound of the risk.
+    offset, risk : float
+        B of the new multipliers, and R at the scores.
+    """
+
+    alpha: np.ndarray
+    support: np.ndarray
+    smooth: float
+    offset: float
+    risk: float
+
+
+class Multipliers(ABC):
+    """The dual of a risk; multipliers themselves are plain arrays, shaped as its scores.
+
+    Attributes
+    ----------
+    risk : Risk
+        With `scores` and `line_search`.
+    squared_radius : float
+        Mean |psi|^2.
+    row_size : float
+        Mean number of entries that a product with a row of Psi reads.
+    """
+
+    risk: object
+    squared_radius: float
+    row_size: float
+
+    def __init__(self, risk):
+        self.risk = risk
+
+    def __getstate__(self):
+        return {"risk": self.risk}          # all else follows
+
+    def __setstate__(self, state):
+        self.__init__(state["risk"])
+
+    @abstractmethod
+    def truth(self):
+        """All weight on the truths: phi = 0."""
+
+    @abstractmethod
+    def check(self, alpha):
+        """Multipliers from elsewhere as feasible ones."""
+
+    @abstractmethod
+    def step(self, alpha, scores, sigma):
+        """The proximal `Step` of length sigma from `alpha` at float64 scores; no pass over the data."""
+
+    @abstractmethod
+    def aggregate(self, alpha, support):
+        """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64."""
+
+    @abstractmethod
+    def faces(self, step, largest=None):
+        """Curvature of the smooth bound at a step, see `Faces`."""
+
+
+class Faces(ABC):
+    """The operator `sum_i Psi_i' J_i Psi_i` at a step.
+
+    Parameters
+    ----------
+    step : Step
+    largest : int, optional
+        With more examples on faces than that, every m-th of them stands for all.
+
+    Attributes
+    ----------
+    rows, sizes : ndarray, shape (n_rows,)
+        Examples on a face, and their labels of positive weight.
+    n_rows, rank : int
+        How many these are, and the sum of the dimensions of their faces.
+    share : float
+        Examples on a face that each of `n_rows` stands for.
+    """
+
+    def __init__(self, step, largest=None):
+        rows = np.flatnonzero(step.support >= 2)
+        stride = 1 if largest is None else max(1, -(-len(rows) // largest))
+        self.rows = np.ascontiguousarray(rows[::stride])
+        self.sizes = step.support[self.rows]
+        self.n_rows, self.share = len(self.rows), len(rows) / max(len(self.rows), 1)
+        self.rank = int(self.sizes.sum()) - self.n_rows
+
+    @abstractmethod
+    def product(self, v):
+        """The operator at v (dim,)."""
+
+    @abstractmethod
+    def diagonal(self):
+        """The diagonal of the operator, (dim,)."""
+
+    def directions(self, kind):
+        """Orthonormal directions of all faces, for a factor of the Newton system: `(X, Q)`, see `LabelFaces`."""
+        raise NotImplementedError(f"{type(self).__name__} has products only")

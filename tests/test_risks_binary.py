@@ -13,6 +13,7 @@ import pybundle.risks.binary as module
 from pybundle.core.exceptions import ParameterError
 from pybundle.core.protocols import Oracle
 from pybundle.risks import BinaryHinge, Logistic, MulticlassHinge
+from pybundle.solvers.bundle.sgd import sgd_epoch
 
 
 def data(n=120, d=9, seed=0):
@@ -106,7 +107,7 @@ def test_sgd_epoch(Risk):
         risk = Risk(storage, y, 2, bias=1.0)
         x = features(storage, 1.0, 1.0)
         w, expected, order = np.zeros(10), np.zeros(10), rng.permutation(120)
-        _, planes = risk.sgd_epoch(w, order, 5.0, 0, 1.0)
+        _, planes = sgd_epoch(risk, w, order, 5.0, 0, 1.0)
         for step, i in enumerate(order):
             gradient = binary_planes(x[i:i + 1], y[i:i + 1], [[0]], expected, Risk is Logistic)[2][0]
             expected = expected - (5.0 * expected + 120 * gradient) / (5.0 * (1 + step))

@@ -19,6 +19,7 @@ from pybundle.risks import partition as partition_module
 from pybundle.risks import reduction as reduction_module
 from pybundle.risks.partition import SHARD_ROWS
 from pybundle.runtime.executors import make_executor
+from pybundle.solvers.bundle.sgd import sgd_epoch
 
 SCALE = 2.0**-8     # a power of two: all storages hold the same numbers
 
@@ -367,7 +368,7 @@ def test_sgd_epoch_equals_the_slow_twin(bias):
         w = np.zeros(risk.dim)
         expected, t = w.copy(), 0.0
         for _ in range(3):
-            t, planes = risk.sgd_epoch(w, order, 10.0, t, 1.0)
+            t, planes = sgd_epoch(risk, w, order, 10.0, t, 1.0)
             expected, met = multiclass_sgd(x, y, 5, expected, order, 10.0, t - len(y) + 1.0)
             np.testing.assert_allclose(w, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
         assert t == 3 * len(y)
@@ -387,15 +388,15 @@ def test_sgd_epoch_over_some_examples_gives_valid_planes():
     X, y, rng = pixels()
     risk = MulticlassHinge(X, y, 3, scale=SCALE)
     w = rng.standard_normal(risk.dim)
-    _, planes = risk.sgd_epoch(w, np.array([1, 5, 5, 9]), 10.0, 0, 100.0)
+    _, planes = sgd_epoch(risk, w, np.array([1, 5, 5, 9]), 10.0, 0, 100.0)
     for v in rng.standard_normal((20, risk.dim)):
         assert (planes.offsets + planes.dot(v) <= risk.evaluate(v)[0] + 1e-9).all()
     with pytest.raises(ParameterError, match=r"t0 \+ t must be at least 1"):
-        risk.sgd_epoch(w, np.arange(5), 1.0, 0, 0.5)
+        sgd_epoch(risk, w, np.arange(5), 1.0, 0, 0.5)
     with pytest.raises(ParameterError, match="order must be a vector of row numbers"):
-        risk.sgd_epoch(w, np.array([150]), 1.0)
+        sgd_epoch(risk, w, np.array([150]), 1.0)
     with pytest.raises(ParameterError, match="w must be a writeable"):
-        risk.sgd_epoch(w.astype(np.float32), np.arange(5), 1.0)
+        sgd_epoch(risk, w.astype(np.float32), np.arange(5), 1.0)
 
 
 # values for the certificate ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+import pybundle as pb
 from pybundle.risks import MulticlassHinge, kernel_name
 
 N_PARTS = 16
@@ -60,9 +61,7 @@ def main():
         "CSR, float32 values": MulticlassHinge(sp.csr_array(X), y, N_PARTS),
     }
     rng = np.random.default_rng(0)
-    trained, t = np.zeros(7840), 0
-    for _ in range(30):
-        t, _ = risks["uint8"].sgd_epoch(trained, rng.permutation(len(y)), 10.0, t)
+    trained = pb.minimize(risks["uint8"], lam=10.0, method="sgd", tol=1e-9, max_iter=30, t0=1.0, random_state=0).x
     points = {"random": rng.standard_normal(7840), "trained": trained}
     runs = {"NumPy float32": numpy_pass(X, y, risks["float32"].parts)}
     runs |= {name: risk.evaluate for name, risk in risks.items()}

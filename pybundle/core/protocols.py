@@ -154,8 +154,6 @@ class RiskBase:
         Scores of an example.
     oracle : ``oracle() -> Oracle``
         Access to single examples; a smooth risk has no labellings.
-    sgd_epoch : ``sgd_epoch(w, order, lam, t, t0, met=None) -> (t, Planes)``
-        Stochastic subgradient steps, see `LinearRisk.sgd_epoch`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     engine : Engine or None
@@ -169,6 +167,9 @@ class RiskBase:
         no example) in another process; what executors with workers of their own need.
     _map : ``_map(function, items)``
         By all threads of the run, in the order of the items; package risks alone.
+    _reduce : ``_reduce(work) -> Planes``
+        Sums of `work(rows, slope) -> (value, offset)`, which adds to slope (dim,), over the examples of every part;
+        package risks of examples alone.
     is_remote, home : bool, Risk or None
         The parts live with workers; the same risk over the data here.
     waiting, rounds, is_single : object or None, dict or None, bool
@@ -195,13 +196,13 @@ class RiskBase:
     line_search: Any = None
     n_scores = 1
     oracle: Any = None
-    sgd_epoch: Any = None
     has_exact_blocks = False
     engine: Any = None
     examples: Any = None
     is_mapped = False
     excerpt: Any = None
     _map: Any = staticmethod(map)
+    _reduce: Any = None
     is_remote = False
     home: Any = None
     waiting: Any = None
@@ -326,7 +327,7 @@ STORED = Capability("needs a risk whose labellings of examples are stored; {name
 FURTHER = Capability("needs a model that gives more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
-                    lambda risk: risk.sgd_epoch is not None)
+                    lambda risk: risk._reduce is not None and (risk.engine is not None or _has_labellings(risk)))
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)

@@ -111,7 +111,7 @@ class Kernel:
         if self.columns is not None:
             try:
                 taken = X[:, self.columns]
-            except (IndexError, TypeError, ValueError) as problem:
+            except (IndexError, TypeError, ValueError, NotImplementedError) as problem:     # of SciPy's 1-D arrays too
                 raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X, got "
                                      f"{self.columns!r:.40}: {problem!s:.60}") from problem
             if taken.ndim != 2:

@@ -11,7 +11,6 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..features.examples import Examples
 from ._engine import Engine
 from ._line_search import line_search
-from ._sgd import sgd_epoch
 from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
@@ -274,54 +273,6 @@ class LinearRisk(Partitioned):
             S0, S1 = S0.astype(np.float64), S1.astype(np.float64)
         return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
                            check_number("upper", upper, low=0.0), self._map)
-
-    def sgd_epoch(self, w, order, lam, t=0, t0=1.0, met=None):
-        """Stochastic subgradient steps over the examples `order`; w changes in place.
-
-        Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to
-        the sum scale. w is held as a scalar times a vector, so that a step costs its scores and two rows of
-        W.
-
-        Parameters
-        ----------
-        w : float64 array, shape (dim,)
-            C-contiguous; overwritten.
-        order : integer array
-            Row numbers, usually a permutation.
-        t, t0 : float
-            `t0 + t >= 1`.
-        met : list, optional
-            Of a hinge loss: entry i becomes the labelling of example i in the planes, where it is visited.
-
-        Returns
-        -------
-        t : float
-            Counter after the epoch.
-        planes : Planes
-            For every part the sum of the example planes met on the way, hence valid planes at no additional
-            oracle call: of several visits the last counts, examples that were not visited contribute nothing
-            (the plane 0, valid as no loss is negative). They are tight only when the whole part was visited;
-            `values` are those of the planes at the last w.
-        """
-        if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (self.dim,) \
-                or not w.flags.c_contiguous or not w.flags.writeable:
-            raise ParameterError(f"w must be a writeable C-contiguous float64 array of shape ({self.dim},)")
-        check_vector("w", w, self.dim)
-        lam = check_number("lam", lam, low=0.0, strict=True)
-        start = check_number("t0", t0) + check_number("t", t)
-        if start < 1.0:
-            raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
-        order = contiguous(order, np.intp)
-        if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= self.n_examples)):
-            raise ParameterError(f"order must be a vector of row numbers 0..{self.n_examples - 1}")
-        label, coef, offset = sgd_epoch(self._engine, w, order, lam, start)
-        if met is not None:
-            found = self._labellings(label, coef)
-            for i in order.tolist():
-                met[i] = found[i]
-        planes = self._reduce(
-            lambda rows, slope: (0.0, self._engine.planes_of(label, coef, offset, rows, slope)))
-        return t + len(order), planes._replace(values=planes.offsets + planes.dot(w))
 
     # helpers ----------------------------------------------------------------------------------------------
 

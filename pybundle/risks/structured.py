@@ -11,7 +11,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decodings, ExamplePlane
-from ..core.validation import check_choice, check_integer, check_number, check_rows, check_vector
+from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
 from .linear_oracle import check_size
@@ -21,8 +21,6 @@ from .reduction import reduce_planes
 SHARD_WORK = 1 << 15
 """Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
 UNIT = 2.0**-53
-MOST_ENTRIES = 1 << 16
-"""Weights up to which an SGD step takes one example; above, steps of dim / MOST_ENTRIES examples cost no more."""
 
 
 class Structured(Partitioned):
@@ -258,39 +256,6 @@ class Structured(Partitioned):
             losses[rows] = found
         return losses
 
-    def sgd_epoch(self, w, order, lam, t=0, t0=1.0, met=None):
-        """Stochastic subgradient steps over the examples `order`; w changes in place.
-
-        As `LinearRisk.sgd_epoch`; from 2^17 weights on a step takes several examples, since it costs O(dim).
-        """
-        lam = check_number("lam", lam, low=0.0, strict=True)
-        start = check_number("t0", t0) + check_number("t", t)
-        if self.loss != "hinge":
-            raise ParameterError("method 'sgd' needs loss='hinge', got 'logistic'")
-        if start < 1.0:
-            raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
-        order = np.asarray(order, dtype=np.intp)
-        batch, met = max(1, self.dim // MOST_ENTRIES), [None] * self.n_examples if met is None else met
-        for first in range(0, len(order), batch):
-            rows = order[first:first + batch]
-            found = self._oracle.solve_batch(rows, self._oracle.prepare(w))
-            for i, labelling in zip(rows, found.labellings, strict=True):
-                met[i] = labelling
-            eta = 1.0 / (lam * (start + first / batch))
-            w *= 1.0 - eta * lam
-            scales = -eta * self.n_examples / len(rows) * self.sample_weight[rows]
-            self._oracle.add_planes(rows, found.labellings, scales, w)
-            if self.nonneg is not None:
-                w[self.nonneg] = np.maximum(w[self.nonneg], 0.0)
-        planes = self._reduce(lambda rows, slope: (0.0, self._planes_of(met, rows, slope)))
-        return t + -(-len(order) // batch), planes._replace(values=planes.offsets + planes.dot(w))
-
-    def _planes_of(self, labellings, rows, slope):
-        rows = np.array([i for i in rows if labellings[i] is not None], dtype=np.intp)
-        if len(rows) == 0:
-            return 0.0
-        return self._oracle.add_planes(rows, [labellings[i] for i in rows], self.sample_weight[rows], slope)
-
     def oracle(self):
         """Access to examples, weights included, one at a time or in batches, see `Oracle` (loss "hinge")."""
         if self.loss != "hinge":
@@ -335,6 +300,9 @@ class WeightedOracle(BatchOracle):
         if found is not None and (self._weights != 1.0).any():
             found.weigh(self._weights)
         return found
+
+    def add_planes(self, rows, labellings, scales, slope):
+        return self._oracle.add_planes(rows, labellings, scales * self._weights[rows], slope)
 
     def total(self, rows, uppers, norm):
         found, c = np.maximum(uppers, 0.0), self._weights[rows]

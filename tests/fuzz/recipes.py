@@ -301,8 +301,7 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
         RECIPES |= {
             f"risks.{_name}.derive": lambda r: {"n_parts": 2},
             f"risks.{_name}.excerpt": lambda r: {"numbers": [0]}, f"risks.{_name}.oracle": lambda r: {},
-            f"risks.{_name}.renewed": lambda r: {"whole": True},
-            f"risks.{_name}.sgd_epoch": lambda r, w=_w: {"w": w(r), "order": np.array([1, 0]), "lam": 1.0, "t": 1}}
+            f"risks.{_name}.renewed": lambda r: {"whole": True}}
 for _name in ("Structured", "ExampleFunctions"):
     def _some(r, name=_name):
         return f(r, pb.models.Chain(3, 2).dim if name == "Structured" else 2)

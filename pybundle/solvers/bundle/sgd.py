@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.exceptions import ParameterError
 from ...core.protocols import EPOCHS
+from ...core.validation import check_number, check_vector, contiguous
 from ..method import BUNDLE, Method, Option, number, or_none
+from ._sgd import epoch
 from .bundle_method import BundleMethod
 from .policies import Found, Policy
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
+MOST_ENTRIES = 1 << 16      # weights up to which a step on labellings takes one example; above, dim / MOST_ENTRIES
 
 
 class StochasticSubgradient(Policy):
@@ -47,7 +51,7 @@ class StochasticSubgradient(Policy):
             record, met = loop.settings.record, {}
             if record is not None and not risk.smooth:
                 met = {"met": [None] * risk.n_examples}
-            self._t, harvest = risk.sgd_epoch(self._w, order, objective.lam, self._t, self.t0, **met)
+            self._t, harvest = sgd_epoch(risk, self._w, order, objective.lam, self._t, self.t0, **met)
             if met:
                 harvest = harvest._replace(origin=record.labels(met["met"]))
             self._w = objective.project(self._w)
@@ -71,7 +75,7 @@ class StochasticSubgradient(Policy):
         for t0 in GRID:
             w = self._w.copy()
             with loop.counted():
-                risk.sgd_epoch(w, sample, objective.lam, 0, t0)
+                sgd_epoch(risk, w, sample, objective.lam, 0, t0)
             if not np.isfinite(w).all():
                 continue
             with loop.counted(passes=2.0 * len(sample) / n):
@@ -80,6 +84,84 @@ class StochasticSubgradient(Policy):
             if fun < best_fun:
                 best, best_fun = t0, fun
         return best
+
+
+def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, met=None):
+    """Stochastic subgradient steps over the examples `order`; w changes in place.
+
+    Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to the sum scale.
+    On flat data w is held as a scalar times a vector, so that a step costs its scores and two rows of W. Else it costs
+    O(dim), and takes several examples from 2^17 weights on.
+
+    Parameters
+    ----------
+    risk : Risk
+        With an `engine`, or with `oracle()` of labellings.
+    w : float64 array, shape (dim,)
+        C-contiguous; overwritten.
+    order : integer array
+        Row numbers, usually a permutation.
+    t, t0 : float
+        `t0 + t >= 1`.
+    met : list, optional
+        Of a hinge loss: entry i becomes the labelling of example i in the planes, where it is visited.
+
+    Returns
+    -------
+    t : float
+        Counter after the epoch.
+    planes : Planes
+        For every part the sum of the example planes met on the way, hence valid planes at no additional oracle call: of
+        several visits the last counts, examples that were not visited contribute nothing (the plane 0, valid as no loss
+        is negative). They are tight only when the whole part was visited; `values` are those of the planes at the last
+        w.
+    """
+    if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (risk.dim,) \
+            or not w.flags.c_contiguous or not w.flags.writeable:
+        raise ParameterError(f"w must be a writeable C-contiguous float64 array of shape ({risk.dim},)")
+    check_vector("w", w, risk.dim)
+    lam = check_number("lam", lam, low=0.0, strict=True)
+    start = check_number("t0", t0) + check_number("t", t)
+    if start < 1.0:
+        raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
+    order = contiguous(order, np.intp)
+    if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= risk.n_examples)):
+        raise ParameterError(f"order must be a vector of row numbers 0..{risk.n_examples - 1}")
+    steps = _over_labellings if risk.engine is None else _over_rows
+    n_steps, add = steps(risk, w, order, lam, start, met)
+    planes = risk._reduce(lambda rows, slope: (0.0, add(rows, slope)))
+    return t + n_steps, planes._replace(values=planes.offsets + planes.dot(w))
+
+
+def _over_rows(risk, w, order, lam, start, met):
+    """Number of steps, and `add(rows, slope) -> offset` of the planes met."""
+    label, coef, offset = epoch(risk.engine, w, order, lam, start)
+    if met is not None:
+        found = risk._labellings(label, coef)
+        for i in order.tolist():
+            met[i] = found[i]
+    return len(order), lambda rows, slope: risk.engine.planes_of(label, coef, offset, rows, slope)
+
+
+def _over_labellings(risk, w, order, lam, start, met):
+    oracle, batch = risk.oracle(), max(1, risk.dim // MOST_ENTRIES)
+    met = [None] * risk.n_examples if met is None else met
+    for first in range(0, len(order), batch):
+        rows = order[first:first + batch]
+        labellings = oracle.solve_batch(rows, oracle.prepare(w)).labellings
+        for i, labelling in zip(rows, labellings, strict=True):
+            met[i] = labelling
+        eta = 1.0 / (lam * (start + first / batch))
+        w *= 1.0 - eta * lam
+        oracle.add_planes(rows, labellings, np.full(len(rows), -eta * risk.n_examples / len(rows)), w)
+        if risk.nonneg is not None:
+            w[risk.nonneg] = np.maximum(w[risk.nonneg], 0.0)
+
+    def add(rows, slope):
+        rows = np.array([i for i in rows if met[i] is not None], dtype=np.intp)
+        return oracle.add_planes(rows, [met[i] for i in rows], np.ones(len(rows)), slope) if len(rows) else 0.0
+
+    return -(-len(order) // batch), add
 
 
 def sgd(problem, t0):

@@ -1,11 +1,16 @@
-"""One epoch of stochastic subgradient steps with the iterate held as scalar times vector."""
+"""One epoch of stochastic subgradient steps over rows of flat data.
+
+The iterate is held as s times a vector (V, base), so that a step costs its scores and two rows of W:
+
+    i in order:   s <- (1 - 1 / t) s,   W_label -= (n c_i eta / s) x_i,   W_{y_i} += the same,   eta = 1 / (lam t)
+"""
 
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from ..features._rows cimport BLOCK, PB_CSR32, real
-from ._engine cimport Block, Engine, free_block, new_block
+from pybundle.features._rows cimport BLOCK, PB_CSR32, real
+from pybundle.risks._engine cimport Block, Engine, free_block, new_block
 
 
 cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W,
@@ -27,7 +32,7 @@ cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W,
         scatter_csr(e, <const double*>e.X.data, i[0], coef, W + k, ldw)
 
 
-def sgd_epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, double start):
+def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, double start):
     """w <- w - eta (lam w + n r_i'(w)), eta = 1 / (lam (start + step)), for i in order.
 
     Returns the last decision for every example, (label, coef, offset), zero for those not visited.

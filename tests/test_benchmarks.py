@@ -68,7 +68,7 @@ def test_suites_use_public_names_that_exist(suite):
 
 
 @pytest.mark.parametrize("text", [
-    "from pybundle.solvers.block._blocks import Blocks", "from pybundle.runtime.executors import make_executor",
+    "from pybundle.solvers.block._bcfw import Blocks", "from pybundle.runtime.executors import make_executor",
     "import pybundle.solvers.block.exact_blocks", "from pybundle.features import Rows", "result._state",
     "from pybundle import bundle as b\nb._x", "import pybundle as pb\npb.solvers.block.exact_blocks.ExactBlocks(1)",
     "import pybundle as pb\npb.nothing", "from pybundle.estimators.tokens import encode",

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block._bcfw import Blocks
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def random_planes(rng, n, dim, per_row, whole=False):
 def filled(rng, n=12, dim=9, rounds=4, per_row=4, step="exact", nonneg=None, whole=False, lam=0.7, kappa=0.0, cap=100):
     blocks = Blocks(n, dim, nonneg, step, 10, cap)
     centre = rng.normal(size=dim)
-    blocks.place(kappa * centre / (lam + kappa), lam + kappa)
+    blocks.set_point(kappa * centre / (lam + kappa), lam + kappa)
     for _ in range(rounds):
         rows = rng.permutation(n)
         blocks.visit(rows, *random_planes(rng, n, dim, per_row, whole), step == "frank-wolfe")
@@ -89,7 +89,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
 
     for metric in rng.uniform(0.01, 1.0, (3, 9)):
         blocks.weigh(metric)
-        blocks.place((kappa * centre - metric * blocks.aggregate()[1]) / (lam + kappa), lam + kappa)
+        blocks.set_point((kappa * centre - metric * blocks.aggregate()[1]) / (lam + kappa), lam + kappa)
         before = value(metric)[0]
         for _ in range(4):
             met.append((rng.permutation(12), *random_planes(rng, 12, 9, per_row)))
@@ -105,7 +105,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
         _, _, alpha, slopes = blocks.arrays()
         assert blocks.aggregate()[2] == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
         n_planes = blocks.n_planes
-        blocks.learn(*met[0])                       # planes are known again whatever the metric is
+        blocks.add(*met[0])                       # planes are known again whatever the metric is
         assert blocks.n_planes == n_planes
         twin, order = pickle.loads(pickle.dumps(blocks)), rng.permutation(12)
         assert twin.sweep(order) == blocks.sweep(order)
@@ -144,18 +144,18 @@ def test_gaps_add_up_to_the_gap_of_the_cached_problem(rng):
 @pytest.mark.parametrize("per_row", [3, 9])
 def test_equal_planes_are_stored_once_whatever_their_storage(whole, per_row, rng):
     blocks = Blocks(5, 9)
-    blocks.place(np.zeros(9), 1.0)
+    blocks.set_point(np.zeros(9), 1.0)
     offsets, slopes = random_planes(rng, 5, 9, per_row, whole)
     for _ in range(3):
-        blocks.learn(np.arange(5), offsets, slopes)
+        blocks.add(np.arange(5), offsets, slopes)
     assert blocks.n_planes == 5
-    blocks.learn(np.arange(5), offsets + 1.0, slopes)
+    blocks.add(np.arange(5), offsets + 1.0, slopes)
     assert blocks.n_planes == 10
     for i in range(5):
         np.testing.assert_array_equal(blocks.block(i)[1][1], slopes[[i]].toarray()[0])
     empty = sp.csr_array((5, 9))
     empty.indices, empty.indptr = empty.indices.astype(np.int32), empty.indptr.astype(np.int32)
-    blocks.learn(np.arange(5), np.zeros(5), empty)          # the truth itself
+    blocks.add(np.arange(5), np.zeros(5), empty)          # the truth itself
     assert blocks.n_planes == 10
 
 
@@ -184,7 +184,7 @@ def test_idle_planes_are_forgotten_and_planes_in_use_are_kept(rng):
 
 def test_averages_are_those_of_the_points(rng):
     blocks = Blocks(4, 6, None, "frank-wolfe")
-    blocks.place(np.zeros(6), 0.5)
+    blocks.set_point(np.zeros(6), 0.5)
     blocks.start_averages()
     points = [[], []]
     for turn in range(5):
@@ -212,7 +212,7 @@ def test_copies_and_pickles_go_on_alike(rng):
         again = other.aggregate()
         assert again[0] == pytest.approx(offset, abs=1e-12)
         np.testing.assert_allclose(again[1], phi, atol=1e-12)
-        other.place(-again[1] / 0.7, 0.7)
+        other.set_point(-again[1] / 0.7, 0.7)
         before = dual(other, 0.7)[0]
         other.sweep(np.arange(12))
         assert dual(other, 0.7)[0] >= before - 1e-12
@@ -246,7 +246,7 @@ def test_stored_zeros_are_left_out(rng):
     whole.data[18:27] = 0.0             # a row of nothing else
     whole.indices, whole.indptr = whole.indices.astype(np.int32), whole.indptr.astype(np.int32)
     data = whole.data.tobytes()
-    places = blocks.learn(np.arange(4), offsets, whole)
+    places = blocks.add(np.arange(4), offsets, whole)
     assert whole.data.tobytes() == data
     other = pickle.loads(pickle.dumps(blocks))
     none = whole.copy()
@@ -254,7 +254,7 @@ def test_stored_zeros_are_left_out(rng):
     assert none.nnz < 20 and other.bytes == blocks.bytes and np.all(other.sizes() == 2)
     for each in (blocks, other, Blocks.from_arrays(4, 9, np.arange(4), offsets, np.zeros(4), whole)):
         for slopes in (whole, none):
-            assert np.all(each.learn(np.arange(4), offsets, slopes) == places) and each.n_planes == 4
+            assert np.all(each.add(np.arange(4), offsets, slopes) == places) and each.n_planes == 4
         np.testing.assert_array_equal(np.concatenate([each.block(i)[1][1:] for i in range(4)]), whole.toarray())
 
 
@@ -271,13 +271,13 @@ def test_bits_repeat():
 
 def test_rows_outside_are_refused(rng):
     blocks = Blocks(3, 4)
-    blocks.place(np.zeros(4), 1.0)
+    blocks.set_point(np.zeros(4), 1.0)
     with pytest.raises(IndexError, match=r"0\.\.2"):
         blocks.sweep(np.array([3]))
     with pytest.raises(IndexError, match=r"0\.\.2"):
-        blocks.learn(np.array([-1]), *random_planes(rng, 1, 4, 2))
+        blocks.add(np.array([-1]), *random_planes(rng, 1, 4, 2))
     with pytest.raises(ValueError, match="one length"):
-        blocks.learn(np.array([0, 1]), *random_planes(rng, 1, 4, 2))
+        blocks.add(np.array([0, 1]), *random_planes(rng, 1, 4, 2))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -7,7 +7,7 @@ from reference.known_planes import curvature, proximal_step
 
 import pybundle as pb
 from pybundle.solvers.block import cached_blocks
-from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.newton._proximal_steps import plane_step
 from pybundle.solvers.newton.known_planes import KnownPlanes, PlaneMultipliers
 from pybundle.solvers.newton.plane_master import PlaneMaster
@@ -101,7 +101,7 @@ def test_assigned_multipliers_come_back(rng):
     rows, offsets, slopes = planes(rng)
     blocks = Blocks(40, slopes.shape[1])
     for i, offset, slope in zip(rows, offsets, slopes.toarray(), strict=True):
-        blocks.learn(np.array([i]), np.array([offset]), sp.csr_array(slope[None]))
+        blocks.add(np.array([i]), np.array([offset]), sp.csr_array(slope[None]))
     rows, offsets, _, slopes = blocks.arrays()
     risk = KnownPlanes(40, rows, offsets, slopes)
     alpha = feasible(rng, risk)

@@ -11,7 +11,7 @@ import pytest
 import pybundle as pb
 from pybundle.bundle import Bundle
 from pybundle.core.plane import Planes
-from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.block.exact_blocks import LEAST_ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")

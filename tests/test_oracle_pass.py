@@ -11,7 +11,7 @@ from scipy import LowLevelCallable
 
 import pybundle as pb
 from pybundle.models.batch_oracle import batched
-from pybundle.solvers.block._blocks import Blocks
+from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.objective import L2
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.plane import Planes
 from ..runtime.certificate import UNIT
-from .block._blocks import Blocks
+from .block._bcfw import Blocks
 from .newton.label_multipliers import LabelMultipliers
 
 

@@ -1,45 +1,65 @@
-"""Steps on blocks of planes with multipliers: the dual of an n-slack bundle, ascended block by block.
+"""Block-coordinate Frank-Wolfe on the dual of an n-slack problem [Lacoste-Julien et al. 2013, Algorithm 4].
 
     D(alpha) = B - |phi|^2 / (2 lam),   phi = sum_iq alpha_iq psi_iq,   B = sum_iq alpha_iq l_iq,
 
 alpha_i in the simplex over the planes `l_iq + <psi_iq, w>` known of example i, the truth (0, 0) among them. With a
-centre c of weight kappa and s = lam + kappa the point of the multipliers is w = (kappa c - phi) / s; passes keep it up
-to date by one axpy for each plane whose multiplier changed [Lacoste-Julien et al. 2013; Joachims et al. 2009].
+centre c of weight kappa and s = lam + kappa the point of the multipliers is w = (kappa c - phi) / s; without a centre,
+w_i = -sum_q alpha_iq psi_iq / lam is the w_i of the paper. For the examples i of a pass (`ask`, `visit`):
 
-A step on block i takes u_q = l_iq + <psi_iq, w> and moves alpha_i:
+    1   (l_t, psi_t) = the most violated plane of example i at w, from the oracle, becomes plane t of block i
+    2   u_q = l_q + <psi_q, w> for the planes q of block i;  gap_i = max_q u_q - <alpha_i, u>
+    3   gamma = min((u_t - <alpha_i, u>) s / |psi_t - sum_q alpha_iq psi_iq|^2, 1),  the best step towards t
+    4   alpha_i <- (1 - gamma) alpha_i + gamma e_t
+    5   w <- w - sum_q (change of alpha_iq) psi_iq / s,  B <- B + sum_q (change of alpha_iq) l_iq
+    6   average of w_0, w_1, ...: wbar <- k / (k + 2) wbar + 2 / (k + 2) w
 
-    EXACT       up to `max_steps` pairwise steps of second order in the Gram matrix of the block
-    PAIRWISE    one step from the worst plane in use towards the target [Osokin et al. 2016]
-    TOWARDS     one Frank-Wolfe step towards the target, all other multipliers shrink
+The paper keeps w_i and l_i, we keep the planes that they are made of: line 1 may be left out (`sweep`, a cached pass,
+t the best known plane), and lines 3, 4 have alternatives on the Gram matrix of the block, chosen by `step`:
 
-The target is the best known plane, or the one that the oracle has just returned. Every step is an ascent of D of the
-proximal problem. With weights kept at or above 0, `w` is the clipped point; the Gram matrix then bounds the curvature
-from above, so steps remain ascents.
+    "frank-wolfe"   as above, all other multipliers shrink
+    "pairwise"      one step from the worst plane in use towards t [Osokin et al. 2016]
+    "exact"         up to `max_steps` pairwise steps of second order, each towards the best plane [Joachims et al. 2009]
 
-After `weigh(m)` the regulariser and the centre are those of `sum_j w_j^2 / m_j`: the same with `|phi|^2 = sum_j m_j
-phi_j^2` and w = (kappa c - m phi) / s, entry by entry.
+Every step is an ascent of D of the proximal problem. With weights kept at or above 0, `w` is the clipped point; the
+Gram matrix then bounds the curvature from above, so steps remain ascents. After `weigh(m)` the regulariser and the
+centre are those of `sum_j w_j^2 / m_j`: the same with `|phi|^2 = sum_j m_j phi_j^2` and, entry by entry,
+w = (kappa c - m phi) / s.
 """
 
-from libc.math cimport INFINITY
-from libc.string cimport memcpy
-
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 import numpy as np
 
-from pybundle.bundle._block_storage cimport pb_slope_axpy, pb_slope_dot, pb_slope_value
+from pybundle.bundle._block cimport (Block, Plane, copy_block, fetch_block, pb_slope_axpy, pb_slope_dot,
+                                     pb_slope_value)
+from pybundle.bundle._plane_cache cimport PlaneCache
+from pybundle.features._compiled_oracle cimport CompiledOracle
 
-STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": TOWARDS}
+cdef extern from "_clock.h" nogil:
+    double pb_seconds()
+
+cdef enum Step:
+    EXACT, PAIRWISE, FRANK_WOLFE
+
+STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": FRANK_WOLFE}
 NAMES = {code: name for name, code in STEPS.items()}
 
-# Squared distance of two planes, as a share of their norms, that is rounding.
-cdef double NEAR = 1e-14
-# Entries read between two looks for signals, some 50 ms.
-cdef double BREATH = 5e7
+cdef double NEAR = 1e-14            # squared distance of two planes, as a share of their norms, that is rounding
+cdef double CHECK_EVERY = 0.05      # seconds between two checks for signals while an oracle is asked
 
 
-cdef class BlockSteps(BlockPlanes):
-    """The point of the multipliers and steps on one block; `Blocks` passes over many.
+cdef struct Average:
+    # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
+    double* drift
+    double offset_drift
+    double count
+
+
+cdef class Blocks(PlaneCache):
+    """Planes and multipliers of all examples, their point, and passes over them. Not for two threads at once.
 
     Parameters
     ----------
@@ -55,16 +75,29 @@ cdef class BlockSteps(BlockPlanes):
     Attributes
     ----------
     w : ndarray, shape (dim,)
-        The point; the caller sets it by `place`.
-    offset : float
-        B.
+        The point; the caller sets it by `set_point`.
+    scale : float
+        s.
+    visits : int
+        Oracle steps taken, by this object.
     """
+
+    cdef readonly object w
+    cdef readonly double scale
+    cdef readonly Py_ssize_t visits
+    cdef int max_steps, step
+    cdef object _free, _is_kept, _drifts
+    cdef double* x              # w
+    cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
+    cdef const uint8_t* is_kept     # which these are; NULL where nothing is kept nonnegative
+    cdef Average averages[2]    # over the points after oracle steps, and after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):
         cdef double[::1] view
         cdef const uint8_t[::1] kept
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
+        self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
         self.scale = 1.0
         self.w = np.zeros(dim)
         view = self.w
@@ -76,48 +109,140 @@ cdef class BlockSteps(BlockPlanes):
             view, kept = self._free, self._is_kept
             self.free, self.is_kept = &view[0], &kept[0]
 
-    # ------------------------------------------------------------------ the point
+    # ------------------------------------------------------------------ passes
 
-    def place(self, x, double scale):
-        """Sets s = `scale` and the point, which the caller has computed from phi; clipped here."""
-        cdef const double[::1] view = x
-        cdef Py_ssize_t k
-        if view.shape[0] != self.dim:
-            raise ValueError(f"x must have {self.dim} entries")
-        self.scale = scale
-        memcpy(self.x, &view[0], self.dim * sizeof(double))
-        if self.is_kept != NULL:
-            memcpy(self.free, &view[0], self.dim * sizeof(double))
-            for k in range(self.dim):
-                if self.is_kept[k]:
-                    self.x[k] = max(self.free[k], 0.0)
+    def ask(self, CompiledOracle oracle, const Py_ssize_t[::1] rows, Py_ssize_t batch, bint towards=False,
+            double most_bytes=INFINITY):
+        """Asks `oracle` for planes of these examples, `batch` of them at one point, and visits their blocks.
 
-    def unclipped(self):
-        """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
-        return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
+        Ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. Gives the
+        sum of the gaps met.
+        """
+        cdef Py_ssize_t first = 0, n = rows.shape[0], size
+        cdef double total = 0.0, checked = pb_seconds(), now
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, got {batch}")
+        cdef int32_t[::1] places = np.empty(batch, dtype=np.int32)
+        self._check_rows(rows)
+        with nogil:
+            while first < n and (first == 0 or self.bytes <= most_bytes):
+                size = min(batch, n - first)
+                self._add_found(oracle, &rows[first], size, &places[0])
+                total += self._steps(&rows[first], size, &places[0] if towards else NULL)
+                first, now = first + size, pb_seconds()
+                if fabs(now - checked) > CHECK_EVERY:
+                    checked = now
+                    with gil:
+                        PyErr_CheckSignals()
+        return total
 
-    cdef void _shift(self, const Plane* a, double factor) noexcept nogil:
-        """x += factor psi, and what follows from it."""
-        cdef Py_ssize_t k, j
-        if self.metric == NULL:
-            pb_slope_axpy(&a.slope, factor, self.x)
+    cdef int _add_found(self, CompiledOracle oracle, const Py_ssize_t* rows, Py_ssize_t n,
+                        int32_t* places) except -1 nogil:
+        """Line 1: stores the most violated planes of n examples at the present point; multipliers stay."""
+        cdef Py_ssize_t j
+        cdef int64_t start
+        oracle.place(self.x)
+        oracle.find(rows, n)
+        for j in range(n):
+            if j + 1 < n:
+                fetch_block(&self.blocks[rows[j + 1]])
+            start = oracle.planes.indptr[j]
+            places[j] = self._add(&self.blocks[rows[j]], oracle.losses[j], oracle.planes.indptr[j + 1] - start,
+                                  oracle.planes.indices + start, oracle.planes.data + start)
+        return 0
+
+    cdef double _steps(self, const Py_ssize_t* rows, Py_ssize_t n, const int32_t* places) noexcept nogil:
+        """Steps on n blocks, one after another, towards the planes at `places` unless NULL; the sum of the gaps met."""
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(n):
+            if j + 1 < n:
+                fetch_block(&self.blocks[rows[j + 1]])
+            total += self._step(&self.blocks[rows[j]], -1 if places == NULL else places[j], False)
+            self._count(0)
+            self.visits += 1
+        return total
+
+    def visit(self, rows, offsets, slopes, bint towards=False):
+        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the gaps met.
+
+        As `add` and `steps`. With `towards` the new plane is the target of the step.
+        """
+        places = self.add(rows, offsets, slopes)
+        return self.steps(rows, places if towards else None)
+
+    def steps(self, const Py_ssize_t[::1] rows, places=None):
+        """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the gaps met."""
+        cdef Py_ssize_t j, n = rows.shape[0]
+        cdef const int32_t[::1] place = places
+        cdef const int32_t* target = NULL
+        cdef double total
+        self._check_rows(rows)
+        if place is not None:
+            if place.shape[0] != n:
+                raise ValueError(f"places must have one entry for each of {n} rows, got {place.shape[0]}")
+            for j in range(n):
+                if not 0 <= place[j] < self.blocks[rows[j]].n:
+                    raise IndexError(f"block {rows[j]} has no plane {place[j]}")
+        if n == 0:
+            return 0.0
+        if place is not None:
+            target = &place[0]
+        with nogil:
+            total = self._steps(&rows[0], n, target)
+        return total
+
+    def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
+        """A step on each of these blocks over the planes known, or those in use; gives the sum of the gaps met."""
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        self._check_rows(rows)
+        with nogil:
+            for j in range(rows.shape[0]):
+                if j + 1 < rows.shape[0]:
+                    fetch_block(&self.blocks[rows[j + 1]])
+                if self.blocks[rows[j]].n > 1:
+                    total += self._step(&self.blocks[rows[j]], -1, used_only)
+                self._count(1)
+                self._check_signals()
+        return total
+
+    # ------------------------------------------------------------------ the step on one block
+
+    cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
+        """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
+        cdef int q, k, best = 0, n = b.n
+        cdef double gap = self._score(b, used_only)             # line 2
+        for q in range(1, n):
+            if self.u[q] > self.u[best]:
+                best = q
+        if not used_only:
+            b.gap = gap
+        b.planes[best].last = self.tick
+        if target < 0 or self.step == EXACT:
+            target = best
+        if gap == 0.0:
+            return gap
+        memcpy(self.change, b.alpha, n * sizeof(double))
+        if self.step == FRANK_WOLFE:                            # lines 3, 4
+            self._frank_wolfe(b, target)
         else:
-            for k in range(a.slope.n):
-                j = a.slope.index[k] if a.slope.index != NULL else k
-                self.x[j] += factor * self.metric[j] * pb_slope_value(&a.slope, k)
-        if self.is_kept != NULL:
-            for k in range(a.slope.n):
-                j = a.slope.index[k] if a.slope.index != NULL else k
-                if self.is_kept[j]:
-                    self.free[j] += (factor if self.metric == NULL else factor * self.metric[j]) * pb_slope_value(
-                        &a.slope, k)
-                    self.x[j] = max(self.free[j], 0.0)
-        for k in range(2):
-            if self.averages[k].drift != NULL:
-                pb_slope_axpy(&a.slope, factor * self.averages[k].count * (self.averages[k].count + 1.0),
-                              self.averages[k].drift)
-
-    # ------------------------------------------------------------------ steps
+            self._pairwise(b, target)
+        b.n_used = 0
+        for q in range(n):
+            b.n_used += b.alpha[q] > 0.0
+            self.change[q] = b.alpha[q] - self.change[q]
+            if b.alpha[q] > 0.0 and self.step != FRANK_WOLFE:
+                b.planes[q].last = self.tick
+            if q and self.change[q] != 0.0:                     # lines 5, 6
+                self._move_point(&b.planes[q], -self.change[q] / self.scale)
+                self.work += b.planes[q].slope.n
+                self.offset += self.change[q] * b.planes[q].offset
+                for k in range(2):
+                    if self.averages[k].drift != NULL:
+                        self.averages[k].offset_drift += (self.change[q] * b.planes[q].offset
+                                                          * self.averages[k].count * (self.averages[k].count + 1.0))
+        return gap
 
     cdef double _score(self, Block* b, bint used_only) noexcept nogil:
         """u of all planes, or of those with a multiplier alone, and the gap of the block."""
@@ -135,43 +260,30 @@ cdef class BlockSteps(BlockPlanes):
             mean += b.alpha[q] * self.u[q]
         return max(best - mean, 0.0)
 
-    cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
-        """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
-        cdef int q, best = 0, n = b.n
-        cdef double gap = self._score(b, used_only)
-        for q in range(1, n):
-            if self.u[q] > self.u[best]:
-                best = q
-        if not used_only:
-            b.gap = gap
-        b.planes[best].last = self.tick
-        if target < 0 or self.step == EXACT:
-            target = best
-        if gap == 0.0:
-            return gap
-        memcpy(self.change, b.alpha, n * sizeof(double))
-        if self.step == TOWARDS:
-            self._towards(b, target)
-        else:
-            self._pairwise(b, target)
-        b.n_used = 0
+    cdef void _frank_wolfe(self, Block* b, int t) noexcept nogil:
+        """The best multipliers between alpha_i and e_t."""
+        cdef int q, r, n = b.n
+        cdef double along = 0.0, square = 0.0, mean = 0.0, row, distance, gamma
+        cdef double* G = b.gram
         for q in range(n):
-            b.n_used += b.alpha[q] > 0.0
-            self.change[q] = b.alpha[q] - self.change[q]
-            if b.alpha[q] > 0.0 and self.step != TOWARDS:
-                b.planes[q].last = self.tick
-            if q and self.change[q] != 0.0:
-                self._shift(&b.planes[q], -self.change[q] / self.scale)
-                self.work += b.planes[q].slope.n
-                self.offset += self.change[q] * b.planes[q].offset
-                for best in range(2):
-                    if self.averages[best].drift != NULL:
-                        self.averages[best].offset_drift += (self.change[q] * b.planes[q].offset
-                                                             * self.averages[best].count
-                                                             * (self.averages[best].count + 1.0))
-        return gap
+            if b.alpha[q] == 0.0:
+                continue
+            row = 0.0
+            for r in range(n):
+                row += b.alpha[r] * G[q * b.room + r]
+            square += b.alpha[q] * row
+            along += b.alpha[q] * G[q * b.room + t]
+            mean += b.alpha[q] * self.u[q]
+        distance = (G[t * b.room + t] - 2.0 * along + square) / self.scale
+        if not self.u[t] > mean:
+            return
+        gamma = min((self.u[t] - mean) / distance, 1.0) if distance > 0.0 else 1.0      # line 3
+        for q in range(n):
+            b.alpha[q] *= 1.0 - gamma                           # line 4
+        b.alpha[t] += gamma
 
     cdef void _pairwise(self, Block* b, int target) noexcept nogil:
+        """Weight moves to the target, then to the best plane, from the one in use that lets D gain most."""
         cdef int step, q, i = target, j, n = b.n
         cdef double den, best_den, gain, best_gain, tau, difference
         cdef double* G = b.gram
@@ -211,35 +323,50 @@ cdef class BlockSteps(BlockPlanes):
             for q in range(n):
                 self.u[q] -= tau * (G[q * b.room + i] - G[q * b.room + j])
 
-    cdef void _towards(self, Block* b, int t) noexcept nogil:
-        cdef int q, r, n = b.n
-        cdef double along = 0.0, square = 0.0, mean = 0.0, row, distance, gamma
-        cdef double* G = b.gram
-        for q in range(n):
-            if b.alpha[q] == 0.0:
-                continue
-            row = 0.0
-            for r in range(n):
-                row += b.alpha[r] * G[q * b.room + r]
-            square += b.alpha[q] * row
-            along += b.alpha[q] * G[q * b.room + t]
-            mean += b.alpha[q] * self.u[q]
-        distance = (G[t * b.room + t] - 2.0 * along + square) / self.scale
-        if not self.u[t] > mean:
-            return
-        gamma = min((self.u[t] - mean) / distance, 1.0) if distance > 0.0 else 1.0
-        for q in range(n):
-            b.alpha[q] *= 1.0 - gamma
-        b.alpha[t] += gamma
+    cdef void _move_point(self, const Plane* a, double factor) noexcept nogil:
+        """x += factor psi (line 5), and what follows from it: the clipped point, averages (line 6)."""
+        cdef Py_ssize_t k, j
+        if self.metric == NULL:
+            pb_slope_axpy(&a.slope, factor, self.x)
+        else:
+            for k in range(a.slope.n):
+                j = a.slope.index[k] if a.slope.index != NULL else k
+                self.x[j] += factor * self.metric[j] * pb_slope_value(&a.slope, k)
+        if self.is_kept != NULL:
+            for k in range(a.slope.n):
+                j = a.slope.index[k] if a.slope.index != NULL else k
+                if self.is_kept[j]:
+                    self.free[j] += (factor if self.metric == NULL else factor * self.metric[j]) * pb_slope_value(
+                        &a.slope, k)
+                    self.x[j] = max(self.free[j], 0.0)
+        for k in range(2):
+            if self.averages[k].drift != NULL:
+                pb_slope_axpy(&a.slope, factor * self.averages[k].count * (self.averages[k].count + 1.0),
+                              self.averages[k].drift)
 
-    cdef int _breathe(self) except -1 nogil:
-        if self.work - self.breath > BREATH:
-            self.breath = self.work
-            with gil:
-                PyErr_CheckSignals()
-        return 0
+    cdef void _count(self, int k) noexcept nogil:
+        if self.averages[k].drift != NULL:
+            self.averages[k].count += 1.0
 
-    # ------------------------------------------------------------------ averages
+    # ------------------------------------------------------------------ the point
+
+    def set_point(self, x, double scale):
+        """Sets s = `scale` and the point, which the caller has computed from phi; clipped here."""
+        cdef const double[::1] view = x
+        cdef Py_ssize_t k
+        if view.shape[0] != self.dim:
+            raise ValueError(f"x must have {self.dim} entries")
+        self.scale = scale
+        memcpy(self.x, &view[0], self.dim * sizeof(double))
+        if self.is_kept != NULL:
+            memcpy(self.free, &view[0], self.dim * sizeof(double))
+            for k in range(self.dim):
+                if self.is_kept[k]:
+                    self.x[k] = max(self.free[k], 0.0)
+
+    def unclipped(self):
+        """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
+        return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
 
     def start_averages(self):
         """Averages over the points after oracle steps and after cached ones begin here, and are kept from now on."""
@@ -261,6 +388,66 @@ cdef class BlockSteps(BlockPlanes):
         count *= count + 1.0
         return self.w - self._drifts[k] / count, self.offset - self.averages[k].offset_drift / count
 
-    cdef void _count(self, int k) noexcept nogil:
-        if self.averages[k].drift != NULL:
-            self.averages[k].count += 1.0
+    # ------------------------------------------------------------------ gaps, copies
+
+    def measure(self):
+        """Sets the gap of every block to that over all its planes at the present point."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.n_blocks):
+                self.blocks[i].gap = self._score(&self.blocks[i], False)
+                self._check_signals()
+
+    def gaps(self):
+        """Gap of every block before its last step, or as measured since, shape (n_blocks,)."""
+        cdef Py_ssize_t i
+        out = np.empty(self.n_blocks)
+        cdef double[::1] view = out
+        for i in range(self.n_blocks):
+            view[i] = self.blocks[i].gap
+        return out
+
+    def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100):
+        """The same planes and multipliers in an object of its own, with other settings; at w = 0 until `set_point`."""
+        cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap)
+        cdef Py_ssize_t i
+        for i in range(self.n_blocks):
+            other._reserve(&other.blocks[i], self.blocks[i].n)
+            copy_block(&other.blocks[i], &self.blocks[i], &other.bytes)
+        other.n_planes, other.tick, other.offset = self.n_planes, self.tick, self.offset
+        other.n_merged, other.merging_error = self.n_merged, self.merging_error
+        other._metric, other.metric = self._metric, self.metric
+        return other
+
+    @classmethod
+    def from_state(cls, n_blocks, dim, settings, storage, point):
+        """The blocks that `__reduce__` described, to the last bit."""
+        cdef Blocks self = cls(n_blocks, dim, *settings)
+        cdef const double[::1] metric
+        cdef int k
+        self._take_storage(storage)
+        if point.get("metric") is not None:         # Gram matrices are those of it
+            metric = point["metric"]
+            if metric.shape[0] != dim or not (np.isfinite(metric).all() and np.min(metric) > 0.0):
+                raise ValueError(f"metric must hold {dim} finite numbers > 0")
+            self._metric, self.metric = point["metric"], &metric[0]
+        self.checked, self.offset = point["checked"], point["offset"]
+        if not np.isfinite(point["x"]).all() or not 0.0 < point["scale"] < INFINITY:
+            raise ValueError("the point must be finite, and its scale a number > 0")
+        self.set_point(point["x"], point["scale"])
+        if point["drifts"] is not None:
+            self.start_averages()
+            if point["drifts"].shape != (2, dim) or not np.isfinite(point["drifts"]).all():
+                raise ValueError(f"drifts must be finite and of shape (2, {dim})")
+            self._drifts[:] = point["drifts"]
+            for k in range(2):
+                self.averages[k].offset_drift, self.averages[k].count = point["averages"][k]
+        return self
+
+    def __reduce__(self):
+        nonneg = None if self.is_kept == NULL else np.asarray(self._is_kept, dtype=bool)
+        point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "checked": self.checked,
+                 "drifts": self._drifts, "metric": self._metric,
+                 "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
+        settings = nonneg, NAMES[self.step], self.max_steps, self.cap
+        return Blocks.from_state, (self.n_blocks, self.dim, settings, self._storage(), point)

@@ -18,7 +18,7 @@ from ...models.batch_oracle import batched
 from ...runtime.certificate import UNIT
 from ..evidence import of_blocks
 from ..newton.plane_master import PlaneMaster
-from ._blocks import Blocks
+from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass
 
@@ -138,7 +138,7 @@ class CachedBlocks(Core):
         if not np.isfinite(x).all():
             raise NumericalError("squares of the planes or the point overflow; scale the data or the risk down")
         self.lam, self.kappa, self.centre = lam, kappa, centre
-        self.blocks.place(x, lam + kappa)
+        self.blocks.set_point(x, lam + kappa)
 
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
@@ -285,7 +285,7 @@ class CachedBlocks(Core):
             for (part, part_error), planes in self.risk._map(look, shards[first:first + wave]):
                 value, error = value + part, error + part_error
                 for each in planes:
-                    self.blocks.learn(*each)
+                    self.blocks.add(*each)
                 self.visits += len(planes[-1][0])
             self._keep_within()
         self._turn = -1

@@ -56,15 +56,15 @@ class OraclePass:
             shards = self._shards(order[first:first + self.batch])
             weights = self.oracle.prepare(read_only(self.blocks.w))
             answers = self._run(lambda shard, w=weights: self.ask(shard, w)[1], shards)
-            places = [[self.blocks.learn(*planes) for planes in answer][-1] for answer in answers]
+            places = [[self.blocks.add(*planes) for planes in answer][-1] for answer in answers]
             for shard, place in zip(shards, places, strict=True):
-                total += self.blocks.climb(shard, place if towards else None)
+                total += self.blocks.steps(shard, place if towards else None)
             if self.blocks.bytes > self.most_bytes:
                 break
         return total
 
     def ask(self, rows, weights):
-        """Decodings of `rows`, and their planes as arguments of `Blocks.learn`, those of the best labellings last."""
+        """Decodings of `rows`, and their planes as arguments of `Blocks.add`, those of the best labellings last."""
         if self.n_best == 1:
             found = self.oracle.solve_batch(rows, weights)
             return found, (self._planes(rows, found.labellings),)

@@ -1,0 +1,52 @@
+# The planes of one example in memory: slopes in one piece, multipliers, Gram matrix.
+
+from libc.stdint cimport int32_t, uint64_t
+
+cdef extern from "_plane.h" nogil:
+    ctypedef struct pb_slope:
+        Py_ssize_t n
+        const int32_t* index
+        const void* value
+        int is_single
+    double pb_slope_dot(const pb_slope* a, const double* w)
+    void pb_slope_axpy(const pb_slope* a, double factor, double* w)
+    double pb_slope_value(const pb_slope* a, Py_ssize_t k)
+    void pb_prefetch(const void* address)
+    void pb_return_pages()
+
+cdef struct Plane:
+    pb_slope slope
+    double offset
+    uint64_t hash       # of offset and slope: equal planes are stored once
+    int last            # tick of the last activity
+
+cdef struct Block:
+    int n, room         # planes, and room for them
+    int n_used          # planes with a multiplier
+    Plane* planes       # the truth first
+    double* alpha
+    double* gram        # (room, room)
+    char* memory        # the slopes, one after another: a pass streams through them
+    size_t filled, wasted       # bytes of it, and those of slopes that were forgotten
+    double gap          # max u - <alpha, u> before the last step
+
+
+# Makes arrays for `room` planes, at least those that are there; `bytes`, here and below, counts all memory of blocks.
+cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil
+# Where `need` more bytes of slopes begin.
+cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil
+# Gives plane `a` these values; its slope goes into the memory of the block.
+cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value,
+                     Py_ssize_t dim, double* bytes) except -1 nogil
+# Makes an empty block, which has the room, the same as another one.
+cdef int copy_block(Block* new, const Block* b, double* bytes) except -1 nogil
+# Place of an equal plane, or -1.
+cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil
+# Forgets plane q, whose multiplier is 0; the last one takes its place.
+cdef void remove_plane(Block* b, int q) noexcept nogil
+# Starts to read a block that is next.
+cdef void fetch_block(const Block* b) noexcept nogil
+cdef void free_block(Block* b) noexcept nogil
+# Bytes that a slope takes up.
+cdef size_t slope_bytes(const pb_slope* a) noexcept nogil
+cdef size_t padded(size_t size) noexcept nogil

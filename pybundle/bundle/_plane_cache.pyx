@@ -1,0 +1,637 @@
+"""Planes of single examples, one block for each, with multipliers and Gram matrices.
+
+A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
+simplex over them. Solvers move these (`solvers/block/_bcfw.pyx`); here planes come, are merged and go, and are summed.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pybundle.bundle._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
+                                     pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value, remove_plane, resize_block,
+                                     slope_bytes, store_plane)
+from pybundle.core._indices cimport check_indices
+
+cdef int MOST_ROOM = 1024       # planes that a stored block may have room for, which once were more
+# Rounding of a weighted mean of two slopes, as a share of the mean of their norms.
+cdef double MERGING = 3.03 * 2.0 ** -53
+# Entries read between two checks for signals, some 50 ms.
+cdef double ENTRIES_PER_CHECK = 5e7
+
+
+cdef class PlaneCache:
+    """The planes known of all examples.
+
+    Parameters
+    ----------
+    n_blocks, dim : int
+
+    Attributes
+    ----------
+    n_blocks, dim : int
+    n_planes : int
+        Without the truths.
+    work : float
+        Entries of planes read so far.
+    bytes : float
+        Memory of planes, multipliers and Gram matrices.
+    cap : int
+        Most planes of a block, the truth included: beyond, the one idle for longest goes, or two become one.
+    tick : int
+        Iterations so far.
+    n_merged : int
+        Times that two planes became one.
+    merging_error : float
+        Bound on the rounding errors of all merged slopes together, in the Euclidean norm.
+    offset : float
+        B, the sum of multipliers times offsets.
+    """
+
+    def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, *_settings, **_named):
+        cdef double[::1] view
+        cdef Py_ssize_t i
+        self.blocks = NULL
+        self.u = self.change = NULL
+        self.metric = NULL
+        self.n_blocks, self.dim, self.cap, self.merges = n_blocks, dim, 100, False
+        self._scratch = np.zeros(dim)
+        view = self._scratch
+        self.dense = &view[0]
+        self.blocks = <Block*>calloc(max(n_blocks, 1), sizeof(Block))      # of 0 bytes it may give NULL
+        if self.blocks == NULL:
+            raise MemoryError
+        for i in range(n_blocks):
+            self._reserve(&self.blocks[i], 2)
+            memset(&self.blocks[i].planes[0], 0, sizeof(Plane))
+            self.blocks[i].alpha[0], self.blocks[i].gram[0] = 1.0, 0.0
+            self.blocks[i].n = self.blocks[i].n_used = 1
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.blocks != NULL:
+            for i in range(self.n_blocks):
+                free_block(&self.blocks[i])
+            free(self.blocks)
+        free(self.u)
+        free(self.change)
+
+    cdef int _reserve(self, Block* b, int n) except -1 nogil:
+        return 0 if n <= b.room else self._resize(b, max(n, 2 * b.room))
+
+    cdef int _resize(self, Block* b, int room) except -1 nogil:
+        """Arrays for `room` planes, in the block and in the scratch of steps."""
+        resize_block(b, room, &self.bytes)
+        if room > self.u_room:
+            free(self.u)
+            free(self.change)
+            self.u, self.change, self.u_room = <double*>malloc(room * 8), <double*>malloc(room * 8), room
+            if self.u == NULL or self.change == NULL:
+                self.u_room = 0
+                with gil:
+                    raise MemoryError
+        return 0
+
+    # ------------------------------------------------------------------ planes come and go
+
+    def add(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
+        """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
+
+        Parameters
+        ----------
+        rows, offsets : array, shape (len,)
+        slopes : csr_array, shape (len, dim)
+            int32 indices, sorted, no duplicates; zeros are left out.
+        """
+        indices, values, starts = _entries(slopes)
+        cdef const int32_t[::1] index = indices
+        cdef const double[::1] value = values
+        cdef const int64_t[::1] start = starts
+        cdef Py_ssize_t j
+        self._check(rows, offsets, start)
+        check_entries(index, start, self.dim)
+        places = np.empty(rows.shape[0], dtype=np.int32)
+        cdef int32_t[::1] place = places
+        with nogil:
+            for j in range(rows.shape[0]):
+                place[j] = self._add(&self.blocks[rows[j]], offsets[j], start[j + 1] - start[j],
+                                     &index[0] + start[j] if start[j + 1] > start[j] else NULL,
+                                     &value[0] + start[j] if start[j + 1] > start[j] else NULL)
+                self._check_signals()
+        return places
+
+    cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                  const double* value) except -1 nogil:
+        """Place of the plane in the block, which it enters if it is new."""
+        cdef int q = find_plane(b, offset, n, index, value)
+        if q >= 0:
+            b.planes[q].last = self.tick
+            return q
+        if b.n >= self.cap:
+            self._make_room(b)
+        return self._insert(b, offset, n, index, value)
+
+    cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value) except -1 nogil:
+        """Place of a plane that the block does not know."""
+        cdef int q, new
+        cdef Py_ssize_t k
+        cdef double norm = 0.0, weighted
+        self._reserve(b, b.n + 1)
+        new = b.n
+        store_plane(b, &b.planes[new], offset, n, index, value, self.dim, &self.bytes)
+        for k in range(n):
+            weighted = value[k] if self.metric == NULL else self.metric[index[k]] * value[k]
+            self.dense[index[k]] = weighted
+            norm += value[k] * weighted
+        self.work += n
+        for q in range(new):
+            b.gram[new * b.room + q] = b.gram[q * b.room + new] = pb_slope_dot(&b.planes[q].slope, self.dense)
+            self.work += b.planes[q].slope.n
+        b.gram[new * b.room + new] = norm
+        for k in range(n):
+            self.dense[index[k]] = 0.0
+        b.alpha[new] = 0.0
+        b.planes[new].last = self.tick
+        b.n += 1
+        self.n_planes += 1
+        return new
+
+    cdef void _remove(self, Block* b, int q) noexcept nogil:
+        remove_plane(b, q)
+        self.n_planes -= 1
+
+    cdef int _make_room(self, Block* b) except -1 nogil:
+        """One plane fewer: the one without a multiplier that was idle for longest, or two merged."""
+        cdef int q, worst = -1
+        for q in range(1, b.n):
+            if b.alpha[q] == 0.0 and (worst < 0 or b.planes[q].last < b.planes[worst].last):
+                worst = q
+        if worst >= 0:
+            self._remove(b, worst)
+            return 0
+        return self._merge(b, self.tick + 1)
+
+    def forget(self, int max_idle):
+        """Starts a new tick; planes not active in the last `max_idle` ones go, or are merged where in use."""
+        cdef Py_ssize_t i
+        cdef int q, n
+        cdef Block* b
+        cdef int before
+        self.tick += 1
+        before = self.tick - max_idle
+        with nogil:
+            for i in range(self.n_blocks):
+                b = &self.blocks[i]
+                for q in range(b.n - 1, 0, -1):
+                    if b.alpha[q] == 0.0 and b.planes[q].last < before:
+                        self._remove(b, q)
+                n = b.n + 1
+                while self.merges and b.n < n:
+                    n = b.n
+                    self._merge(b, before)
+
+    cdef int _merge(self, Block* b, int before) except -1 nogil:
+        """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
+        cdef int q, i = -1, j = -1, r, which
+        cdef double a, share, norm, offset
+        cdef Py_ssize_t k, count = 0
+        cdef int32_t* index
+        cdef double* value
+        cdef Plane merged
+        for q in range(1, b.n):
+            if b.alpha[q] > 0.0 and b.planes[q].last < before:
+                if i < 0 or b.alpha[q] < b.alpha[i]:
+                    i, j = q, i
+                elif j < 0 or b.alpha[q] < b.alpha[j]:
+                    j = q
+        if j < 0:
+            return 0
+        a = b.alpha[i] + b.alpha[j]
+        share = b.alpha[i] / a
+        pb_slope_axpy(&b.planes[i].slope, share, self.dense)
+        pb_slope_axpy(&b.planes[j].slope, 1.0 - share, self.dense)
+        k = min(self.dim, b.planes[i].slope.n + b.planes[j].slope.n)
+        index = <int32_t*>malloc(k * sizeof(int32_t) + 1)
+        value = <double*>malloc(k * sizeof(double) + 1)
+        if index == NULL or value == NULL:
+            free(index)
+            free(value)
+            memset(self.dense, 0, self.dim * sizeof(double))
+            with gil:
+                raise MemoryError
+        for which in range(2):
+            r = j if which else i
+            for k in range(b.planes[r].slope.n):
+                q = b.planes[r].slope.index[k] if b.planes[r].slope.index != NULL else <int>k
+                if self.dense[q] != 0.0:
+                    index[count], value[count] = q, self.dense[q]
+                    count += 1
+                    self.dense[q] = 0.0
+        sort_entries(count, index, value)
+        norm = 0.0              # from Gram entries it would cancel where slopes do, and a square must not be negative
+        for k in range(count):
+            norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
+        memset(&merged, 0, sizeof(Plane))
+        offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
+        # three roundings of each entry, against the combination with weights that sum to 1 exactly
+        self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
+        try:
+            store_plane(b, &merged, offset, count, index, value, self.dim, &self.bytes)
+        finally:
+            free(index)
+            free(value)
+        merged.last = max(b.planes[i].last, b.planes[j].last)
+        for q in range(b.n):
+            b.gram[i * b.room + q] = share * b.gram[i * b.room + q] + (1.0 - share) * b.gram[j * b.room + q]
+            b.gram[q * b.room + i] = b.gram[i * b.room + q]
+        b.gram[i * b.room + i] = norm
+        b.wasted += padded(slope_bytes(&b.planes[i].slope))
+        self.n_merged += 1
+        b.planes[i] = merged
+        b.alpha[i] = a
+        b.alpha[j] = 0.0
+        b.n_used -= 1
+        self._remove(b, j)
+        return 0
+
+    def shrink(self, double limit):
+        """Brings `bytes` down to `limit`, phi and B of the multipliers as they are; whether that could be.
+
+        From the largest blocks on, no further than need be: planes without a multiplier go, then planes in use become
+        their weighted mean, down to one for each block (and its truth). Slopes move closer meanwhile.
+        """
+        cdef Py_ssize_t i, start
+        cdef int most = 2, before
+        cdef Block* b
+        for i in range(self.n_blocks):
+            most = max(most, self.blocks[i].n)
+        start = self.tick * 7919 % max(self.n_blocks, 1)        # not always the same ones
+        while self.bytes > limit:
+            with nogil:
+                for i in range(self.n_blocks):
+                    if self.bytes <= limit:
+                        break
+                    b = &self.blocks[(start + i) % self.n_blocks]
+                    before = b.n + 1
+                    while b.n > most and b.n < before:
+                        before = b.n
+                        self._make_room(b)
+                    if b.room > max(b.n, 2):
+                        self._resize(b, max(b.n, 2))
+                    if b.wasted:
+                        extend_block(b, 0, &self.bytes)
+            if most == 2:
+                break
+            most = max(2, 3 * most // 4)
+        with nogil:
+            pb_return_pages()       # smaller pieces leave holes that later ones do not all fit
+        return self.bytes <= limit
+
+    cdef int _check_signals(self) except -1 nogil:
+        if self.work - self.checked > ENTRIES_PER_CHECK:
+            self.checked = self.work
+            with gil:
+                PyErr_CheckSignals()
+        return 0
+
+    # ------------------------------------------------------------------ inner products
+
+    def weigh(self, metric):
+        """From now on `<a, b> = sum_j metric_j a_j b_j`, metric > 0 (dim,); Gram matrices afresh.
+
+        Planes and multipliers stay. The point has to be placed again: x then is metric times what it was.
+        """
+        cdef const double[::1] view = metric
+        cdef Py_ssize_t i
+        if view.shape[0] != self.dim:
+            raise ValueError(f"metric must have {self.dim} entries")
+        self._metric, self.metric = metric, &view[0]
+        with nogil:
+            for i in range(self.n_blocks):
+                self._multiply(&self.blocks[i])
+
+    cdef void _multiply(self, Block* b) noexcept nogil:
+        """The Gram matrix of a block from its planes."""
+        cdef int q, r
+        cdef Py_ssize_t k, j
+        cdef pb_slope* a
+        for q in range(1, b.n):
+            a = &b.planes[q].slope
+            for k in range(a.n):
+                j = a.index[k] if a.index != NULL else k
+                self.dense[j] = self.metric[j] * pb_slope_value(a, k)
+            for r in range(1, q + 1):
+                b.gram[q * b.room + r] = b.gram[r * b.room + q] = pb_slope_dot(&b.planes[r].slope, self.dense)
+                self.work += b.planes[r].slope.n
+            for k in range(a.n):
+                self.dense[a.index[k] if a.index != NULL else k] = 0.0
+
+    cdef double _square(self, const Block* b, int q) noexcept nogil:
+        """|psi|^2 of a plane in the Euclidean norm."""
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        if self.metric == NULL:
+            return b.gram[q * b.room + q]
+        for k in range(b.planes[q].slope.n):
+            total += pb_slope_value(&b.planes[q].slope, k) ** 2
+        return total
+
+    def mean_squared_norm(self):
+        """Mean <psi, psi> of all planes, truths left out; 0 without any."""
+        cdef Py_ssize_t i
+        cdef int q
+        cdef double total = 0.0
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                total += self.blocks[i].gram[q * self.blocks[i].room + q]
+        return total / self.n_planes if self.n_planes else 0.0
+
+    # ------------------------------------------------------------------ sums
+
+    def aggregate(self):
+        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`."""
+        offsets, slopes, sizes = self.aggregate_parts(np.zeros(self.n_blocks, dtype=np.intp), 1)
+        self.offset = offsets[0]
+        return self.offset, slopes[0], sizes[0]
+
+    def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
+        """As `aggregate` for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
+        offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
+        cdef double[::1] offset = offsets, size = sizes
+        cdef double[:, ::1] phi = slopes
+        cdef Py_ssize_t i
+        cdef int q
+        cdef Block* b
+        cdef double total
+        if part.shape[0] != self.n_blocks:
+            raise ValueError(f"part must have {self.n_blocks} entries, one a block, got {part.shape[0]}")
+        check_indices("part", part, n_parts)
+        with nogil:
+            for i in range(self.n_blocks):
+                b = &self.blocks[i]
+                total = 0.0
+                for q in range(1, b.n):
+                    total += b.alpha[q]
+                if total > 1.0:                 # rounding; sums of at most 1 are what makes a bound
+                    for q in range(1, b.n):
+                        b.alpha[q] /= total
+                    total = 1.0
+                b.n_used += (total < 1.0) - (b.alpha[0] > 0.0)
+                b.alpha[0] = 1.0 - total
+                for q in range(1, b.n):
+                    if b.alpha[q] > 0.0:
+                        offset[part[i]] += b.alpha[q] * b.planes[q].offset
+                        pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
+                        size[part[i]] += b.alpha[q] * sqrt(self._square(b, q))
+                        self.work += b.planes[q].slope.n
+        return offsets, slopes, sizes
+
+    def assign(self, const double[::1] alpha):
+        """Sets the multipliers of all planes, in the order of `arrays`; truths get what they leave."""
+        cdef Py_ssize_t i, j = 0
+        cdef int q
+        cdef double rest
+        cdef Block* b
+        if alpha.shape[0] != self.n_planes or self.n_planes and not np.min(alpha) >= 0.0:
+            raise ValueError(f"alpha must hold {self.n_planes} numbers of at least 0")
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            rest, b.n_used = 1.0, 0
+            for q in range(1, b.n):
+                b.alpha[q] = alpha[j]
+                rest -= alpha[j]
+                j += 1
+                if b.alpha[q] > 0.0:
+                    b.n_used += 1
+                    b.planes[q].last = self.tick
+            b.alpha[0] = max(rest, 0.0)
+            b.n_used += b.alpha[0] > 0.0
+        self.aggregate()
+
+    # ------------------------------------------------------------------ as arrays
+
+    def sizes(self, bint used_only=False):
+        """Planes of every block, or those with a multiplier, the truth included, shape (n_blocks,)."""
+        cdef Py_ssize_t i
+        out = np.empty(self.n_blocks, dtype=np.intp)
+        cdef Py_ssize_t[::1] view = out
+        for i in range(self.n_blocks):
+            view[i] = self.blocks[i].n_used if used_only else self.blocks[i].n
+        return out
+
+    def block(self, Py_ssize_t i):
+        """Planes and multipliers of block i: offsets (n,), slopes dense (n, dim), alpha (n,)."""
+        cdef Block* b
+        cdef int q
+        cdef double[:, ::1] view
+        if not 0 <= i < self.n_blocks:
+            raise IndexError(f"i must lie in 0..{self.n_blocks - 1}, got {i}")
+        b = &self.blocks[i]
+        slopes = np.zeros((b.n, self.dim))
+        view = slopes
+        for q in range(1, b.n):
+            pb_slope_axpy(&b.planes[q].slope, 1.0, &view[q, 0])
+        return (np.array([b.planes[q].offset for q in range(b.n)]), slopes,
+                np.array([b.alpha[q] for q in range(b.n)]))
+
+    def arrays(self):
+        """Planes and multipliers: rows (m,) the block of each, truths left out; offsets, alpha (m,); CSR (m, dim)."""
+        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0, n = 0
+        cdef int q
+        cdef pb_slope* a
+        for i in range(self.n_blocks):
+            n += self.blocks[i].n - 1
+            for q in range(1, self.blocks[i].n):
+                entries += self.blocks[i].planes[q].slope.n
+        rows, start = np.empty(n, dtype=np.intp), np.zeros(n + 1, dtype=np.int64)
+        offsets, alpha = np.empty(n), np.empty(n)
+        indices, data = np.empty(entries, dtype=np.int32), np.empty(entries)
+        cdef Py_ssize_t[::1] row = rows
+        cdef int64_t[::1] starts = start
+        cdef double[::1] offset = offsets, multiplier = alpha, value = data
+        cdef int32_t[::1] index = indices
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                a = &self.blocks[i].planes[q].slope
+                row[j], offset[j], multiplier[j] = i, self.blocks[i].planes[q].offset, self.blocks[i].alpha[q]
+                for k in range(a.n):
+                    if pb_slope_value(a, k) != 0.0:
+                        index[at] = a.index[k] if a.index != NULL else <int32_t>k
+                        value[at] = pb_slope_value(a, k)
+                        at += 1
+                j += 1
+                starts[j] = at
+        slopes = csr_array((n, self.dim))
+        slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
+        return rows, offsets, alpha, slopes
+
+    @classmethod
+    def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
+        """The planes and multipliers that `arrays` described, or others in their form; at w = 0 until placed."""
+        cdef PlaneCache self = cls(n_blocks, dim)
+        cdef Py_ssize_t j, n
+        cdef const int32_t* indices
+        cdef const double* values
+        cdef const Py_ssize_t[::1] row = rows
+        entries = _entries(slopes)
+        cdef const double[::1] offset = offsets, value = entries[1]
+        cdef const int32_t[::1] index = entries[0]
+        cdef const int64_t[::1] start = entries[2]
+        self._check(rows, offsets, start)
+        check_entries(index, start, dim)
+        for j in range(row.shape[0]):
+            n = start[j + 1] - start[j]
+            indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
+            self._insert(&self.blocks[row[j]], offset[j], n, indices, values)
+        self.assign(alpha)
+        return self
+
+    def _storage(self):
+        """All there is to know of the planes, to the last bit, as arrays: block after block, truths first.
+
+        `room` and `wasted` are about memory: what a limit allows next depends on it.
+        """
+        cdef Py_ssize_t i, j = 0, at = 0
+        cdef int q, r
+        cdef Block* b
+        _, offsets, _, slopes = self.arrays()
+        n = len(offsets) + self.n_blocks
+        sizes, last = self.sizes(), np.empty(n, dtype=np.int32)
+        used, gaps = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks)
+        room, wasted = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks, dtype=np.int64)
+        all_alpha, gram = np.empty(n), np.empty(int(np.sum(sizes * sizes)))
+        cdef int32_t[::1] tick = last, n_used = used
+        cdef double[::1] multiplier = all_alpha, product = gram, gap = gaps
+        cdef int32_t[::1] rooms = room
+        cdef int64_t[::1] waste = wasted
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            n_used[i], gap[i] = b.n_used, b.gap
+            rooms[i], waste[i] = b.room, b.wasted
+            for q in range(b.n):
+                tick[j], multiplier[j] = b.planes[q].last, b.alpha[q]
+                j += 1
+                for r in range(b.n):
+                    product[at] = b.gram[q * b.room + r]
+                    at += 1
+        return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
+                "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work,
+                "n_merged": self.n_merged, "merging_error": self.merging_error, "room": room, "wasted": wasted}
+
+    def _take_storage(self, state):
+        """Becomes what `_storage` described; nothing is known here yet."""
+        cdef const Py_ssize_t[::1] size = state["sizes"]
+        cdef const int32_t[::1] tick = state["last"], n_used = state["used"]
+        cdef const double[::1] multiplier = state["alpha"], product = state["gram"], gap = state["gaps"]
+        cdef const double[::1] offset = state["offsets"], value = state["slopes"].data
+        cdef const int32_t[::1] index = state["slopes"].indices
+        cdef const int64_t[::1] start = state["slopes"].indptr.astype(np.int64)
+        cdef const int32_t[::1] room = state["room"]
+        cdef const int64_t[::1] wasted = state["wasted"]
+        cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
+        cdef int q, r, n, used
+        cdef Block* b
+        cdef const int32_t* indices
+        cdef const double* values
+        n_all = int(np.sum(state["sizes"]))
+        if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
+                or (np.asarray(state["sizes"]) < 1).any() or (np.asarray(state["sizes"]) > n_all).any()
+                or room.shape[0] != self.n_blocks or wasted.shape[0] != self.n_blocks or tick.shape[0] != n_all
+                or multiplier.shape[0] != n_all or offset.shape[0] != n_all - self.n_blocks
+                or product.shape[0] != int(np.sum(np.asarray(state["sizes"]) ** 2))
+                or state["slopes"].shape != (n_all - self.n_blocks, self.dim)):
+            raise ValueError("the arrays of blocks do not agree")
+        for name, low in (("alpha", 0.0), ("gaps", 0.0), ("gram", -np.inf), ("offsets", -np.inf)):
+            if not (np.isfinite(state[name]).all() and (state[name] >= low).all()):
+                raise ValueError(f"{name} of blocks must be finite, and multipliers and gaps at least 0")
+        if not np.isfinite(state["slopes"].data).all():
+            raise ValueError("slopes of blocks must be finite")
+        for i in range(self.n_blocks):
+            b = &self.blocks[i]
+            n = <int>size[i]
+            self._reserve(b, n)
+            for q in range(1, n):
+                k = start[plane + 1] - start[plane]
+                indices, values = &index[start[plane]] if k else NULL, &value[start[plane]] if k else NULL
+                store_plane(b, &b.planes[q], offset[plane], k, indices, values, self.dim, &self.bytes)
+                b.n = q + 1             # slopes before this one move when memory grows
+                plane += 1
+            used = 0
+            for q in range(n):
+                b.planes[q].last, b.alpha[q] = tick[j], multiplier[j]
+                used += multiplier[j] > 0.0
+                j += 1
+                for r in range(n):
+                    b.gram[q * b.room + r] = product[at]
+                    at += 1
+                if b.gram[q * b.room + q] < 0.0:
+                    raise ValueError("squares of slopes must not be negative")
+            b.n_used, b.gap = n_used[i], gap[i]
+            if used != b.n_used:
+                raise ValueError("the planes in use are those with a multiplier")
+            if not (n <= room[i] <= max(2 * max(n, self.cap), MOST_ROOM) and
+                    0 <= wasted[i] <= self.cap * <int64_t>padded(12 * self.dim)):
+                raise ValueError("blocks must have room for their planes, and not much more")
+            self._resize(b, room[i])
+            extend_block(b, wasted[i], &self.bytes)
+            b.wasted = wasted[i]
+        self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
+        if not 0.0 <= state["merging_error"] < np.inf:
+            raise ValueError("merging_error of blocks must be a number of at least 0")
+        self.n_merged, self.merging_error = state["n_merged"], state["merging_error"]
+
+    def _check(self, const Py_ssize_t[::1] rows, const double[::1] offsets, const int64_t[::1] start):
+        if offsets.shape[0] != rows.shape[0] or start.shape[0] != rows.shape[0] + 1:
+            raise ValueError(f"rows, offsets and slopes must have one length, got {rows.shape[0]}, "
+                             f"{offsets.shape[0]} and {start.shape[0] - 1}")
+        self._check_rows(rows)
+
+    def _check_rows(self, const Py_ssize_t[::1] rows):
+        cdef Py_ssize_t j
+        for j in range(rows.shape[0]):
+            if not 0 <= rows[j] < self.n_blocks:
+                raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")
+
+
+def _entries(slopes):
+    """Indices, values and where each row starts, without stored zeros: a checkpoint holds none, and names follow."""
+    indices, values, starts = slopes.indices, slopes.data, slopes.indptr.astype(np.int64, copy=False)
+    if values.all():
+        return indices, values, starts
+    kept = np.flatnonzero(values)
+    return indices[kept], values[kept], np.searchsorted(kept, starts).astype(np.int64, copy=False)
+
+
+cdef int check_entries(const int32_t[::1] index, const int64_t[::1] start, Py_ssize_t dim) except -1:
+    """ValueError for rows that reach beyond the entries, or entries beyond the weights."""
+    cdef Py_ssize_t j
+    cdef bint fits = start[0] == 0 and start[start.shape[0] - 1] <= index.shape[0]
+    for j in range(1, start.shape[0]):
+        fits &= start[j - 1] <= start[j]
+    for j in range(index.shape[0]):
+        fits &= 0 <= index[j] < dim
+    if not fits:
+        raise ValueError(f"slopes must be a valid CSR matrix of {dim} columns; see check_format(full_check=True)")
+    return 0
+
+
+cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
+    """Shell sort by index."""
+    cdef Py_ssize_t gap = n // 2, i, j
+    cdef int32_t key
+    cdef double v
+    while gap > 0:
+        for i in range(gap, n):
+            key, v = index[i], value[i]
+            j = i
+            while j >= gap and index[j - gap] > key:
+                index[j], value[j] = index[j - gap], value[j - gap]
+                j -= gap
+            index[j], value[j] = key, v
+        gap //= 2

@@ -38,9 +38,13 @@ class LinearRisk(Partitioned):
         That of steps which promise nothing: float32 also for float64 data in CSR, unless float64 was asked for.
     smooth : bool
         Whether the loss is differentiable.
+    loss : ndarray, shape (K, K), or None
+        Costs of labels, None where each wrong one costs 1.
     examples : Examples
         The data, for solvers that visit single examples.
     """
+
+    loss = None
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh):
         self.examples = Examples(X, scale, bias)
@@ -118,7 +122,7 @@ class LinearRisk(Partitioned):
 
         Offsets are sums of non-negative losses, hence accurate to `terms 2^-53`; sums of integers are exact.
         """
-        cost = getattr(self, "loss", None)
+        cost = self.loss
         whole = np.array_equal(self.sample_weight, np.floor(self.sample_weight))
         if cost is not None:
             whole = whole and np.array_equal(cost, np.floor(cost))

@@ -27,7 +27,7 @@ class LabelMultipliers(Multipliers):
         self.shape = (risk.n_examples, risk.n_scores)
         self.is_binary = risk.n_scores == 1
         self.rows = risk.examples.rows(risk.n_scores)
-        self._cost = getattr(risk, "loss", None)
+        self._cost = risk.loss
         examples = risk.examples
         self.squared_radius = 2.0 * float(np.mean(examples.norms**2))
         self.row_size = len(examples.storage[0]) / risk.n_examples if examples.is_sparse else examples.width

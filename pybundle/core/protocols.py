@@ -165,9 +165,7 @@ class RiskBase:
     excerpt : ``excerpt(numbers) -> callable``
         The parts of those numbers with their data only: a picklable object that makes their risk (None where they have
         no example) in another process; what executors with workers of their own need.
-    _map : ``_map(function, items)``
-        By all threads of the run, in the order of the items; package risks alone.
-    _reduce : ``_reduce(work) -> Planes``
+    sum_planes : ``sum_planes(work) -> Planes``
         Sums of `work(rows, slope) -> (value, offset)`, which adds to slope (dim,), over the examples of every part;
         package risks of examples alone.
     is_remote, home : bool, Risk or None
@@ -201,14 +199,17 @@ class RiskBase:
     examples: Any = None
     is_mapped = False
     excerpt: Any = None
-    _map: Any = staticmethod(map)
-    _reduce: Any = None
+    sum_planes: Any = None
     is_remote = False
     home: Any = None
     waiting: Any = None
     rounds: Any = None
     is_single = False
     submit: Any = None
+
+    def map_shards(self, function, items):
+        """Results of the function, in the order of the items; here one after another."""
+        return map(function, items)
 
     def planes(self, w):
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
@@ -245,10 +246,8 @@ class Completed:
         except AttributeError:
             if not hasattr(RiskBase, name):
                 raise
-            return getattr(RiskBase, name)
-
-    def planes(self, w):
-        return self.given.planes(w) if hasattr(self.given, "planes") else RiskBase.planes(self, w)
+            default = getattr(RiskBase, name)
+            return default.__get__(self) if callable(default) else default
 
     def derive(self, **changes):
         return self._again("derive", changes)
@@ -327,7 +326,7 @@ STORED = Capability("needs a risk whose labellings of examples are stored; {name
 FURTHER = Capability("needs a model that gives more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
-                    lambda risk: risk._reduce is not None and (risk.engine is not None or _has_labellings(risk)))
+                    lambda risk: risk.sum_planes is not None and (risk.engine is not None or _has_labellings(risk)))
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)

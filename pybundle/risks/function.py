@@ -140,11 +140,11 @@ class CompiledFunction(Function):
 
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
         super().__init__(fun, dim, n_parts, lower_bounds, smooth)
-        self._calls, self._map, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
+        self._calls, self.map_shards, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
 
     def evaluate(self, w):
         """Values (P,) and subgradients (P, dim) of the function, checked."""
-        return self._calls.evaluate(w, self._map, self._ranges)
+        return self._calls.evaluate(w, self.map_shards, self._ranges)
 
     def derive(self, n_parts=None, precision=None, executor=None):
         """The same risk with another executor, for the calls of several parts; there is one partition, in float64."""
@@ -152,6 +152,6 @@ class CompiledFunction(Function):
         if executor is not None:
             is_alone = self.n_parts == 1 or getattr(executor, "n_jobs", None) == 1
             edges = np.linspace(0, self.n_parts, min(self.n_parts, MOST_RANGES) + 1).astype(int).tolist()
-            other._map = None if is_alone else executor.map
+            other.map_shards = None if is_alone else executor.map
             other._ranges = None if is_alone else list(pairwise(edges))
         return other

@@ -179,7 +179,7 @@ class LinearRisk(Partitioned):
         # at w = 0 all labels tie: float32 would score every row twice
         packed = self._engine.pack(w, self.precision if w.any() else "float64")
         engine = self._engine
-        planes = self._reduce(lambda rows, slope: engine.planes(packed, rows, slope))
+        planes = self.sum_planes(lambda rows, slope: engine.planes(packed, rows, slope))
         if self._piecewise_linear:
             values = np.maximum(planes.offsets + planes.dot(w), 0.0)
             return planes._replace(values=values)
@@ -208,7 +208,7 @@ class LinearRisk(Partitioned):
         def shard(item):
             return engine.losses(packed, item[1], reach)
 
-        for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
+        for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
             values[p] += value
             errors[p] += error
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
@@ -230,7 +230,7 @@ class LinearRisk(Partitioned):
             rows = np.arange(start, min(start + SHARD_ROWS, self.n_examples), dtype=np.intp)
             self._engine.scores(packed, rows, S[start:start + SHARD_ROWS])
 
-        for _ in self._map(shard, starts):
+        for _ in self.map_shards(shard, starts):
             pass
         return S
 
@@ -242,7 +242,7 @@ class LinearRisk(Partitioned):
         valid whatever S is.
         """
         S = self._check_scores("S", S)
-        return self._reduce(lambda rows, slope: self._engine.planes_at(S, rows, slope))
+        return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
 
     def combine(self, S0, S1, t):
         """Scores `S0 + t (S1 - S0)` of the point t on a segment."""
@@ -276,7 +276,7 @@ class LinearRisk(Partitioned):
         if S0.dtype != S1.dtype:
             S0, S1 = S0.astype(np.float64), S1.astype(np.float64)
         return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
-                           check_number("upper", upper, low=0.0), self._map)
+                           check_number("upper", upper, low=0.0), self.map_shards)
 
     # helpers ----------------------------------------------------------------------------------------------
 
@@ -291,8 +291,8 @@ class LinearRisk(Partitioned):
                                  f"({self.n_examples}, {self.n_scores}), got {S.shape}")
         return contiguous(S)
 
-    def _reduce(self, work):
+    def sum_planes(self, work):
         """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""
-        planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, self.examples.is_sparse,
+        planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, self.examples.is_sparse,
                                self.dense_from)
         return planes._replace(slopes=self.examples.unscale(planes.slopes, self.n_scores))

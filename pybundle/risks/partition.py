@@ -142,14 +142,14 @@ class Partitioned(RiskBase):
             it.
         """
         other = copy.copy(self)
-        if "_map" in vars(self):        # which copies leave behind: they may be on their way to another process
-            other._map = self._map
+        if "map_shards" in vars(self):        # which copies leave behind: they may be on their way to another process
+            other.map_shards = self.map_shards
         if n_parts is not None and n_parts != self.n_parts:
             other._regroup(n_parts)
         if precision is not None:
             other._set_precision(precision)
         if executor is not None:
-            other._map = executor.map
+            other.map_shards = executor.map
         return other
 
     def excerpt(self, numbers):
@@ -168,4 +168,4 @@ class Partitioned(RiskBase):
 
     def __getstate__(self):
         # an executor belongs to a process; it does not travel
-        return {name: value for name, value in self.__dict__.items() if name != "_map"}
+        return {name: value for name, value in self.__dict__.items() if name != "map_shards"}

@@ -196,7 +196,7 @@ class Structured(Partitioned):
     def planes(self, w):
         """One plane for each part, tight at w; one decoding of every example."""
         w = check_vector("w", w, self.dim)
-        return self._reduce(partial(self._shard, self._oracle.prepare(w)))
+        return self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
 
     def _shard(self, weights, rows, slope):
         c, oracle = self.sample_weight[rows], self._oracle
@@ -223,7 +223,7 @@ class Structured(Partitioned):
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
             return float(c @ found), _rounding(oracle, rows, c, norm, found, self.smooth)
 
-        for (p, _), (value, error) in zip(self._shards, self._map(shard, self._shards), strict=True):
+        for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
             values[p] += value
             errors[p] += error
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
@@ -252,7 +252,7 @@ class Structured(Partitioned):
             found = self._oracle.solve_batch(item[1], weights, loss=False)
             return self._oracle.losses(item[1], found.labellings)
 
-        for (_, rows), found in zip(self._shards, self._map(shard, self._shards), strict=True):
+        for (_, rows), found in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
             losses[rows] = found
         return losses
 
@@ -262,10 +262,10 @@ class Structured(Partitioned):
             raise ParameterError("single labellings exist for loss='hinge' only, got 'logistic'")
         return WeightedOracle(self._oracle, self.sample_weight)
 
-    def _reduce(self, work) -> Planes:
+    def sum_planes(self, work) -> Planes:
         # marginals are never 0: the log-loss of all examples has a dense gradient
         is_sparse = self.loss == "hinge" or self.n_parts > 1
-        return reduce_planes(work, self._shards, self.n_parts, self.dim, self._map, is_sparse, self.dense_from)
+        return reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, is_sparse, self.dense_from)
 
 
 class WeightedOracle(BatchOracle):

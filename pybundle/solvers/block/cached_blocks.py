@@ -89,7 +89,7 @@ class CachedBlocks(Core):
 
     def _make_pass(self):
         batch = min(self.batch, self.n_examples)
-        return OraclePass(self.blocks, self.oracle, batch, self.n_best, self.risk._map, self.record)
+        return OraclePass(self.blocks, self.oracle, batch, self.n_best, self.risk.map_shards, self.record)
 
     def __getstate__(self):
         return vars(self) | {"oracle": None, "_errors": None, "_pass": None}      # which belong to the risk
@@ -282,7 +282,7 @@ class CachedBlocks(Core):
         size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # the limit is looked at after each wave
         shards = np.array_split(np.arange(self.n_examples), -(-self.n_examples // size))
         for first in range(0, len(shards), wave):
-            for (part, part_error), planes in self.risk._map(look, shards[first:first + wave]):
+            for (part, part_error), planes in self.risk.map_shards(look, shards[first:first + wave]):
                 value, error = value + part, error + part_error
                 for each in planes:
                     self.blocks.add(*each)

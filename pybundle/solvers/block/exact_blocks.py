@@ -198,13 +198,13 @@ class ExactBlocks(Core):
         def shard(first):
             return self._dual.mark(scores[first:first + SHARD_ROWS], NEAR * self._dual.largest_loss, first)
 
-        return sum(self._exact._map(shard, range(0, self.n_examples, SHARD_ROWS)))
+        return sum(self._exact.map_shards(shard, range(0, self.n_examples, SHARD_ROWS)))
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
         """(offset, phi, error, offset_error) of the multipliers, summed in float64."""
         if self._aggregate is None:
-            (offset, slope, *errors), *other = self._exact._map(self._sum, self._ranges())
+            (offset, slope, *errors), *other = self._exact.map_shards(self._sum, self._ranges())
             for more, addend, *further in other:
                 offset += more
                 slope += addend

@@ -129,7 +129,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, met=None):
         raise ParameterError(f"order must be a vector of row numbers 0..{risk.n_examples - 1}")
     steps = _over_labellings if risk.engine is None else _over_rows
     n_steps, add = steps(risk, w, order, lam, start, met)
-    planes = risk._reduce(lambda rows, slope: (0.0, add(rows, slope)))
+    planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))
     return t + n_steps, planes._replace(values=planes.offsets + planes.dot(w))
 
 

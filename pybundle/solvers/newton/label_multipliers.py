@@ -60,7 +60,7 @@ class LabelMultipliers(Multipliers):
                         min(start + SHARD_ROWS, len(scores)), out, support)
 
         sums = np.zeros(3)
-        for part in risk._map(shard, range(0, len(scores), SHARD_ROWS)):
+        for part in risk.map_shards(shard, range(0, len(scores), SHARD_ROWS)):
             sums += part
         return Step(out, support, *map(float, sums))
 
@@ -101,7 +101,7 @@ class LabelMultipliers(Multipliers):
             return out
 
         total = np.zeros(self.risk.dim)
-        for out in self.risk._map(piece, range(0, n, SHARD_ROWS)):
+        for out in self.risk.map_shards(piece, range(0, n, SHARD_ROWS)):
             total += out
         return total
 

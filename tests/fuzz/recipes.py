@@ -294,6 +294,7 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
         return f(r, dim if dim else pb.models.Chain(3, 2).dim if name == "Structured" else 2)
     RECIPES |= {f"risks.{_name}.{method}": lambda r, w=_w: {"w": w(r)} for method in (
         ("evaluate", "planes") if _name == "Function" else ("evaluate", "planes", "values"))}
+    RECIPES[f"risks.{_name}.map_shards"] = lambda r: {"function": len, "items": [ROWS, ROWS]}
     if _name == "Function":
         RECIPES |= {"risks.Function.derive": lambda r: {"n_parts": 1},
                     "risks.Function.renewed": lambda r: {"whole": True}}
@@ -301,7 +302,8 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
         RECIPES |= {
             f"risks.{_name}.derive": lambda r: {"n_parts": 2},
             f"risks.{_name}.excerpt": lambda r: {"numbers": [0]}, f"risks.{_name}.oracle": lambda r: {},
-            f"risks.{_name}.renewed": lambda r: {"whole": True}}
+            f"risks.{_name}.renewed": lambda r: {"whole": True},
+            f"risks.{_name}.sum_planes": lambda r: {"work": lambda rows, slope: (1.0, 0.0)}}
 for _name in ("Structured", "ExampleFunctions"):
     def _some(r, name=_name):
         return f(r, pb.models.Chain(3, 2).dim if name == "Structured" else 2)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_integer, check_number, real_array
+from ..core.validation import check_count, check_integer, check_number, real_array
 from .digits import load_digits
 
 
@@ -207,7 +207,7 @@ def _pair(name, pair, low):
         first, last = pair
     except (TypeError, ValueError) as problem:
         raise ParameterError(f"{name} must be a pair (least, largest), got {pair!r}") from problem
-    first, last = check_integer(f"{name}[0]", first, low=low), check_integer(f"{name}[1]", last)
+    first, last = check_count(f"{name}[0]", first, low=low), check_count(f"{name}[1]", last, low=low)
     if last < first:
         raise ParameterError(f"{name} must be a pair (least, largest), got {pair!r}")
     return first, last

@@ -83,7 +83,7 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
     >>> X.toarray().tolist(), y.tolist(), query
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0], None)
     """
-    n_features = None if n_features is None else check_integer("n_features", n_features, low=1)
+    n_features = None if n_features is None else check_integer("n_features", n_features, low=1, high=2**62)
     if not isinstance(zero_based, (bool, np.bool_)):
         raise InputTypeError(f"zero_based must be True or False, got {type(zero_based).__name__}")
     shift = 0 if zero_based else 1

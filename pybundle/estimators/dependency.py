@@ -260,6 +260,9 @@ class DependencyParser(StructuredEstimator):
     def _check_sentences(self, X):
         """Texts and single words where sentences belong, above all the words of one sentence alone, are refused."""
         for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
+            if sp.issparse(x) and x.ndim != 2:
+                raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "
+                                     "for one sentence alone")
             words = x if isinstance(x, (list, tuple)) and not hasattr(x, "forms") else ()
             if isinstance(x, (str, bytes, Mapping)) or any(isinstance(word, (str, bytes)) for word in words):
                 raise InputTypeError(f"X[{i}] must be a list of words, each a dictionary or a tuple of "

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_count, check_integer, real_array
+from ..core.validation import check_count, check_integer, integer_array, real_array
 from ._codes import CodeTemplates
 from ._rows import Rows, RowSums, sum_rows
 from .examples import Examples
@@ -99,9 +99,7 @@ class CodeWindows:
     n_codes = 256
 
     def __init__(self, windows, margin=0):
-        windows = np.asarray(windows)
-        if windows.dtype.kind not in "iu":
-            raise InputTypeError(f"windows must be integers, got dtype {windows.dtype}")
+        windows = integer_array("windows", windows)
         if windows.ndim not in (2, 3) or windows.shape[-1] != 2 or windows.size == 0 or windows.min() < 0 \
                 or windows.max() > LARGEST:
             raise ParameterError(f"windows must hold rows and columns 0..{LARGEST} with shape (n_maps, 2) or "

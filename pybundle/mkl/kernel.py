@@ -79,6 +79,8 @@ class Kernel:
         """The Gram matrix of tokens as (array,), or (data, indices, indptr) where it is sparse."""
         check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
+        if X.shape[0] == 0:
+            raise ParameterError("X must hold at least one token, got none")
         factors, n = self._factors(X), X.shape[0]
         out = np.empty((n, n), dtype=precision)
 

@@ -201,7 +201,12 @@ class Callable(Kernel):
         self.function = function
 
     def _values(self, X, Z):
-        values = np.array(self.function(X, Z), dtype=np.float64)
+        values = self.function(X, Z)
+        try:
+            values = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise ParameterError("function of Callable must give an array of numbers, got "
+                                 f"{type(values).__name__}: {problem!s:.80}") from problem
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ParameterError(f"function of Callable must give shape {(X.shape[0], Z.shape[0])}, got {values.shape}")
         return values

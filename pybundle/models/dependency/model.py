@@ -192,7 +192,10 @@ class Dependency(StructuredModel):
         return HashedArcs(starts, *keys, self.dim), pieces.astype(float)
 
     def _check_heads(self, name, y, length):
-        heads = np.asarray(y)
+        try:
+            heads = np.asarray(y)
+        except ValueError as problem:
+            raise InputTypeError(f"{name} must hold integers, the heads of words: {problem!s:.80}") from problem
         if heads.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold integers, the heads of words, got dtype {heads.dtype}")
         problem = why_no_tree(name, heads, length, self.single_root)

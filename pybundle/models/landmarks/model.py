@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import InputTypeError, ParameterError
-from ...core.validation import check_number, check_vector, real_array
+from ...core.validation import check_count, check_number, check_vector, real_array
 from ...oracles._tree import GridTree
 from ...oracles.tree import check_parents
 from ..base import StructuredModel
@@ -211,10 +211,11 @@ def _one(x):
 
 
 def _check_shape(shape):
-    shape = tuple(int(k) for k in shape)
-    if len(shape) != 2 or min(shape) < 1:
-        raise ParameterError(f"shape must be (rows, columns) of the images, got {shape}")
-    return shape
+    try:
+        rows, columns = shape
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"shape must be (rows, columns) of the images, got {shape!r:.60}") from problem
+    return check_count("shape[0]", rows), check_count("shape[1]", columns)
 
 
 def _check_boxes(boxes, shape, n_landmarks):

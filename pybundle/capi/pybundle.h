@@ -78,7 +78,7 @@ typedef struct {
     double lam;                     /* one of lam and radius must be set, the other is 0 */
     double radius;
     double tol;                     /* relative gap */
-    double atol;                    /* of fun - lower_bound; 0 for 1e-12 times the first value of F */
+    double atol;                    /* of fun - lower_bound; 0 for 1e-12 times F(0) */
     double time_limit;              /* seconds, 0 for none; counted from `init`, pauses included */
     int64_t max_iter;
     int64_t memory_limit;           /* bytes, 0 for none */

@@ -15,7 +15,7 @@ from ..core.validation import check_number
 from .result import Status
 
 SHARE = 1e-12
-"""The default of atol as a share of the first value of F, measured: below, differences of numbers of that size drown in
+"""The default of atol as a share of F(0), measured: below, differences of numbers of that size drown in
 rounding, and methods stall or need up to ten times the passes for risks whose minimum is 0."""
 
 
@@ -66,16 +66,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is `SHARE` of the first value of a run."""
+    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is `SHARE` of F(0)."""
 
     tol: float
     atol: float | None = 0.0
 
-    def starting_at(self, first):
-        """The rule of a run whose first value is `first`, None where it has none yet: atol is a number."""
-        if self.atol is not None:
-            return self
-        return GapBelow(self.tol, 0.0 if first is None else SHARE * abs(first))
+    def for_size(self, size):
+        """The same rule with a number for atol, where F(0) is `size`."""
+        return self if self.atol is not None else GapBelow(self.tol, SHARE * abs(size))
 
     def holds(self, fun, lower_bound, share=1.0):
         """Whether these two numbers are close enough, for `share` times the tolerance."""

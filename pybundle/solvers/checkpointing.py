@@ -229,7 +229,7 @@ class Keeper(Unkept):
             return
         value = float(np.sum(self._risk.planes(run.w.copy()).values))
         digits = 1e-4 if self._risk.precision == "float32" else SAME
-        scale = abs(value) + abs(run.risk_value) + 1e-3 * abs(run.trace.first_value or 0.0)
+        scale = abs(value) + abs(run.risk_value) + 1e-3 * abs(run.trace.size)
         if not abs(value - run.risk_value) <= digits * scale:
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
                              f"{run.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")

@@ -59,8 +59,8 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         `message`.
     tol : float
     atol : float, optional
-        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None takes 1e-12 times the first value of F that the run
-        meets, so that runs end whose minimum is 0; a warm start keeps that of the run it goes on from.
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None takes 1e-12 F(0), so that runs end whose minimum is
+        about 0; it costs a pass if such a run did not start at 0.
     n_parts : int, optional
         Number of cutting-plane models P; None leaves it to the method and to the risk.
     max_iter : int, optional

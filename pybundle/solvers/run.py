@@ -91,8 +91,8 @@ class State:
         Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
     record : Record or None
         Where points and labellings of the planes are kept, with `evidence=True`.
-    first_value : float or None
-        F at the first point of the run, of which the default of atol is a share.
+    size : float
+        F(0), or what stood for it: the default of atol is a share of it.
     """
 
     w: np.ndarray
@@ -105,18 +105,17 @@ class State:
     bound: Any = None
     errors: Any = None
     record: Any = None
-    first_value: float | None = None
+    size: float = 0.0
 
     def __repr__(self):
         kept = [name for name, value in vars(self).items() if value is not None and name not in
-                ("w", "risk_value", "first_value")]
+                ("w", "risk_value", "size")]
         return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
     def check_state(self):
         """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
         check_array("w", self.w, self.w.shape)
-        if self.first_value is not None:
-            check_float("first_value", self.first_value)
+        check_float("size", self.size, 0.0)
         for errors in self.errors or ():
             check_array("errors", errors, errors.shape, low=0.0)
 
@@ -131,7 +130,8 @@ class Trace:
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
-    first_value: float | None = None    # F at the first point of the run, or of the run that it goes on from
+    size: float = 0.0           # F(0); until that is known, the larger of F at the first point and of offsets of planes
+    knows_zero: bool = False
 
 
 def is_fine(tol):
@@ -207,7 +207,7 @@ class Run:
     @property
     def rule(self):
         """When best value and best bound are close enough, with atol as a number."""
-        return self.settings.gap.starting_at(self.trace.first_value)
+        return self.settings.gap.for_size(self.trace.size)
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -237,7 +237,7 @@ class Run:
         """What another run may start from after this one: the point alone where the risk has contradicted itself."""
         state = State(self.w, np.inf, self.fingerprint()) if self.is_refuted else self.state()
         if state is not None:
-            state.first_value = self.trace.first_value
+            state.size = self.trace.size
         return state
 
     def refine(self):
@@ -278,8 +278,7 @@ class Run:
         if self.best_values is not None:
             check_array("best_values", self.best_values, (risk.n_parts,))
         check_float("fun", self.fun)
-        if self.trace.first_value is not None:
-            check_float("first_value", self.trace.first_value)
+        check_float("size", self.trace.size, 0.0)
         if bound is not None:
             check_array("phi", bound.phi, (risk.dim,))
             check_float("error", bound.error, 0.0)
@@ -369,8 +368,9 @@ class Run:
         What is known of the best point is known of this array: nobody may change it.
         """
         fun = self.objective.value(w) + risk_value
-        if self.trace.first_value is None and np.isfinite(fun):
-            self.trace.first_value = float(fun)
+        if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
+            self.trace.knows_zero = not w.any()
+            self.trace.size = float(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
@@ -384,6 +384,8 @@ class Run:
             bound = LowerBound.from_aggregate(self.objective, declared, np.zeros_like(bound.phi))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
+        if not self.trace.knows_zero:       # a plane at w = 0 is at most F(0)
+            self.trace.size = max(bound.offset, self.trace.size)
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
@@ -421,8 +423,7 @@ class Run:
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only. Data that were "
                                  "changed in place since that run are other data")
-        if self.trace.first_value is None:
-            self.trace.first_value = state.first_value
+        self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
             known = state.bound
             self.offer(LowerBound.from_aggregate(self.objective, known.offset, known.phi, known.error,
@@ -431,6 +432,8 @@ class Run:
     # ------------------------------------------------------------------ certificate
     def confirm(self):
         """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
+        if not self._is_close_from_zero():
+            return False
         self._certify()
         certificate = self._certificate
         if self.settings.stop == "published" or self._margin < 0.1 or self.rule.holds(
@@ -443,6 +446,25 @@ class Run:
         self.risk = self.risk.derive(precision="float64")
         self.refine()
         return False
+
+    def _is_close_from_zero(self):
+        """Whether the run may end by the default of atol: as a share of F(0), which no far start makes larger.
+
+        One pass, where the relative gap has not ended the run and F(0) is not known; the run starts again from 0 if
+        that is better than all points so far.
+        """
+        gap = self.settings.gap
+        if (gap.atol is not None or self.trace.knows_zero or self.settings.stop == "published"
+                or GapBelow(gap.tol).holds(self.fun, self.bound.value)):
+            return True
+        zero = np.zeros(self.risk.dim)
+        planes = self.evaluate(zero)
+        value = float(planes.values.sum())
+        self.trace.size, self.trace.knows_zero = value, True
+        if value < self.fun:
+            self.start(zero)
+            self.observe(zero, value, planes.values)
+        return self.is_close()
 
     def finish(self, status, ask_risk=True, risk=None):
         """Certificate and result for the best point.

@@ -56,3 +56,11 @@ def test_no_runtime_warning_reaches_the_user(name):
                             continue
                         assert not np.isnan([result.fun, result.lower_bound, result.gap]).any()
                         assert result.lower_bound <= result.fun or not result.certified
+
+
+@pytest.mark.parametrize("method", ["auto", "prox-bcfw", "frank-wolfe", "oca"])
+def test_vast_weights_of_examples_are_named(method):
+    """NumPy warned, and then w was not finite."""
+    risk = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2], sample_weight=np.full(3, 1e300))
+    with warnings.catch_warnings(action="error"), pytest.raises(pb.NumericalError, match="squares of the slopes"):
+        pb.minimize(risk, lam=1.0, method=method)

@@ -98,11 +98,11 @@ class RemoteRisk(RiskBase):
         while any(piece is None for piece in pieces):
             try:
                 arrivals = self.collect()
-            except OutOfTime:
-                if self.home is None or self._run.has_begun:
+            except (OutOfTime, KeyboardInterrupt) as end:
+                if self.home is None or self._run is None or self._run.has_begun:
                     raise
-                # without a first pass there is no result
-                self._run.no_longer()
+                # without a first pass there is no result; a second Ctrl-C ends this, too
+                self._run.no_longer(isinstance(end, KeyboardInterrupt))
                 arrivals = [self._computed_here(parts, number) for parts in self.groups if pieces[parts[0]] is None]
             for arrival in arrivals:
                 if arrival.round == number and pieces[arrival.parts[0]] is None:

@@ -32,19 +32,22 @@ class Waiting:
 
     def __init__(self):
         self.end, self.has_begun = math.inf, False
-        self._asked, self._grace = -math.inf, GRACE
+        self._asked, self._grace, self._is_interrupted = -math.inf, GRACE, False
 
     def asked(self):
-        """A question goes out now."""
+        """A question goes out now; not after a Ctrl-C that waited for a first result."""
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
         self._asked = time.perf_counter()
 
     def heard(self, seconds):
         """An answer took so long."""
         self._grace = max(self._grace, LONGER * seconds)
 
-    def no_longer(self):
-        """Workers have had their time: none is waited for any more."""
-        self._grace = 0.0
+    def no_longer(self, is_interrupted=False):
+        """Workers have had their time: none is waited for any more; a Ctrl-C is raised at the next question."""
+        self._grace, self._is_interrupted = 0.0, is_interrupted
 
     def check(self):
         """Raises where the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""

@@ -194,8 +194,8 @@ class Dependency(StructuredModel):
     def _check_heads(self, name, y, length):
         try:
             heads = np.asarray(y)
-        except ValueError as problem:
-            raise InputTypeError(f"{name} must hold integers, the heads of words: {problem!s:.80}") from problem
+        except ValueError as error:
+            raise InputTypeError(f"{name} must hold integers, the heads of words: {error!s:.80}") from error
         if heads.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold integers, the heads of words, got dtype {heads.dtype}")
         problem = why_no_tree(name, heads, length, self.single_root)

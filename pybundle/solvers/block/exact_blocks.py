@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
 from ...risks.partition import SHARD_ROWS
 from ...runtime.certificate import UNIT
@@ -108,7 +109,10 @@ class ExactBlocks(Core):
         """
         if self._radius2 is None:
             rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
-            self._radius2 = rows * float(np.mean((self.risk.sample_weight * self.risk.examples.norms) ** 2))
+            sizes = self.risk.sample_weight * self.risk.examples.norms
+            if not rows * float(sizes.sum()) < 1e153:           # squares of sums of slopes stay finite
+                raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
+            self._radius2 = rows * float(np.mean(sizes**2))
             raw, centred = self._squared_cosines()
             self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
         return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)

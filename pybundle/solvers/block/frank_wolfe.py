@@ -82,9 +82,9 @@ class FrankWolfe(Run):
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
         offset, slope, error = self.summed(planes)
         self._error = max(self._error, error)
-        self._size = max(self._size, float(np.linalg.norm(slope)))
-        if not self._size < 1e153:          # squares of differences stay finite
+        if not float(np.abs(slope).sum()) < 1e153:          # squares of differences stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
+        self._size = max(self._size, float(np.linalg.norm(slope)))
         self._largest = max(self._largest, abs(offset))
         return slope, offset
 

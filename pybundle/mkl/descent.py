@@ -19,8 +19,8 @@ import time
 
 import numpy as np
 
-from ..solvers.smooth.lbfgs import DOUBLE, FLOATS, Pairs, rooms
-from ..solvers.smooth.wolfe import WolfeSearch
+from ..solvers.smooth.lbfgs import FLOATS, rooms
+from ..solvers.smooth.quasi_newton import Pairs, QuasiNewtonSteps
 from .certificate import CLOSE, KeptPlanes, group_sums
 from .certified import Certified, relative_gap
 
@@ -66,59 +66,30 @@ class _Descent:
         self.began, self.n_passes, self.history = time.perf_counter(), 0, []
         self.best, self.bound = np.inf, 0.0
         pairs, planes = rooms(FLOATS // max(risk.n_rows * self.n, 1))
-        self.pairs, self.planes = RowPairs(pairs, lam), KeptPlanes(p, planes, self._products)
-        self.beta, self.search, self.was_balanced = np.full(p, 1.0 / p), None, False
-        self.nonneg = None if risk.nonneg is None else np.concatenate([risk.nonneg, np.ones(p, dtype=bool)])
-        self.x = np.zeros((risk.n_rows, self.n + p))
-        value, slope = self._pass(self.x[:, :self.n], np.zeros(p))
+        nonneg = None if risk.nonneg is None else np.concatenate([risk.nonneg, np.ones(p, dtype=bool)])
+        self.steps = QuasiNewtonSteps(RowPairs(pairs, lam), nonneg)
+        self.planes = KeptPlanes(p, planes, self._products)
+        self.beta, self.was_balanced = np.full(p, 1.0 / p), False
+        x = np.zeros((risk.n_rows, self.n + p))
+        value, slope = self._pass(x[:, :self.n], np.zeros(p))
         # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum of this plane, and sqrt(2 R(0) / lam) at that of F
         largest = np.sqrt(max(self._products(slope, slope).max(), 0.0))
-        self.x[:, self.n:] = np.sqrt(min(largest / lam, np.sqrt(2.0 * value / lam)) / p)
-        self.fun, self.gradient = self._joint(self.x, value, slope)
+        x[:, self.n:] = np.sqrt(min(largest / lam, np.sqrt(2.0 * value / lam)) / p)
+        self.steps.begin(x, *self._joint(x, value, slope))
 
     def step(self):
         """One pass, a trial of a line search; False where no descent is left."""
-        if self.search is None and not self._aim():
+        x = self.steps.trial(self._first_step)
+        if x is None or not self.steps.tell(x, *self._visit(x)):
             return self._balance()
-        x = self.x + self.search.step * self.direction
-        moving = self.direction
-        if self.nonneg is not None:
-            clipped = np.where(self.nonneg, np.maximum(x, 0.0), x)
-            x, moving = clipped, np.where(x == clipped, moving, 0.0)
-        fun, gradient = self._visit(x)
-        if self.search.tell(fun, RowPairs.inner(gradient, moving)):
-            self.pairs.add(x - self.x, gradient - self.gradient)
-            self.x, self.fun, self.gradient, self.search = x, fun, gradient, None
-        elif self.search.has_failed:
-            self.search = None
-            if len(self.pairs) == 0:
-                return self._balance()
-            self.pairs.clear()
         return True
 
-    def _aim(self):
-        """Direction and line search from x; False where there is no descent."""
-        resting = at_zero = None
-        if self.nonneg is not None:
-            at_zero = self.nonneg & (self.x <= 0.0)
-            resting = at_zero & (self.gradient >= 0.0)
-        while True:
-            self.direction = self.pairs.direction(self.gradient, resting)
-            if at_zero is not None:
-                self.direction[at_zero & (self.direction < 0.0)] = 0.0
-            slope = RowPairs.inner(self.gradient, self.direction)
-            if slope < 0.0:
-                break
-            if len(self.pairs) == 0:
-                return False
-            self.pairs.clear()          # by rounding, of products that a singular Gram matrix makes all but 0
-        v = self.x[0, self.n:]
-        # without pairs: to the bound, if G were linear, but no further than a risk without curvature would have it
-        step, growth = 1.0, 100.0
-        if len(self.pairs) == 0:
-            step, growth = min((self.fun - self.bound) / -slope, 1.0 / (self.lam * float(v @ v))), 10.0
-        self.search = WolfeSearch(self.fun, slope, step, growth, DOUBLE)
-        return True
+    def _first_step(self, slope):
+        """Without pairs to the bound, if G were linear, but no further than a risk without curvature would have it."""
+        if len(self.steps.pairs):
+            return 1.0, 100.0
+        v = self.steps.x[0, self.n:]
+        return min((self.steps.fun - self.bound) / -slope, 1.0 / (self.lam * float(v @ v))), 10.0
 
     def _balance(self):
         """The same theta with |u_k| = |v_k|, groups at 0 a little beside it: once, and False after that."""
@@ -126,9 +97,9 @@ class _Descent:
             return False
         self.was_balanced = True
         v = np.sqrt(np.maximum(self.norms, LEAST * self.norms.max()))
-        self.x = np.concatenate([self.theta / v[self.risk.labels], np.tile(v, (len(self.x), 1))], axis=1)
-        self.pairs.clear()
-        self.fun, self.gradient = self._visit(self.x)
+        x = np.concatenate([self.theta / v[self.risk.labels], np.tile(v, (self.risk.n_rows, 1))], axis=1)
+        self.steps.pairs.clear()
+        self.steps.begin(x, *self._visit(x))
         return True
 
     def _visit(self, x):

@@ -22,7 +22,7 @@ from ..solvers.block.block_method import BlockMethod
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.minimize import drive
-from ..solvers.objective import Nonneg
+from ..solvers.objective import Objective
 from ..solvers.run import Settings
 from .certificate import KeptPlanes, group_sums
 from .certified import KEPT, Certified, reweighed
@@ -32,7 +32,7 @@ CENTRE = 0.05
 
 
 @dataclass(frozen=True)
-class GroupNorms(Nonneg):
+class GroupNorms(Objective):
     """`lam/2 (sum_k |w_k|)^2`; bound `offset - max_k |phi_k|^2 / (2 lam)`.
 
     >>> import numpy as np
@@ -59,20 +59,16 @@ class GroupNorms(Nonneg):
         return group_sums(self.labels, self.n_groups)
 
     def value(self, w):
-        """The regulariser at w."""
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
     def lower_bound(self, offset, phi, error=0.0):
         """`min_w lam/2 (sum_k |w_k|)^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
         return float(offset - (self.norms(self.effective(phi)).max() + error) ** 2 / (2.0 * self.lam))
 
-    def contains(self, w):
-        """Whether the signs of w are right."""
-        return self._has_signs(w)
-
-    def project(self, w):
-        """The feasible point nearest to w."""
-        return self._clip(w)
+    def point(self, phi, lam):
+        """One of the minimisers: the group of largest |phi_k| alone."""
+        phi = self.effective(phi)
+        return np.where(self.labels == int(np.argmax(self.norms(phi))), -phi / lam, 0.0)
 
 
 def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):

@@ -171,7 +171,7 @@ def ball(objective, w, certificate, bound):
     The plane is known up to `bound.error` in its slope, which moves v by `error/lam`; that, the rounding of G, of the
     norm and of the centre all make the radius larger.
     """
-    lam = getattr(objective, "modulus", None)
+    lam = objective.modulus
     if lam is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,11 +1,13 @@
-"""The two regularised problems: `lam/2 |w|^2 + R(w)`, and `R(w)` in the ball `|w| <= radius`; both with w_N >= 0.
+"""What is added to the risk: `lam/2 |w|^2`, or the ball `|w| <= radius`; both with w_N >= 0.
 
-Both turn an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound and a minimiser of the model. A constraint
-w_k >= 0 leaves of phi_k only its negative part: where phi_k > 0 the minimum lies at w_k = 0, and phi_k does not count.
+An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by its conjugate, and into the
+minimiser of the model. A constraint w_k >= 0 leaves of phi_k only its negative part: if phi_k > 0, the minimum lies at
+w_k = 0, and phi_k does not count. Multiple kernel learning adds a third one, `GroupNorms` in `mkl/weighted.py`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +15,39 @@ import numpy as np
 NONE = np.empty(0, dtype=np.intp)
 
 
-class Nonneg:
-    """Common part: the set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
+class Objective(ABC):
+    """Regulariser and constraints of a problem, seen from its solvers.
 
+    Attributes
+    ----------
+    nonneg : bool array, shape (dim,), or None
+        The set N of weights that must not be negative.
+    modulus : float or None
+        F is strongly convex with this constant.
+    """
+
+    modulus: float | None = None
     nonneg: np.ndarray | None
+
+    @abstractmethod
+    def value(self, w):
+        """The regulariser at w, infinite where it overflows."""
+
+    @abstractmethod
+    def lower_bound(self, offset, phi, error=0.0):
+        """The least value of regulariser plus `offset + <phi, w>`, with phi known up to `error` in norm."""
+
+    @abstractmethod
+    def point(self, phi, lam):
+        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
+
+    def contains(self, w):
+        """Whether w is feasible."""
+        return self._has_signs(w)
+
+    def project(self, w):
+        """The feasible point nearest to w."""
+        return self._clip(w)
 
     def effective(self, phi):
         """phi without what the constraints take up."""
@@ -37,7 +68,7 @@ class Nonneg:
 
 
 @dataclass(frozen=True)
-class L2(Nonneg):
+class L2(Objective):
     """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
 
     >>> import numpy as np
@@ -50,11 +81,9 @@ class L2(Nonneg):
 
     @property
     def modulus(self):
-        """F is strongly convex with this constant."""
         return self.lam
 
     def value(self, w):
-        """The regulariser at w, infinite where it overflows."""
         with np.errstate(over="ignore"):
             return 0.5 * self.lam * float(w @ w)
 
@@ -64,20 +93,11 @@ class L2(Nonneg):
             return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
-        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
         return -self.effective(phi) / lam
-
-    def contains(self, w):
-        """Whether the signs of w are right."""
-        return self._has_signs(w)
-
-    def project(self, w):
-        """The feasible point nearest to w."""
-        return self._clip(w)
 
 
 @dataclass(frozen=True)
-class Ball(Nonneg):
+class Ball(Objective):
     """`R(w)` subject to `|w| <= radius`; bound `offset - radius |phi|`."""
 
     radius: float
@@ -101,6 +121,5 @@ class Ball(Nonneg):
         return self._has_signs(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, w):
-        """The feasible point nearest to w."""
         w = self._clip(w)
         return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))

@@ -12,18 +12,17 @@ lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
-from ...core.object_graph import check_array, check_float
+from ...core.object_graph import check_float
 from ...core.protocols import SMOOTH
 from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..method import WARM_START, Method, Option, integer, or_none
 from ..run import Run, State, working_bytes
+from .quasi_newton import Pairs, QuasiNewtonSteps
 from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
 
@@ -37,10 +36,7 @@ SINGLE, DOUBLE = 1e-6, 1e-12
 
 
 class QuasiNewton(Run):
-    """A run of limited-memory BFGS on a smooth risk.
-
-    Constraints w_k >= 0 are met by projection [Bertsekas 1982]: coordinates that are 0 and whose gradient is positive
-    rest, the others follow the quasi-Newton direction of the pairs restricted to them, and trials are projected.
+    """A run of limited-memory BFGS on a smooth risk; the steps are those of `quasi_newton.py`.
 
     Parameters
     ----------
@@ -58,10 +54,9 @@ class QuasiNewton(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
         pairs, planes = rooms(rows)
-        self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
+        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, objective.lam), objective.nonneg)
         self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
         self._slope_error = 0.0         # of any plane so far
-        self._search = None
         self._origins = []      # of the points of the planes, where evidence is kept
 
     # ------------------------------------------------------------------ start, step
@@ -71,7 +66,7 @@ class QuasiNewton(Run):
             self.take(state)
             w0 = state.w
             if state.pairs is not None:
-                self.pairs = state.pairs.moved(self.objective.lam, self.pairs.room)
+                self.steps.pairs = state.pairs.moved(self.objective.lam, self.steps.pairs.room)
         known = float(self.lower_bounds.sum())
         if np.isfinite(known):
             self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
@@ -82,41 +77,30 @@ class QuasiNewton(Run):
         if self.is_close():
             return Status.CONVERGED
         self.trace.n_iter += 1
-        if self._search is None and not self._aim():
+        w = self.steps.trial(self._first_step)
+        if w is None:
             return Status.STALLED
-        t = self._search.step
-        trial = self._point + t * self._direction
-        w = self.objective.project(trial)
         fun, gradient = self._visit(w)
         self.record(fun)
         if self.is_close():
             return Status.CONVERGED
-        moving = self._direction if w is trial else np.where(w == trial, self._direction, 0.0)
-        if self._search.tell(fun, float(gradient @ moving)):
-            self.pairs.add(w - self._point, gradient - self._gradient)
-            self._point, self._fun, self._gradient = w, fun, gradient
-            self._search = None
-        elif self._search.has_failed:
-            if len(self.pairs) == 0:
-                return Status.STALLED
-            self.pairs.clear()
-            self._search = None
-        return None
+        return None if self.steps.tell(w, fun, gradient) else Status.STALLED
 
     def memory(self):
-        rows = 2 * self.pairs.room + self.planes.room + self.risk.n_parts
+        rows = 2 * self.steps.pairs.room + self.planes.room + self.risk.n_parts
         return {"planes": 8 * self.risk.dim * rows, "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
-        size = 8 * self.risk.dim * (2 * self.pairs.room + self.planes.room) / 2**20
+        pairs = self.steps.pairs.room
+        size = 8 * self.risk.dim * (2 * pairs + self.planes.room) / 2**20
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for "
-                f"{self.pairs.room} pairs and {self.planes.room} planes")
+                f"{pairs} pairs and {self.planes.room} planes")
 
     def n_planes(self):
         return self.planes.n_planes
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.pairs, bound=self.bound)
+        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.steps.pairs, bound=self.bound)
 
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
@@ -134,22 +118,17 @@ class QuasiNewton(Run):
 
     def check_state(self):
         super().check_state()
-        if "_point" in vars(self):
-            vectors = {"point": self._point, "gradient": self._gradient}
-            if self._search is not None:
-                vectors["direction"] = self._direction
-            for name, vector in vectors.items():
-                check_array(name, vector, (self.risk.dim,))
+        if self.w is not None:
+            self.steps.check((self.risk.dim,))
         self.planes.check(self.risk.dim, bool((self.lower_bounds >= 0.0).all()))
-        self.pairs.check(self.risk.dim)
+        self.steps.pairs.check(self.risk.dim)
         check_float("an error", self._slope_error, 0.0)
 
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
-        self._point = w
-        self._fun, self._gradient = self._visit(w)
-        self._search = None
-        self.record(self._fun)
+        self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
+        self.steps.begin(w, *self._visit(w))
+        self.record(self.steps.fun)
 
     def _visit(self, w):
         """F and its gradient at w, and the bound that its plane improves: one pass."""
@@ -171,29 +150,9 @@ class QuasiNewton(Run):
         scale, gap = max(abs(self.fun), 1e-300), np.inf if self.bound is None else self.fun - self.bound.value
         return float(np.clip(0.01 * gap, 1e-14 * scale, 1e-3 * scale))
 
-    def _aim(self):
-        """Direction and line search from the present iterate; False where there is no descent left."""
-        gradient, resting = self._gradient, None
-        if self.objective.nonneg is not None:
-            at_zero = self.objective.nonneg & (self._point <= 0.0)
-            resting = at_zero & (gradient >= 0.0)
-        for retry in (False, True):
-            if retry:
-                self.pairs.clear()
-            direction = self.pairs.direction(gradient, resting)
-            if resting is not None:
-                direction[at_zero & (direction < 0.0)] = 0.0
-            slope = float(gradient @ direction)
-            if slope < 0.0:
-                break
-        else:
-            return False
-        # without pairs nothing is known of the scale: to the bound, if F were linear
-        step, growth = (1.0, 10.0) if len(self.pairs) else ((self._fun - self.bound.value) / -slope, 100.0)
-        rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self._direction = direction
-        self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
-        return True
+    def _first_step(self, slope):
+        """Without pairs nothing is known of the scale: to the bound, if F were linear."""
+        return (1.0, 10.0) if len(self.steps.pairs) else ((self.steps.fun - self.bound.value) / -slope, 100.0)
 
 
 def lbfgs(problem, memory):
@@ -206,89 +165,6 @@ def rooms(rows):
     return min(PAIRS, max(FEWEST, (rows - planes) // 2)), planes
 
 
-class Pairs:
-    """The last steps s and changes y of the gradient of F, at most `room`, and directions from them.
-
-    y = a' - a + lam s for slopes a, a' of the risk: so pairs of one lam are pairs of any other.
-
-    Parameters
-    ----------
-    room : int
-    lam : float
-
-    Notes
-    -----
-    A subclass may have another inner product of vectors, which may be arrays of any shape; gradients are those of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pairs = Pairs(room=3, lam=1.0)
-    >>> for s in np.eye(2):                         # F(w) = 2 |w|^2
-    ...     pairs.add(s, 4.0 * s)
-    >>> pairs.direction(np.array([4.0, -8.0]))
-    array([-1.,  2.])
-    """
-
-    def __init__(self, room, lam):
-        self.room, self.lam, self._pairs = room, lam, []
-
-    @staticmethod
-    def inner(a, b):
-        """The inner product."""
-        return np.dot(a, b)
-
-    def __len__(self):
-        return len(self._pairs)
-
-    def check(self, dim):
-        """Raises ValueError where a pair is none of this dimension."""
-        for s, y, product in self._pairs:
-            check_array("a step", s, (dim,))
-            check_array("a change", y, (dim,))
-            check_float("a product", product, 0.0)
-
-    def add(self, s, y):
-        """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
-        product = float(self.inner(s, y))
-        square = abs(self.inner(y, y))
-        if square > 0.0 and product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(square):
-            self._pairs = [*self._pairs, (s, y, product)][-self.room:]
-
-    def clear(self):
-        """Forgets all pairs."""
-        self._pairs = []
-
-    def moved(self, lam, room):
-        """The pairs for another lam."""
-        other = type(self)(room, lam)
-        for s, y, _ in self._pairs:
-            other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
-        return other
-
-    def direction(self, gradient, resting=None):
-        """`-B gradient` in two loops over the pairs, O(len(self) dim) [Nocedal 1980].
-
-        `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
-        """
-        pairs, d, inner = self._pairs, -gradient, self.inner
-        if resting is not None and resting.any():
-            moves = ~resting
-            pairs = [(s * moves, y * moves) for s, y, _ in pairs]
-            pairs = [(s, y, product) for s, y in pairs if (product := float(inner(s, y))) > 0.0]
-            d *= moves
-        weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
-        for s, y, product in reversed(pairs):
-            weights.append(float(inner(s, d)) / product)
-            d -= np.multiply(y, weights[-1], out=scratch)
-        if pairs:
-            _, y, product = pairs[-1]
-            d *= product / max(float(inner(y, y)), 1e-300)       # squares may underflow
-        for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
-            d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
-        return d
-
-
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
-               serialised=(QuasiNewton, Pairs, RecentPlanes, WolfeSearch))
+               serialised=(QuasiNewton, QuasiNewtonSteps, Pairs, RecentPlanes, WolfeSearch))

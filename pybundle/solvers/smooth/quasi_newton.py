@@ -1,0 +1,193 @@
+"""Quasi-Newton steps on any smooth function: pairs of steps and changes of the gradient, directions, line searches.
+
+For loops that evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
+kernel weights. Constraints x_k >= 0 are met by projection [Bertsekas 1982]: coordinates that are 0 and whose gradient
+is positive rest, the others follow the direction of the pairs restricted to them, and trials are projected.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.object_graph import check_array, check_float
+from .wolfe import WolfeSearch
+
+
+class QuasiNewtonSteps:
+    """The iterate x of limited-memory BFGS, its pairs, and the line search in progress.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    nonneg : bool array that fits x, or None
+        Coordinates kept at or above 0.
+    rounding : float
+        Relative rounding error of values.
+
+    Attributes
+    ----------
+    x, fun, gradient : ndarray, float, ndarray
+        The iterate, the value and the gradient there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = QuasiNewtonSteps(Pairs(room=3, lam=1.0))
+    >>> steps.begin(np.zeros(2), 4.5, np.array([-1.0, -4.0]))       # (x_0 - 1)^2 / 2 + (x_1 - 2)^2
+    >>> while (x := steps.trial(lambda slope: (1.0, 10.0))) is not None:
+    ...     fun, gradient = 0.5 * (x[0] - 1.0) ** 2 + (x[1] - 2.0) ** 2, np.array([x[0] - 1.0, 2.0 * (x[1] - 2.0)])
+    ...     if not steps.tell(x, fun, gradient):
+    ...         break
+    >>> steps.x.round(6)
+    array([1., 2.])
+    """
+
+    def __init__(self, pairs, nonneg=None, rounding=1e-12):
+        self.pairs, self.nonneg, self.rounding = pairs, nonneg, rounding
+        self._search = None
+
+    def begin(self, x, fun, gradient):
+        """The iterate is x; pairs stay."""
+        self.x, self.fun, self.gradient, self._search = x, fun, gradient, None
+
+    def trial(self, first):
+        """The next point to evaluate, or None if no descent is left.
+
+        `first(slope)` returns the first step along a direction with that derivative, and the growth of later ones at
+        most.
+        """
+        if self._search is None and not self._aim(first):
+            return None
+        x = self.x + self._search.step * self._direction
+        self._moving = self._direction
+        if self.nonneg is not None:
+            clipped = np.where(self.nonneg, np.maximum(x, 0.0), x)
+            self._moving, x = np.where(x == clipped, self._direction, 0.0), clipped
+        return x
+
+    def tell(self, x, fun, gradient):
+        """Takes value and gradient at the trial x, the next iterate if it meets the Wolfe conditions.
+
+        False if the search has failed along the steepest descent, too.
+        """
+        if self._search.tell(fun, float(self.pairs.inner(gradient, self._moving))):
+            self.pairs.add(x - self.x, gradient - self.gradient)
+            self.begin(x, fun, gradient)
+        elif self._search.has_failed:
+            self._search = None
+            if len(self.pairs) == 0:
+                return False
+            self.pairs.clear()
+        return True
+
+    def check(self, shape):
+        """Raises ValueError where an array does not have this shape."""
+        vectors = {"x": self.x, "gradient": self.gradient}
+        if self._search is not None:
+            vectors |= {"direction": self._direction, "moving": self._moving}
+        for name, vector in vectors.items():
+            check_array(name, vector, shape)
+
+    def _aim(self, first):
+        """Direction and line search from x; False if there is no descent."""
+        resting = at_zero = None
+        if self.nonneg is not None:
+            at_zero = self.nonneg & (self.x <= 0.0)
+            resting = at_zero & (self.gradient >= 0.0)
+        while True:
+            self._direction = self._moving = self.pairs.direction(self.gradient, resting)
+            if at_zero is not None:
+                self._direction[at_zero & (self._direction < 0.0)] = 0.0
+            slope = float(self.pairs.inner(self.gradient, self._direction))
+            if slope < 0.0:
+                break
+            if len(self.pairs) == 0:
+                return False
+            self.pairs.clear()          # they were wrong by rounding
+        self._search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
+        return True
+
+
+class Pairs:
+    """The last steps s and changes y of the gradient of F, at most `room`, and directions from them.
+
+    y = a' - a + lam s for slopes a, a' of the risk: so pairs of one lam are pairs of any other.
+
+    Parameters
+    ----------
+    room : int
+    lam : float
+
+    Notes
+    -----
+    A subclass may have another inner product of vectors, which may be arrays of any shape; gradients are those of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = Pairs(room=3, lam=1.0)
+    >>> for s in np.eye(2):                         # F(w) = 2 |w|^2
+    ...     pairs.add(s, 4.0 * s)
+    >>> pairs.direction(np.array([4.0, -8.0]))
+    array([-1.,  2.])
+    """
+
+    def __init__(self, room, lam):
+        self.room, self.lam, self._pairs = room, lam, []
+
+    @staticmethod
+    def inner(a, b):
+        """The inner product."""
+        return np.dot(a, b)
+
+    def __len__(self):
+        return len(self._pairs)
+
+    def check(self, dim):
+        """Raises ValueError where a pair is none of this dimension."""
+        for s, y, product in self._pairs:
+            check_array("a step", s, (dim,))
+            check_array("a change", y, (dim,))
+            check_float("a product", product, 0.0)
+
+    def add(self, s, y):
+        """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
+        product = float(self.inner(s, y))
+        square = abs(self.inner(y, y))
+        if square > 0.0 and product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(square):
+            self._pairs = [*self._pairs, (s, y, product)][-self.room:]
+
+    def clear(self):
+        """Forgets all pairs."""
+        self._pairs = []
+
+    def moved(self, lam, room):
+        """The pairs for another lam."""
+        other = type(self)(room, lam)
+        for s, y, _ in self._pairs:
+            other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
+        return other
+
+    def direction(self, gradient, resting=None):
+        """`-B gradient` in two loops over the pairs, O(len(self) dim) [Nocedal 1980].
+
+        `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
+        """
+        pairs, d, inner = self._pairs, -gradient, self.inner
+        if resting is not None and resting.any():
+            moves = ~resting
+            pairs = [(s * moves, y * moves) for s, y, _ in pairs]
+            pairs = [(s, y, product) for s, y in pairs if (product := float(inner(s, y))) > 0.0]
+            d *= moves
+        weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
+        for s, y, product in reversed(pairs):
+            weights.append(float(inner(s, d)) / product)
+            d -= np.multiply(y, weights[-1], out=scratch)
+        if pairs:
+            _, y, product = pairs[-1]
+            d *= product / max(float(inner(y, y)), 1e-300)       # squares may underflow
+        for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
+            d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
+        return d

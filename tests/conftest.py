@@ -21,16 +21,15 @@ LARGEST = 2_000_000
 def verified(certificate_of):
     """What makes certificates in `minimize`, followed by the verifier where the risk is flat and there is evidence."""
     @functools.wraps(certificate_of)
-    def checked(run, result, home, divisor):
-        certificate, flat = certificate_of(run, result, home, divisor), (
-            pb.risks.MulticlassHinge, pb.risks.BinaryHinge, pb.risks.Logistic)
-        if type(home) in flat and certificate is not None and certificate.evidence is not None \
-                and home.n_examples * home.dim <= LARGEST:
-            report = pb.verify(certificate, home)
+    def checked(risk, *rest):
+        certificate = certificate_of(risk, *rest)
+        flat = pb.risks.MulticlassHinge, pb.risks.BinaryHinge, pb.risks.Logistic
+        if type(risk) in flat and certificate.evidence is not None and risk.n_examples * risk.dim <= LARGEST:
+            report = pb.verify(certificate, risk)
             assert report.ok, report
         return certificate
     return checked
 
 
 minimize = sys.modules["pybundle.solvers.minimize"]
-minimize._certificate = verified(minimize._certificate)
+minimize.certificate_of = verified(minimize.certificate_of)

@@ -72,6 +72,12 @@ def test_point_follows_the_multipliers_and_every_sweep_ascends(step, kappa, sign
     np.testing.assert_allclose(again, dual(blocks, 0.7, kappa, centre, nonneg)[3], atol=1e-12)
 
 
+def storage(blocks):
+    """The arrays that a pickle holds."""
+    _, _, _, arrays, _ = blocks.__reduce__()[1]
+    return arrays
+
+
 @pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize("per_row", [2, 9])
 def test_blocks_follow_a_metric(signs, per_row, rng):
@@ -100,7 +106,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
             np.testing.assert_allclose(blocks.w, w, atol=1e-12)
             before = after
         products = [slopes @ (metric * slopes).T for slopes in (blocks.block(i)[1] for i in range(12))]
-        np.testing.assert_allclose(blocks._storage()["gram"], np.concatenate([G.ravel() for G in products]), atol=1e-12)
+        np.testing.assert_allclose(storage(blocks)["gram"], np.concatenate([G.ravel() for G in products]), atol=1e-12)
         # sizes of slopes are Euclidean, as rounding errors are
         _, _, alpha, slopes = blocks.arrays()
         assert blocks.aggregate()[2] == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
@@ -292,7 +298,7 @@ def test_squares_of_merged_slopes_that_cancel_are_not_negative(weighted):
         if weighted:
             blocks.weigh(rng.uniform(0.1, 1.0, 2))
         blocks.shrink(0.0)
-        assert blocks.n_planes == 1 and 0.0 <= blocks._storage()["gram"][-1] < 1e-28
+        assert blocks.n_planes == 1 and 0.0 <= storage(blocks)["gram"][-1] < 1e-28
         assert np.isfinite(blocks.aggregate()[2])
         assert pickle.loads(pickle.dumps(blocks)).n_planes == 1
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.core import object_graph
-from pybundle.core.archive import hidden_name
+from pybundle.core.archive import digest, hidden_name
 from pybundle.runtime import checkpoint as files
 from pybundle.runtime import file_lock
 from pybundle.runtime.result import Status
@@ -487,13 +487,17 @@ def test_a_run_resumes_while_it_solves_the_problem_of_its_planes(tmp_path):
     assert any(found)
 
 
-def rewrite(raw, file, change, digest=files._digest):
+def said(header):
+    return {name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}
+
+
+def rewrite(raw, file, change, digest=digest):
     """The file with another header and other arrays, with check sums and a digest that fit."""
     with np.load(io.BytesIO(raw)) as old:
         arrays = dict(old)
     header = json.loads(str(arrays.pop("header")))
     change(header, arrays)
-    header["digest"] = digest(header, arrays) if digest else header["digest"]
+    header["digest"] = digest(said(header), arrays) if digest else header["digest"]
     np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
@@ -620,7 +624,8 @@ def test_planes_that_are_not_finite_are_refused(name, number, tmp_path):
     file = tmp_path / "run.npz"
     first = solve("bmrm", name, {}, max_iter=4, checkpoint=file)
     raw = file.read_bytes()
-    for array in first.state.bundle._arrays().values():
+    first.state.bundle.save(tmp_path / "bundle.npz")
+    for array in np.load(tmp_path / "bundle.npz").values():
         def change(header, arrays, array=array):
             places = [place for place in arrays if np.array_equal(arrays[place], array)]
             arrays[places[0]].reshape(-1)[0] = number

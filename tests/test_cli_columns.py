@@ -9,6 +9,8 @@ from test_command_lines import TEXTS, WORDS, X, Y, call, folder  # noqa: F401
 
 import pybundle as pb
 from pybundle.cli import classes, columns, guess
+from pybundle.core import archive
+from pybundle.estimators import saving
 
 sklearn = pytest.importorskip("sklearn")
 LETTERS = np.array(list("xyz"))[Y]
@@ -50,15 +52,17 @@ def test_a_fit_forgets_the_columns_of_the_one_before(folder):  # noqa: F811
     assert columns.columns_of(svm).names == ["a", "b", "c", "kind"]
     assert columns.columns_of(svm.fit(X, LETTERS)) is None
     svm = pb.load(folder / "mkl.model")
-    assert svm._columns is not None and svm.fit(X, LETTERS)._columns is None
+    assert columns.columns_of(svm) is not None and columns.columns_of(svm.fit(X, LETTERS)) is None
 
 
 @pytest.mark.parametrize("noted", [{}, {"n": 3}, {"format": "csv", "n": "x"}, {"format": "csv", "n": 2, "names": [1]},
                                    {"format": "csv", "n": 1, "names": ["a"], "label": 7}, {"format": "csv", "m": 2}])
 def test_malformed_columns_are_refused(noted, tmp_path, folder):  # noqa: F811
-    svm = pb.MulticlassSVM().fit([[0.0], [1.0]], [0, 1])
-    svm._columns = noted
-    svm.save(tmp_path / "m.npz")
+    pb.MulticlassSVM().fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "m.npz")
+    header, arrays = archive.read_archive(tmp_path / "m.npz", saving.FORMAT, saving.VERSION)
+    header["columns"] = noted
+    header["digest"] = archive.digest({name: header[name] for name in saving.SAID}, arrays)
+    archive.write_archive(tmp_path / "m.npz", saving.FORMAT, saving.VERSION, header, arrays)
     code, _, err = call(f"predict {folder}/a.csv --load {tmp_path}/m.npz")
     assert code == 2 and "malformed; train it again" in err and err.count("\n") == 1
 

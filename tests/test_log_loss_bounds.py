@@ -75,7 +75,7 @@ def make(kind, seed):
     def exact(w):
         """R(w), part by part."""
         values = [Decimal(0)] * 2
-        for p, rows in enumerate(risk._parts):
+        for p, rows in enumerate(risk.parts):
             for i in rows:
                 values[p] += decimal(c[i]) * log_loss(psis[i], w)
         return values

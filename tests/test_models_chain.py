@@ -149,8 +149,11 @@ def test_ragged_data_are_not_copied_and_executors_agree():
     Y = Ragged(rng.integers(0, 5, offsets[-1]).astype(np.int32), offsets)
     model = Chain(5, 4)
     oracle = model.oracle(X, Y)
-    assert np.shares_memory(oracle._tokens.values, X.values) and np.shares_memory(oracle._examples.X, X.values)
     w = rng.standard_normal(model.dim)
+    X.values[:] *= -1.0             # seen by the oracle
+    rows, weights = np.arange(50), oracle.prepare(w)
+    np.testing.assert_array_equal(oracle.solve_batch(rows, weights).values,
+                                  model.oracle(X, Y).solve_batch(rows, weights).values)
     with ThreadPoolExecutor(4) as pool:
         for loss in ("hinge", "logistic"):
             risk = pb.risks.Structured(model, X, Y, n_parts=3, loss=loss)

@@ -146,7 +146,10 @@ def test_forms_of_images_and_covers():
     assert len({result[2] for result in results}) == 1
     assert model.template(w, 1).shape == (3, 2) and model.template(w, 1)[2, 1] == w[3 + 5]
     data = Ragged.of([x.astype(np.uint8) for x in X])
-    assert model._columns(data).values is data.values, "the images were copied"
+    oracle, rows, weights = model.oracle(data, Ragged.of(Y)), np.arange(2), model.oracle(X, Y).prepare(w)
+    data.values[:] = 3 - data.values            # seen by the oracle, as the images are not copied
+    fresh = model.oracle(data, Ragged.of(Y))
+    assert (oracle.solve_batch(rows, weights).values == fresh.solve_batch(rows, weights).values).all()
 
 
 @pytest.mark.parametrize("method, n_parts", [("oca", 1), ("oca", 4), ("bmrm", 1), ("prox-bmrm", 4)])

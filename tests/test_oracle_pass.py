@@ -116,6 +116,18 @@ RISKS = {
 }
 
 
+def asked_in_python(risk):
+    """The same risk with an oracle whose `planes` was overridden, so that batches are asked for in Python."""
+    oracle = risk.oracle()
+    oracle.planes = oracle.planes
+    assert oracle.compiled(4) is None
+    risk.oracle = lambda: oracle
+    return risk
+
+
+FORMS = pytest.mark.parametrize("form", [lambda risk: risk, asked_in_python], ids=["compiled", "python"])
+
+
 def state(blocks):
     return (blocks.w.tobytes(), blocks.offset, blocks.n_planes, blocks.bytes, blocks.work,
             *(part.tobytes() for part in blocks.arrays()[:3]), abs(blocks.arrays()[3]).sum())
@@ -130,12 +142,10 @@ def dual(blocks, lam=LAM):
 @pytest.mark.parametrize(("batch", "step"), [(1, "frank-wolfe"), (7, "exact"), (32, "pairwise"), (1000, "exact")])
 def test_bits_are_those_of_batches_in_python(name, batch, step):
     cores = []
-    for is_compiled in (True, False):
-        core = CachedBlocks(RISKS[name](), L2(LAM), batch=batch, step=step, cap=4, average=True)
+    assert RISKS[name]().oracle().compiled(batch) is not None
+    for risk in (RISKS[name](), asked_in_python(RISKS[name]())):
+        core = CachedBlocks(risk, L2(LAM), batch=batch, step=step, cap=4, average=True)
         core.place(LAM, 0.3, np.ones(core.dim))
-        assert core._pass.compiled is not None
-        if not is_compiled:
-            core._pass.compiled = None
         rng = np.random.default_rng(2)
         core.answers = []
         for k in range(5):
@@ -174,11 +184,9 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
 
     risk, centre = sentences(np.float64, change=change), np.zeros(12)
     centre[0], texts = 1e200, set()
-    for is_compiled in (True, False):
-        core = CachedBlocks(risk, L2(LAM), batch=8)
+    for form in (lambda risk: risk, asked_in_python):
+        core = CachedBlocks(form(risk), L2(LAM), batch=8)
         core.place(LAM, 0.3, centre)
-        if not is_compiled:
-            core._pass.compiled = None
         with pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
             core.exact_pass(np.arange(N))
         texts.add(str(caught.value))
@@ -199,8 +207,7 @@ def test_a_long_example_may_fill_a_batch():
     tags = [rng.integers(0, 3, n).astype(np.int32) for n in sizes]
     for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
                  pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
-        cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
-        cores[1]._pass.compiled = None
+        cores = [CachedBlocks(form(risk), L2(LAM), batch=64) for form in (lambda risk: risk, asked_in_python)]
         for core in cores:
             core.place(LAM, 0.0, None)
             core.answer = core.exact_pass(np.full(64, 5))
@@ -213,7 +220,7 @@ def test_rows_outside_are_refused_before_they_are_read():
     core = CachedBlocks(words(), L2(LAM))
     with pytest.raises(IndexError, match=str(10 ** 9)):
         core.exact_pass(rows)
-    assert core._pass.visit(np.arange(0)) == 0.0
+    assert core.exact_pass(np.arange(0)) == 0.0
 
 
 def test_batches_have_examples():
@@ -240,34 +247,25 @@ def test_runs_go_on_as_they_were(options, tmp_path):
         assert bits(last) == bits(whole)
 
 
-@pytest.mark.parametrize("is_compiled", [True, False])
-def test_memory_is_looked_at_after_every_batch(is_compiled):
-    risk, seen = words(), []
-    held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
-    if not is_compiled:
-        held._pass.compiled = None
-    shrink = held._keep_within
-
-    def keep_within():
-        seen.append((held.visits, held.nbytes()))
-        shrink()
-
-    held._keep_within = keep_within
-    for k in range(6):
-        held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
-        held.exact_pass(np.arange(N))
-        held.forget()
-        assert held.nbytes() <= held._for_blocks and held.visits == (k + 1) * N
-    largest = max(size for _, size in seen)
-    of_a_batch = max(held.nbytes() / N * 8, 8 * 400)
-    assert held._for_blocks < largest < held._for_blocks + 4 * of_a_batch
-    assert len(seen) > 10 and all(visits % N % 8 == 0 for visits, _ in seen)
-    assert held.n_merged > 0
+def test_memory_is_looked_at_after_every_batch():
+    """Asked in Python, it is seen whenever planes are made; compiled passes end with the same planes."""
+    seen, ends, risk, own = [], [], asked_in_python(words()), 87_000
+    oracle, planes = risk.oracle(), risk.oracle().planes
+    oracle.planes = lambda *batch: seen.append(held.nbytes()) or planes(*batch)
+    for which in (words(), risk):
+        limit = own + CachedBlocks(which, L2(LAM), batch=8).working_bytes()
+        held = CachedBlocks(which, L2(LAM), batch=8, memory_limit=limit)
+        for k in range(6):
+            held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
+            held.exact_pass(np.arange(N))
+            held.forget()
+            assert held.nbytes() <= own and held.visits == (k + 1) * N
+        ends.append((state(held.blocks), held.n_merged))
+    assert max(seen) <= own and ends[0] == ends[1] and held.n_merged > 0
 
 
-def test_further_labellings_and_slack_rescaling_are_asked_in_python():
-    for core in CachedBlocks(words(rescaling="slack"), L2(LAM)), CachedBlocks(words(), L2(LAM), n_best=2):
-        assert core._pass.compiled is None
+def test_slack_rescaling_is_asked_in_python():
+    assert words(rescaling="slack").oracle().compiled(4) is None
 
 
 @pytest.mark.parametrize("where", ["class", "object"])
@@ -305,18 +303,13 @@ def test_proxies_are_asked_themselves():
     proxy, picked = batched(Proxy(oracle)), (np.arange(5), np.arange(5) % 4)
     assert proxy.compiled(4) is None and oracle.compiled(4) is not None
     np.testing.assert_array_equal(proxy.planes(*picked)[0], 0.5 * oracle.planes(*picked)[0])
-    risk = rows()
-    risk.oracle = lambda: Proxy(rows().oracle())
-    assert CachedBlocks(risk, L2(1.0))._pass.compiled is None
 
 
 @pytest.mark.parametrize("name", ["dense", "rows", "csr rows", "two classes"])
-@pytest.mark.parametrize("is_compiled", [True, False])
+@FORMS
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
-    core = CachedBlocks(RISKS[name](), L2(1.0), batch=8)
-    if not is_compiled:
-        core._pass.compiled = None
+def test_scores_beyond_the_range_of_numbers_are_refused(name, form):
+    core = CachedBlocks(form(RISKS[name]()), L2(1.0), batch=8)
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
     with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
         core.exact_pass(np.arange(N))

@@ -124,7 +124,7 @@ def test_every_instruction_set_takes_the_same_steps(level):
         X = np.random.default_rng(0).integers(0, 9, (40, 37)).astype(dtype)     # a tail behind the last whole vector
         y = np.arange(40) % 3
         risk = pb.risks.MulticlassHinge(X, y, scale=0.25)
-        engine = risk._engine.at_level(level)
+        engine = risk.engine.at_level(level)
         if engine is None:
             pytest.skip("the CPU has not got it")
         wanted, W, _ = block_steps(X * 0.25, losses(y, 3), np.ones(40), np.eye(3)[y], np.zeros((3, 37)), 5.0,
@@ -147,7 +147,7 @@ def test_sparse_steps_of_every_instruction_set(level, n_classes):
     order = rng.integers(0, 90, 300)
     wanted, W, _ = block_steps(X, losses(y, n_classes), np.ones(90), np.eye(n_classes)[y], np.zeros((n_classes, 50)),
                                0.7, order)
-    engine = pb.risks.MulticlassHinge(sp.csr_array(X), y, n_classes=n_classes)._engine.at_level(level)
+    engine = pb.risks.MulticlassHinge(sp.csr_array(X), y, n_classes=n_classes).engine.at_level(level)
     if engine is None:
         pytest.skip("the CPU has not got it")
     for precision, tolerance in (("float32", 1e-4), ("float64", 1e-11)):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.core.exceptions import ContradictionError
 from pybundle.core.plane import Planes
+from pybundle.models.batch_oracle import batched
 from pybundle.runtime.certificate import certify
 
 METHODS = ("auto", "prox-bcfw", "bcfw", "mp-bcfw", "oca", "bmrm", "prox-bmrm", "frank-wolfe", "sgd")
@@ -130,7 +131,8 @@ def test_a_loss_below_zero_by_rounding_is_zero_and_counts(as_pair, rescaling):
     for method in ("oca", "bcfw"):
         assert pb.minimize(risk, lam=1e-1, tol=1e-2, method=method).success
     result = pb.minimize(risk, lam=1e-2, tol=1e-6)
-    found = risk._oracle.solve_batch(np.arange(len(X)), risk._oracle.prepare(result.x))
+    oracle = batched(risk.oracle())
+    found = oracle.solve_batch(np.arange(len(X)), oracle.prepare(result.x))
     at_truth = found.values == 0.0
     assert at_truth.any() and (found.uppers[at_truth] >= 4e-16).all()
     Rounded.lowest = -1e-6

@@ -112,16 +112,24 @@ def test_float32_labels_are_those_of_float64():
     assert np.isfinite(single.evaluate(wild)[0]).all()
 
 
+@pytest.fixture
+def at_level(level, monkeypatch):
+    """Risks made in the test compute with the instruction set of that level."""
+    Engine = linear_module.Engine
+
+    def engine(*arguments):
+        return Engine(*arguments).at_level(level) or pytest.skip("this CPU has not got it")
+
+    monkeypatch.setattr(linear_module, "Engine", engine)
+
+
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("n_classes, d", [(2, 5), (10, 83), (37, 130)])
-def test_every_instruction_set(level, n_classes, d):
+def test_every_instruction_set(level, n_classes, d, at_level):
     X, y, rng = pixels(n=131, d=d, n_classes=n_classes)
     w = rng.standard_normal(n_classes * (d + 1))
     for storage, kw in storages(X):
         risk = MulticlassHinge(storage, y, 2, bias=0.5, **kw)
-        risk._engine = risk._engine.at_level(level)
-        if risk._engine is None:
-            pytest.skip("this CPU has not got it")
         x = features(storage, kw.get("scale", 1.0), 0.5)
         assert_planes(risk.planes(w), multiclass_planes(x, y, n_classes, risk.parts, w))
         np.testing.assert_allclose(risk.scores(w), x @ w.reshape(n_classes, -1).T, atol=1e-4)
@@ -434,14 +442,11 @@ def test_values_are_within_their_error(seed, size, scale, kind):
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_values_of_long_rows_are_within_their_error(level, sparse):
+def test_values_of_long_rows_are_within_their_error(level, sparse, at_level):
     rng = np.random.default_rng(level)
     X, y = np.full((6, 331), 0.1), np.arange(6) % 3        # equal terms: their roundings do not average out
     X[:, ::7] = 1 / 3
     risk = MulticlassHinge(sp.csr_array(X) if sparse else X, y, scale=0.7, bias=3.0)
-    risk._engine = risk._engine.at_level(level)
-    if risk._engine is None:
-        pytest.skip("this CPU has not got it")
     W = np.abs(rng.standard_normal((3, 1))) * np.ones((1, 332)) / 3
     values, errors = risk.values(W.ravel())
     exact = exact_hinge(X, y, 3, W, 0.7, 3.0, np.ones(6))

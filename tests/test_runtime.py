@@ -3,6 +3,7 @@
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -206,8 +207,8 @@ def test_threads_work_where_the_caller_waits_and_raise_the_first_failure():
 def test_threads_hold_no_results_once_they_are_handed_back(monkeypatch):
     """On a busy core a thread of the pool let go of its work late, and the last results lived into the next sum."""
     pool, held = Threads(2), []
-    submit = pool._pool.submit
-    monkeypatch.setattr(pool._pool, "submit", lambda work: held.append(work) or submit(work))
+    submit = ThreadPoolExecutor.submit
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", lambda self, work: held.append(work) or submit(self, work))
     results = pool.map(np.zeros, range(4))
     marks = [weakref.ref(result) for result in results]
     assert held and all(mark() is not None for mark in marks)

@@ -66,18 +66,20 @@ def test_decoding_equals_enumeration(loss, weighted, factors):
     model = BinaryLabeling(D, P, loss, factors)
     oracle = model.oracle(X, Y)
     rows = np.arange(len(X))
+    every = [{z: (feature(x, z) - feature(x, y), cost(y, z, loss, c, factors))
+              for z in product((0, 1), repeat=len(y))} for x, y, c in zip(X, labels, areas, strict=True)]
     for w in points():
         found = oracle.solve_batch(rows, oracle.prepare(w))
         plain = oracle.solve_batch(rows, oracle.prepare(w), loss=False)
-        for i, (x, y, c) in enumerate(zip(X, labels, areas, strict=True)):
-            scores = {z: (feature(x, z) - feature(x, y)) @ w for z in product((0, 1), repeat=len(y))}
-            best = max(score + cost(y, z, loss, c, factors) for z, score in scores.items())
+        for i, x in enumerate(X):
+            scores = {z: psi @ w for z, (psi, _) in every[i].items()}
+            best = max(scores[z] + b for z, (_, b) in every[i].items())
             for value in (found.values[i], found.uppers[i]):
                 assert value == pytest.approx(best, abs=1e-11)
             assert found.uppers[i] >= found.values[i]
             z = tuple(found.labellings[i])
-            assert model.loss(Y[i], z) == pytest.approx(cost(y, z, loss, c, factors), abs=1e-13)
-            assert scores[z] + cost(y, z, loss, c, factors) == pytest.approx(best, abs=1e-11)
+            assert model.loss(Y[i], z) == pytest.approx(every[i][z][1], abs=1e-13)
+            assert scores[z] + every[i][z][1] == pytest.approx(best, abs=1e-11)
             assert plain.values[i] == pytest.approx(max(scores.values()), abs=1e-11)
             assert model.decode(w, x).tolist() == plain.labellings[i].tolist()
             assert model.loss_augmented_decode(w, x, Y[i]).tolist() == found.labellings[i].tolist()

@@ -583,7 +583,7 @@ def half_way(tmp_path_factory):
 @pytest.mark.parametrize("how", ["arrays", "entries"])
 def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, half_way, tmp_path):
     (method, name, options), (raw, best), refused = STATES[k], half_way(k), 0
-    for seed in range(24):
+    for seed in range(15):
         random = np.random.default_rng([k, seed])
 
         def change(header, arrays, random=random):
@@ -599,7 +599,7 @@ def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, ha
             refused += isinstance(error, pb.StateError) and "run.npz" in str(error)
         else:
             assert not result.certified or result.lower_bound <= best + 1e-9 * abs(best)
-    assert refused >= 8
+    assert refused >= 5
 
 
 @pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])

@@ -274,14 +274,15 @@ def test_output_that_nobody_reads(tmp_path):
 
 
 def test_without_scikit_learn(run, tmp_path):
-    code = "import sys; sys.modules['sklearn'] = None; from pybundle.cli import main; sys.exit(main())"
-    for arguments, expected in ((["train", "a.svm"], 2), (["predict", "a.svm", "--load", "m.npz"], 2), (["info"], 0),
-                                (["path", "a.svm", "--lams", "1"], 0), (["bench", "a.csv", "--repeat", "1"], 0)):
-        command = [sys.executable, "-P", "-c", code, *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == expected, done.stderr
-        if expected:
-            assert done.stderr.count("\n") == 1 and "pip install 'pybundle-ml[sklearn]'" in done.stderr
+    code = ("import sys; sys.modules['sklearn'] = None; from pybundle.cli import main\n"
+            "for line in sys.argv[1:]: sys.stderr.write(f'{main(line.split())} {line}\\n')")
+    commands = {"train a.svm": 2, "predict a.svm --load m.npz": 2, "info": 0, "path a.svm --lams 1": 0,
+                "bench a.csv --repeat 1": 0}
+    done = subprocess.run([sys.executable, "-P", "-c", code, *commands], cwd=tmp_path, capture_output=True, text=True)
+    said = done.stderr.splitlines()
+    assert [line for line in said if line[0] in "012"] == [f"{code} {line}" for line, code in commands.items()]
+    refused = [line for line in said if line.startswith("pybundle: error")]
+    assert len(refused) == 2 and all("pip install 'pybundle-ml[sklearn]'" in line for line in refused)
 
 
 def test_progress_on_terminals_only(run, monkeypatch):

@@ -21,7 +21,7 @@ distributed = pytest.importorskip("distributed", reason="needs dask.distributed,
 dask = pytest.importorskip("dask", reason="needs dask.distributed, the extra `dask`")
 
 
-SEEDS = pytest.mark.parametrize("seed", range(3))
+SEEDS = pytest.mark.parametrize("seed", range(2))
 ROUTES = pytest.mark.parametrize("route", ["scheduler", "direct"])
 
 
@@ -291,7 +291,7 @@ def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
         pb.minimize(risk, lam=1.0, executor=client)
 
 
-# ---------------------------------------------------------------------- faults: three seeds of each
+# ---------------------------------------------------------------------- faults at random moments
 
 def undisturbed(risk, **options):
     return pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False, **options)
@@ -335,9 +335,9 @@ def lone_workers(tmp_path_factory):
 
 
 @pytest.mark.slow
-@SEEDS
-@ROUTES
-@pytest.mark.parametrize("what", ["one killed", "all killed", "one restarted"])
+@pytest.mark.parametrize("what, route, seed", [
+    (what, route, 2 * k + j) for k, what in enumerate(["one killed", "all killed", "one restarted"])
+    for j, route in enumerate(["scheduler", "direct"])])
 def test_lost_workers_change_nothing(what, route, seed, nannies):
     rng, risk = np.random.default_rng(seed), blobs(seed=seed)
     a, delay = undisturbed(risk), float(rng.uniform(0.0, 0.05))

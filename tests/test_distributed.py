@@ -348,7 +348,7 @@ def test_fine_tolerances_need_exact_planes():
     exact = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", line_search=False)
     assert fine.success and (fine.x == exact.x).all()
     with pytest.warns(pb.ConvergenceWarning, match="use compress='exact'"):
-        pb.minimize(blobs(scale=1e3), lam=0.1, tol=1e-4, method="oca", executor=single, max_iter=300)
+        pb.minimize(blobs(scale=1e3), lam=0.1, tol=1e-4, method="oca", executor=single, max_iter=100)
 
 
 def test_an_oracle_that_raises_is_named_with_its_traceback():

@@ -182,7 +182,7 @@ def test_dense_and_csr_float32_give_the_same_bits(method, n_classes):
 @pytest.mark.parametrize("method", ["bmrm", "oca", "sgd"])
 def test_threads_give_the_same_bits(method):
     risk = multiclass(n=20000, d=7, dtype=np.float32)
-    one, two = (pb.minimize(risk, lam=5.0, method=method, max_iter=12, tol=1e-4, n_jobs=k, random_state=3)
+    one, two = (pb.minimize(risk, lam=5.0, method=method, max_iter=4, tol=1e-4, n_jobs=k, random_state=3)
                 for k in (1, 2))
     np.testing.assert_array_equal(one.x, two.x)
     assert one.fun == two.fun and one.lower_bound == two.lower_bound

@@ -30,13 +30,20 @@ def make_data(seed, n=12, K=3, d=5, longest=4, storage="float64"):
     return [x.astype(storage) for x in X], Y
 
 
-def psi(model, x, y, y_hat):
-    difference = model.joint_feature(x, y_hat) - model.joint_feature(x, y)
-    return difference.toarray().ravel() if sp.issparse(difference) else difference
+class Enumerated:
+    """All labellings of an example: their losses, and their features less those of the truth."""
 
+    def __init__(self, model, x, y):
+        self.labellings = [np.array(z) for z in itertools.product(range(model.n_labels), repeat=len(y))]
+        self.losses = np.array([model.loss(y, z) for z in self.labellings])
+        features = [model.joint_feature(x, z) for z in self.labellings]
+        features = np.array([row.toarray().ravel() if sp.issparse(row) else row for row in features])
+        self.places = {z.tobytes(): k for k, z in enumerate(self.labellings)}
+        self.psi = features - features[self.places[y.tobytes()]]
 
-def labellings(model, y):
-    return [np.array(z) for z in itertools.product(range(model.n_labels), repeat=len(y))]
+    def plane(self, z):
+        k = self.places[z.astype(int).tobytes()]
+        return self.losses[k], self.psi[k]
 
 
 @pytest.mark.parametrize("storage", ["float64", "float32", "uint8", "csr", "indicators"])
@@ -46,20 +53,19 @@ def labellings(model, y):
 ])  # fmt: skip
 def test_values_and_planes_equal_enumeration(storage, options):
     model = Chain(3, 5, indicators=storage == "indicators", **options)
-    X, Y = make_data(1, storage=storage)
+    X, Y = make_data(1, n=8, storage=storage)
     oracle = model.oracle(X, Y)
     rng = np.random.default_rng(0)
-    rows = rng.permutation(len(X))
+    rows, every = rng.permutation(len(X)), [Enumerated(model, x, y) for x, y in zip(X, Y, strict=True)]
     for integer in (True, False):
         w = rng.integers(-2, 3, model.dim).astype(float) if integer else rng.standard_normal(model.dim)
         weights, scales = oracle.prepare(w), rng.random(len(X))
         found = oracle.solve_batch(rows, weights)
         slope, expected, offset = np.zeros(model.dim), np.zeros(model.dim), 0.0
         for j, i in enumerate(rows):
-            planes = [(psi(model, X[i], Y[i], z), model.loss(Y[i], z)) for z in labellings(model, Y[i])]
-            assert found.values[j] == pytest.approx(max(b + a @ w for a, b in planes), rel=1e-12, abs=1e-12)
+            assert found.values[j] == pytest.approx(max(every[i].losses + every[i].psi @ w), rel=1e-12, abs=1e-12)
             z = found.labellings[j]
-            a, b = psi(model, X[i], Y[i], z), model.loss(Y[i], z)
+            b, a = every[i].plane(z)
             assert b + a @ w == pytest.approx(found.values[j], rel=1e-12, abs=1e-12)
             assert np.linalg.norm(a) <= oracle.norms[i]
             assert z.tolist() == model.loss_augmented_decode(w, X[i], Y[i]).tolist()
@@ -70,7 +76,8 @@ def test_values_and_planes_equal_enumeration(storage, options):
         predicted = oracle.solve_batch(rows, weights, loss=False)
         for j, i in enumerate(rows):
             assert predicted.labellings[j].tolist() == model.decode(w, X[i]).tolist()
-            assert predicted.values[j] == pytest.approx(psi(model, X[i], Y[i], predicted.labellings[j]) @ w, abs=1e-12)
+            assert predicted.values[j] == pytest.approx(max(every[i].psi @ w), rel=1e-12, abs=1e-12)
+            assert predicted.values[j] == pytest.approx(every[i].plane(predicted.labellings[j])[1] @ w, abs=1e-12)
             single = oracle.solve(int(i), w)
             assert single.labelling.tolist() == found.labellings[j].tolist()
             assert single.value == pytest.approx(found.values[j], rel=1e-13, abs=1e-13) and single.upper >= single.value
@@ -81,16 +88,14 @@ def test_values_and_planes_equal_enumeration(storage, options):
 @pytest.mark.parametrize("options", [{}, {"normalised": True}, {"start": False, "end": False}])
 def test_slack_rescaling_equals_enumeration(storage, options):
     model = Chain(3, 5, rescaling="slack", **options)
-    X, Y = make_data(4, storage=storage)
+    X, Y = make_data(4, n=8, storage=storage)
     oracle, rows = model.oracle(X, Y), np.arange(len(X))
-    rng = np.random.default_rng(2)
+    rng, every = np.random.default_rng(2), [Enumerated(model, x, y) for x, y in zip(X, Y, strict=True)]
     for scale in (0.0, 0.3, 3.0):
         w = scale * rng.standard_normal(model.dim)
         found = oracle.solve_batch(rows, oracle.prepare(w))
         for i in rows:
-            losses = [model.loss(Y[i], z) for z in labellings(model, Y[i])]
-            values = [c * (1.0 + psi(model, X[i], Y[i], z) @ w) for c, z in zip(losses, labellings(model, Y[i]),
-                                                                              strict=True)]
+            values = every[i].losses * (1.0 + every[i].psi @ w)
             assert found.values[i] == pytest.approx(max(values), rel=1e-12, abs=1e-12)
             offset, slope = oracle.plane(i, found.labellings[i])
             assert offset + slope @ w == pytest.approx(found.values[i], rel=1e-12, abs=1e-12)
@@ -112,7 +117,7 @@ def test_marginals_equal_enumeration(storage, options):
     slope, expected = np.zeros(model.dim), np.zeros(model.dim)
     values, entropies = oracle.marginals_batch(rows, oracle.prepare(w), scales, slope)
     for j, i in enumerate(rows):
-        planes = np.array([psi(model, X[i], Y[i], z) for z in labellings(model, Y[i])])
+        planes = Enumerated(model, X[i], Y[i]).psi
         scores = planes @ w
         value = np.logaddexp.reduce(scores)
         p = np.exp(scores - value)

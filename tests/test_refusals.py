@@ -35,7 +35,7 @@ def test_a_separable_log_loss_is_convex_whatever_its_scale(make):
 
     142 of 208 runs on separable data with features of 1e3 to 1e6 were refused over an excess of 1e-16 to 1e-13.
     """
-    for seed, scale in enumerate((1e3, 1e4, 1e5, 1e6)):
+    for seed, scale in enumerate((1e4, 1e6)):
         for lam in (1e-4, 10.0):
             for method, n_parts in (("auto", 1), ("lbfgs", 4), ("bmrm", 1)):
                 risk = pb.risks.Structured(*make(np.random.default_rng(seed), scale), loss="logistic")

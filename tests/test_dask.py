@@ -74,15 +74,6 @@ class Uneven(pb.risks.MulticlassHinge):
         return Paused(plain, 0.02 if self.slow in numbers else 0.001)
 
 
-class Unheld:
-    """A future whose worker was lost before its result was fetched."""
-
-    status, key = "finished", "unheld"
-
-    def result(self, timeout):
-        raise TimeoutError
-
-
 class Broken:
     def __call__(self):
         raise RuntimeError("no data")
@@ -143,11 +134,10 @@ def test_questions_that_fail_past_the_scheduler_go_through_it(fails, client, mon
     risk = blobs()
     a = undisturbed(risk)
     remote = pb.distributed.Dask(client, route="direct").place(risk)
-    remote.planes(np.zeros(risk.dim))
+    for _ in range(2):                          # the parts are made, then found
+        remote.planes(np.zeros(risk.dim))
     monkeypatch.setattr(dask_direct, "exchange", counted)
     if fails == "the worker forgets":
-        remote._workplace._find()
-        assert None not in remote._workplace._addresses
         client.run(lambda dask_worker: dask_worker.handlers.pop(dask_direct.OPERATION))
     else:
         monkeypatch.setattr(dask_direct, "OPERATION", "no_such_operation")
@@ -187,7 +177,7 @@ def test_an_answer_that_comes_after_its_worker_was_missed_is_ignored(monkeypatch
 
     async def first_silent(client, address, name, key, *rest):
         if not silent:
-            silent.append((address, key))
+            silent.append((address, key, rest[-1]))
         else:
             await exchange(client, address, name, key, *rest)
 
@@ -204,7 +194,8 @@ def test_an_answer_that_comes_after_its_worker_was_missed_is_ignored(monkeypatch
             if silent and silent[0][0] in client.nthreads():
                 client.retire_workers([silent[0][0]])
         assert {p for arrival in found for p in arrival.parts} == set(range(risk.n_parts))
-        remote._workplace._done.put(dask_direct.Reply(silent[0][1], "of another w"))
+        _, key, done = silent[0]
+        done.put(dask_direct.Reply(key, "of another w"))
         assert (remote.planes(w[1]).values == risk.planes(w[1]).values).all()
         remote.close()
 
@@ -221,15 +212,15 @@ def test_patience_counts_from_the_first_look_without_a_worker(client, monkeypatc
     risk, zero = blobs(), np.zeros(blobs().dim)
     risk.excerpt = lambda numbers: Held(type(risk).excerpt(risk, numbers))
     remote = pb.distributed.Dask(client, patience=0.7).place(risk)
-    workers = remote._workplace._workers
+    workers = client.nthreads
 
     def once_none():
         looks.append(clock.now)
         if len(looks) == 3:
             Held.may_answer.set()
-        return workers() if len(looks) > 1 else []
+        return workers() if len(looks) > 1 else {}
 
-    monkeypatch.setattr(remote._workplace, "_workers", once_none)
+    monkeypatch.setattr(client, "nthreads", once_none)
     Held.may_answer.clear()
     number = remote.submit(zero)
     clock.now += 0.8                            # a master, during which the workers were there
@@ -238,9 +229,9 @@ def test_patience_counts_from_the_first_look_without_a_worker(client, monkeypatc
     def none():
         looks.append(clock.now)
         clock.now += 0.4
-        return []
+        return {}
 
-    monkeypatch.setattr(remote._workplace, "_workers", none)
+    monkeypatch.setattr(client, "nthreads", none)
     Held.may_answer.clear()
     looks.clear()
     with pytest.raises(pb.BundleError, match=r"no Dask worker for 0\.7 s"):
@@ -535,12 +526,16 @@ def test_a_client_closed_between_questions_is_named(moment, route, monkeypatch):
         if moment == "parts may move":
             remote.planes(np.zeros(risk.dim))
             monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 0.0)
-        client.close()
+        if moment == "an answer is fetched":    # from a worker that was lost meanwhile
+            def result(self, timeout=None):
+                client.close()
+                raise TimeoutError
+
+            monkeypatch.setattr(distributed.Future, "result", result)
+        else:
+            client.close()
         with pytest.raises(pb.BundleError, match="client was closed"):
-            if moment == "an answer is fetched":
-                remote._workplace._fetch(Unheld(), 0)
-            else:
-                remote.planes(np.zeros(risk.dim))
+            remote.planes(np.zeros(risk.dim))
 
 
 def test_a_cluster_without_workers_is_named():

@@ -11,10 +11,9 @@ from scipy.sparse import csr_array, issparse
 
 import pybundle as pb
 from pybundle.core.plane import Planes
-from pybundle.core.protocols import planes_of
 from pybundle.core.ragged import Ragged
-from pybundle.distributed.messages import Answer, pack, single_errors, unpack
-from pybundle.distributed.parts import Parts
+from pybundle.distributed.messages import Answer, Question, pack, single_errors, unpack
+from pybundle.distributed.parts import Description, Parts
 from pybundle.distributed.risk import RemoteRisk, _assembled
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
@@ -53,8 +52,6 @@ class Here(Workplace):
     """A workplace in this process whose groups answer in the order that a generator of random numbers says."""
 
     def __init__(self, risk, n_groups, seed=0, slow=()):
-        from pybundle.distributed.parts import Parts
-
         groups = grouped(risk.n_parts, n_groups)
         super().__init__(groups, n_groups)
         self._parts = [Parts(excerpt(risk, group), len(group)) for group in groups]
@@ -83,8 +80,6 @@ class InTurn:
         self.n_groups, self.single, self.options = n_groups, single, options
 
     def place(self, risk):
-        from pybundle.distributed.parts import Description
-
         return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single, risk)
 
 
@@ -120,8 +115,6 @@ class Frozen(Here):
 
 class FrozenInTurn(InTurn):
     def place(self, risk):
-        from pybundle.distributed.parts import Description
-
         return RemoteRisk(Frozen(risk, self.n_groups, **self.options), Description.of(risk), home=risk)
 
 
@@ -196,11 +189,18 @@ def test_parts_keep_slopes_sparse_where_the_risk_itself_makes_them_dense(monkeyp
     monkeypatch.setattr("pybundle.risks.reduction.SPARSE_DIM", 1)
     risk = landmarks()
     risk.dense_from = 0.01
-    w = np.random.default_rng(4).standard_normal(risk.dim)
+    w, seen = np.random.default_rng(4).standard_normal(risk.dim), []
+
+    class Seen(type(risk)):
+        def planes(self, w):
+            seen.append(super().planes(w))
+            return seen[-1]
+
+    risk.__class__ = Seen
     planes = risk.planes(w)
     assert isinstance(planes.slopes, np.ndarray) and planes.density() > 0.01
-    found = planes_of(Parts(risk, risk.n_parts)._risk(None), w)
-    assert issparse(found.slopes) and (found.slopes.toarray() == planes.slopes).all()
+    found = unpack(Parts(risk, risk.n_parts).answer(Question(0, "planes"), w).arrays, risk.dim)
+    assert issparse(seen[-1].slopes) and (found.slopes.toarray() == planes.slopes).all()
     assert (found.values == planes.values).all() and (found.offsets == planes.offsets).all()
     assert isinstance(risk.planes(w).slopes, np.ndarray)        # the user's own risk stays as it was
 
@@ -360,13 +360,15 @@ def test_an_oracle_that_raises_is_named_with_its_traceback():
 
 
 def test_what_a_round_that_failed_still_has_to_say_is_not_heard():
-    remote, zero = InTurn(2).place(signs(bad=[0, 2])), np.zeros(3)     # one example of each group fails
+    risk, zero = signs(bad=[0, 2]), np.zeros(3)                 # one example of each group fails
+    workplace = Here(risk, 2)
+    remote = RemoteRisk(workplace, Description.of(risk), False, risk)
     for again in (remote, remote.derive(precision="float64")):
         with pytest.raises(pb.OracleError, match="no way"):
             again.planes(np.ones(3))
-        assert len(remote._workplace._open) == 1                # one group's answer is on its way
+        assert workplace.n_open == 1         # one group's answer is on its way
         assert again.planes(zero).values.sum() == 30.0          # at 0 nothing fails
-        assert remote._workplace._open == []
+        assert workplace.n_open == 0
     with pytest.raises(pb.OracleError, match="no way"):         # new failures are
         remote.planes(np.ones(3))
 
@@ -429,8 +431,6 @@ def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
 
     class Executor(InTurn):
         def place(self, risk):
-            from pybundle.distributed.parts import Description
-
             return RemoteRisk(Leaving(risk, 2), Description.of(risk))
 
     for risk in (blobs(), chains(), blobs(K=2, kind=pb.risks.Logistic)):
@@ -525,8 +525,6 @@ def test_ctrl_c_while_workers_are_given_back_keeps_the_result(python_takes_inter
 
     class Executor(InTurn):
         def place(self, risk):
-            from pybundle.distributed.parts import Description
-
             return RemoteRisk(Leaving(risk, 2), Description.of(risk))
 
     result = pb.minimize(blobs(), lam=1.0, method="oca", executor=Executor(2))
@@ -548,6 +546,26 @@ def alone():
     assert {process.pid for process in left()} <= before
 
 
+@pytest.fixture
+def nothing_left(monkeypatch):
+    """No shared memory that was made stays."""
+    from pybundle.distributed import shared
+
+    names, SharedMemory = [], shared.SharedMemory
+
+    def make(*arguments, **options):
+        memory = SharedMemory(*arguments, **options)
+        names.append(memory.name)
+        return memory
+
+    monkeypatch.setattr(shared, "SharedMemory", make)
+    yield
+    assert names
+    for name in names:
+        with pytest.raises(FileNotFoundError):
+            SharedMemory(name)
+
+
 def test_a_process_that_does_not_answer_is_given_up(alone, tmp_path):
     risk = signs(model=Silent(str(tmp_path / "once")))
     whole = pb.minimize(signs(), lam=1.0, tol=1e-3, method="oca", n_parts=4)
@@ -558,14 +576,8 @@ def test_a_process_that_does_not_answer_is_given_up(alone, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-def test_processes_that_never_answer_end_the_run(alone):
-    from multiprocessing.shared_memory import SharedMemory
-
-    names, options = [], {"lam": 1.0, "method": "oca", "n_parts": 4}
-
-    def look(executor):
-        names.extend(process.block.name for workplace in executor._placed for process in workplace._processes)
-
+def test_processes_that_never_answer_end_the_run(alone, nothing_left):
+    options = {"lam": 1.0, "method": "oca", "n_parts": 4}
     with pb.distributed.Processes(1, patience=0.3, max_tries=1) as executor:
         with pytest.raises(pb.BundleError, match="did not answer 1 times; raise patience") as caught:
             pb.minimize(signs(model=Silent()), executor=executor, **options)
@@ -574,12 +586,7 @@ def test_processes_that_never_answer_end_the_run(alone):
     remote = executor.place(signs(model=Silent()))
     result = pb.minimize(remote, lam=1.0, method="oca", time_limit=0.1)
     assert result.status is pb.Status.TIME_LIMIT and result.certified and result.fun == 30.0
-    look(executor)
     executor.close()
-    assert len(names) == 2
-    for name in filter(None, names):
-        with pytest.raises(FileNotFoundError):
-            SharedMemory(name)
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
@@ -587,7 +594,7 @@ def test_processes_that_never_answer_end_the_run(alone):
 def test_a_process_that_is_stopped_before_it_reads_its_parts(alone, monkeypatch):
     def take(self, original=pb.distributed.Processes.take):
         process = original(self)
-        os.kill(process._process.pid, signal.SIGSTOP)
+        os.kill(next(one.pid for one in left() if one.pid not in alone), signal.SIGSTOP)
         return process
 
     monkeypatch.setattr(pb.distributed.Processes, "take", take)
@@ -676,15 +683,10 @@ def test_ctrl_c_while_a_process_is_asked_ends_the_run_with_its_certificate(what,
     assert pb.minimize(signs(), lam=1.0, executor=processes).success
 
 
-def test_closing_ends_what_is_still_placed():
-    from multiprocessing.shared_memory import SharedMemory
-
+def test_closing_ends_what_is_still_placed(nothing_left):
     with pb.distributed.Processes(1) as executor:
         remote = executor.place(blobs())
         remote.planes(np.ones(remote.dim))
-        name = remote._workplace._processes[0].block.name
-    with pytest.raises(FileNotFoundError):
-        SharedMemory(name)
     remote.close()
 
 

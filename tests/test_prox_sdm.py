@@ -1,7 +1,7 @@
 """Method "prox-bcfw" with exact blocks: the steps are those of a plain twin, and the runs keep what they promise."""
 
 import pickle
-from types import SimpleNamespace
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,11 +12,9 @@ from reference.sdm import binary_steps, block_steps, losses
 
 import pybundle as pb
 from pybundle.runtime.executors import make_executor
-from pybundle.runtime.stopping import GapBelow
 from pybundle.solvers.block import exact_blocks
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.block.exact_blocks import ExactBlocks
-from pybundle.solvers.block.schedules import Accelerated
 
 
 def dual_of(risk):
@@ -277,7 +275,6 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
     for n_jobs in (1, 2, 3):
         pool = make_executor(n_jobs)
         core = ExactBlocks(risk.derive(executor=pool))
-        assert core._ranges() == [(0, 4500), (4500, n)]
         core.place(5.0, 3.0, np.zeros(risk.dim))
         core.exact_pass(np.random.default_rng(3).permutation(n))
         seen.append(core.aggregate())
@@ -286,13 +283,17 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
     for other in seen[1:]:
         np.testing.assert_array_equal(other[1], phi)
         assert (other[0], *other[2:]) == (offset, error, offset_error)
-    true_offset, true_phi = summed_exactly(core._dual, risk, options)
+    dual = dual_of(risk)                        # the same steps
+    dual.set_point(np.zeros(risk.dim), 8.0)
+    dual.visit(np.random.default_rng(3).permutation(n))
+    np.testing.assert_array_equal(dual.alpha, core.known())
+    true_offset, true_phi = summed_exactly(dual, risk, options)
     assert abs(offset - true_offset) <= offset_error < 1e-10 * offset
     assert np.linalg.norm((phi - true_phi.ravel()).astype(np.float64)) <= error
     # any cut, and ranges without rows
     for ranges in ([(0, n)], [(0, 1), (1, n)], [(0, 0), (0, 8192), (8192, n), (n, None)]):
         slopes = np.zeros((len(ranges), risk.dim))
-        parts = np.array([core._dual.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
+        parts = np.array([dual.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
         total = risk.examples.unscale(slopes.sum(axis=0), risk.n_scores)
         assert np.linalg.norm((total - true_phi.ravel()).astype(np.float64)) <= parts[:, 1].sum() < 10.0 * error
         assert abs(parts[:, 0].sum() - true_offset) <= parts[:, 2].sum() < 10.0 * offset_error
@@ -311,14 +312,17 @@ def test_an_aggregate_of_rows_that_are_not_there_is_refused():
 
 def test_a_second_slope_only_where_the_data_are_larger():
     """Halves cost a vector of length dim, zeroed and added: as much as the sum itself where rows are short."""
-    y = np.arange(3000) % 3
-    columns = np.sort(np.random.default_rng(0).integers(200_000 // 400, size=(3000, 400)) + 500 * np.arange(400))
-    dense, short = np.ones((3000, 400)), sp.csr_array(
-        (np.ones(columns.size), columns.ravel(), np.arange(3001) * 400), shape=(3000, 200_000))
-    assert ExactBlocks(pb.risks.MulticlassHinge(dense, y))._ranges() == [(0, 1500), (1500, 3000)]
+    y, d = np.arange(3000) % 3, 200_000
+    columns = np.sort(np.random.default_rng(0).integers(d // 400, size=(3000, 400)) + 500 * np.arange(400))
+    short = sp.csr_array((np.ones(columns.size), columns.ravel(), np.arange(3001) * 400), shape=(3000, d))
     assert short.nnz > exact_blocks.LEAST_ENTRIES
-    assert ExactBlocks(pb.risks.MulticlassHinge(short, y))._ranges() == [(0, 3000)]
-    assert ExactBlocks(pb.risks.MulticlassHinge(dense[:, :100], y))._ranges() == [(0, 3000)]
+    core = ExactBlocks(pb.risks.MulticlassHinge(short, y))
+    core.exact_pass(np.arange(3000))
+    tracemalloc.start()
+    core.aggregate()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * 3 * d
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
@@ -546,26 +550,6 @@ def test_refusals():
         dual_of(pb.risks.Logistic(X, y % 2))
     with pytest.raises(ValueError, match="order must"):
         dual_of(risk).visit(np.array([0, 70]))
-
-
-def test_schedule():
-    """A pass over all examples opens the run; later the batch passes alone tell which rows are worth a visit."""
-    class Trace:
-        n_iter = 1
-
-    class Run:
-        trace, met = Trace(), 50.0
-        rule, bound = GapBelow(1e-2), SimpleNamespace(value=100.0)
-
-    assert Accelerated().actions(Run) == ("visit", "refine", "value")
-    Trace.n_iter = 2
-    assert Accelerated().actions(Run) == ("refine", "value")
-    assert Accelerated(opening=4).actions(Run) == ("visit", "refine")
-    Run.met = 2.0                               # the last pass met so little that the next value may be the last
-    schedule = Accelerated(opening=4)
-    assert schedule.actions(Run) == ("refine", "value")
-    Run.met, Trace.n_iter = 50.0, 3
-    assert schedule.actions(Run) == ("refine", "value")
 
 
 def test_signs_are_left_to_the_cached_planes():

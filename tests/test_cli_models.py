@@ -236,6 +236,16 @@ def test_ctrl_c_saves_the_best_state(run, monkeypatch):
     assert model.lower_bound_ <= model.objective_ and model.certified_
 
 
+def test_every_run_of_a_search_has_the_parts(run, monkeypatch):
+    first = []
+    monkeypatch.setattr("pybundle.cli.train.progress", lambda arguments: lambda progress: first.append(
+        progress.n_planes) if progress.n_iter == 1 else None)
+    for parts in (1, 3):
+        first.clear()
+        assert run("train", "a.npz", "--cv", "2", "--grid", "1", "--method", "bmrm", "--parts", parts)[0] == 0
+        assert first == [2 * parts] * 3         # two folds and the model of all examples, after two passes
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 def test_train_goes_on_from_a_checkpoint(run, tmp_path):
     whole = json.loads(run("train", "a.svm", "--tol", "1e-6", "--json")[1])

@@ -430,12 +430,6 @@ def test_early_stopping_ends_the_run_of_one_C():
     assert np.isfinite(svm.scores_).all() and (svm.gaps_ > 1e-10).any()
 
 
-def test_a_search_is_run_in_the_parts_of_its_estimator():
-    svm = pb.MulticlassSVMCV([0.1], cv=2, method="bmrm")
-    svm._n_parts = 3
-    assert svm._single()._n_parts == 3 and svm.fit(*blobs()).certified_
-
-
 @pytest.mark.parametrize("tol, search_tol", [(0.2, 1e-2), (1e-5, 1e-2), (1e-3, 1e-6)])
 def test_solves_that_are_only_scored_have_a_tolerance_of_their_own(tol, search_tol):
     X, y = blobs(90)

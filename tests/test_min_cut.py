@@ -48,7 +48,7 @@ def grid_edges(height, width):
 @pytest.mark.parametrize("integer", [False, True])
 def test_equals_enumeration(tables, two, integer):
     rng = np.random.default_rng([tables, two, integer])
-    for _ in range(500):
+    for _ in range(250):
         n = int(rng.integers(1, 9))
         unary, edges, pairwise = random_problem(rng, n, integer, tables, two)
         labels, value, upper = min_cut(unary, edges, pairwise)

@@ -74,13 +74,14 @@ def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
             assert objective.value(v) + offset + phi @ v >= bound
 
 
-def test_rounding_errors_count_against_the_bound():
+@pytest.mark.parametrize("objective", [L2(1.0), Ball(0.7)])
+def test_rounding_errors_count_against_the_bound(objective):
     phi = np.array([3.0, 4.0])
-    exact = LowerBound.from_aggregate(L2(1.0), 1.0, phi).value
+    exact = LowerBound.from_aggregate(objective, 1.0, phi).value
     for error in (1e-9, 1e-3):
         shifts = [error * np.array([np.cos(a), np.sin(a)]) for a in np.linspace(0.0, 6.3, 99)]
-        worst = min(L2(1.0).lower_bound(1.0, phi + shift) for shift in shifts)
-        assert LowerBound.from_aggregate(L2(1.0), 1.0, phi, error).value <= worst < exact
+        worst = min(objective.lower_bound(1.0, phi + shift) for shift in shifts)
+        assert LowerBound.from_aggregate(objective, 1.0, phi, error).value <= worst < exact
     beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
     assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(
         1.01 * (1e-8 + 8 * UNIT * 3.0))

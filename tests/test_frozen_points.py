@@ -80,7 +80,7 @@ PAIRS = [(name, method) for name, methods in {
 @pytest.mark.parametrize("name, method", PAIRS)
 def test_a_callback_cannot_move_the_best_point(name, method):
     """A callback that clipped `progress.w` in place got `certified=True` with the value of the point before."""
-    arguments = {"lam": 0.2, "tol": 1e-3, "method": method, "random_state": 0, "max_iter": 30}
+    arguments = {"lam": 0.2, "tol": 1e-3, "method": method, "random_state": 0, "max_iter": 10}
     plain, kept, w0 = pb.minimize(RISKS[name](), **arguments), [], np.zeros(RISKS[name]().dim)
 
     def clip(progress):
@@ -224,7 +224,7 @@ def test_the_value_belongs_to_the_point_that_is_returned():
         return sum(v * v for v in w) / 10 + sum(losses)
 
     for method in (*BLOCKS, "alm"):
-        result = pb.minimize(pb.risks.BinaryHinge(A, b), lam=0.2, method=method, tol=1e-3)
+        result = pb.minimize(pb.risks.BinaryHinge(A, b), lam=0.2, method=method, tol=1e-2)
         value = exact(result.x)
         assert result.lower_bound <= value <= Fraction(result.lower_bound) + Fraction(
             result.gap * result.fun * (1.0 + 1e-15))

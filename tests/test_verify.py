@@ -85,7 +85,7 @@ def solve(name, method, **options):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", RISKS)
 def test_every_method_gives_evidence_that_proves_its_claims(name, method):
-    result = solve(name, method, random_state=0, tol=1e-2 if method in ("bcfw", "frank-wolfe") else 1e-3)
+    result = solve(name, method, random_state=0, tol=3e-2 if method in ("bcfw", "frank-wolfe") else 1e-3)
     assert result.certified
     report = pb.verify(result.certificate, RISKS[name])
     assert report.ok, report

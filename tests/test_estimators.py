@@ -248,7 +248,7 @@ def test_without_scikit_learn_the_error_names_the_extra():
         pb.Nonsense  # noqa: B018
 
 
-@parametrize_with_checks([pb.MulticlassSVMCV([0.1, 1.0], cv=3, tol=1e-10)])
+@parametrize_with_checks([pb.MulticlassSVMCV([0.1, 1.0], cv=2, tol=1e-10)])
 def test_scikit_learn_checks_of_the_search(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -129,6 +129,20 @@ def test_early_stopping_scores_the_estimator_so_far():
             pb.callbacks.EarlyStopping(**wrong)
 
 
+def test_early_stopping_refuses_labels_that_the_model_does_not_know():
+    """The score of labels encoded otherwise than in the fit stayed at 0, and the run ended."""
+    pytest.importorskip("sklearn")
+    X, y = problem()
+    with pytest.raises(pb.ParameterError, match=r"y of EarlyStopping must hold classes of the fit, .*; encode") as said:
+        pb.MulticlassSVM(callback=pb.callbacks.EarlyStopping(X, y + 5)).fit(X, y)
+    assert len(str(said.value)) < 200
+    sequences, labels = [X[:3], X[3:9]], [["a", "b", "a"], ["b"] * 6]
+    pb.ChainSVM(callback=pb.callbacks.EarlyStopping(sequences, labels)).fit(sequences, labels)
+    with pytest.raises(pb.ParameterError, match="got 'c', 'd'"):
+        others = pb.callbacks.EarlyStopping(sequences, [["c"] * 3, ["d"] * 6])
+        pb.ChainSVM(callback=others).fit(sequences, labels)
+
+
 def test_early_stopping_holds_examples_out_behind_the_steps_of_a_pipeline(monkeypatch):
     """Rows of `EarlyStopping(X, y)` never passed the scaler in front of the estimator."""
     X, y = problem()

@@ -10,6 +10,30 @@ from .exceptions import InputTypeError, ParameterError
 from .validation import check_integer, read_only, real_array
 
 
+def labels_of(y):
+    """The set of the labels that occur in `y`: of examples, or of the parts of structured ones, however deep.
+
+    >>> sorted(labels_of([["a", "b"], ["b"]]))
+    ['a', 'b']
+    """
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        return {y.item() if isinstance(y, np.generic) else y}
+    if hasattr(y, "__array__"):
+        y = np.asarray(y)
+        if y.dtype != object:
+            return set(y.ravel().tolist())
+    found = set()
+    for i in range(len(y)):
+        found |= labels_of(y[i])
+    return found
+
+
+def names_of(labels):
+    """A few labels for messages: `0, 1, 'x', ...`."""
+    first = sorted(map(repr, labels))[:5]
+    return ", ".join(f"{label:.20}" for label in first) + (", ..." if len(labels) > len(first) else "")
+
+
 def integer_labels(y, n_examples, remedy):
     """`y` as an int64 vector of `n_examples` entries."""
     try:

@@ -13,6 +13,7 @@ import threading
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.labels import labels_of, names_of
 from ..core.validation import check_integer, check_number
 from .stopping import TimeLimit
 
@@ -201,6 +202,11 @@ class EarlyStopping:
         if hasattr(self.X, "columns") and not hasattr(estimator, "feature_names_in_"):
             raise ParameterError("X of EarlyStopping has names of columns and the data of the fit have none, as behind "
                                  "the steps of a pipeline; pass validation_fraction=0.1 instead, or X transformed")
+        if not self.scores and hasattr(estimator, "classes_") and hasattr(self.y, "__len__"):
+            labels, classes = labels_of(self.y), estimator.classes_.tolist()
+            if labels.isdisjoint(classes):
+                raise ParameterError(f"y of EarlyStopping must hold classes of the fit, {names_of(classes)}, got "
+                                     f"{names_of(labels)}; encode it as the y of the fit")
         return estimator.score(self.X, self.y)
 
     def __repr__(self):

@@ -192,7 +192,7 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "bad.svm"], "bad.svm, line 2: could not convert string to float: 'x'"),
     (["train", "huge.svm"], "is an index wrong?"),
     (["train", "one.svm"], "at least two classes"),
-    (["train", "bad.csv"], "bad.csv, line 3: could not convert string to float"),
+    (["train", "bad.csv"], "bad.csv, line 3: column 1 holds 'y', expected a number"),
     (["train", "short.csv"], "short.csv, line 2: expected 2 columns, got 1"),
     (["train", "bad.conll"], "bad.conll, line 2: expected 2 columns, got 3"),
     (["train", "bad.conllu"], "bad.conllu, line 1: a token must have 10 columns"),
@@ -363,3 +363,48 @@ def test_what_could_not_be_saved_is_refused_before_the_training(run, tmp_path, m
     for place, match in ((tmp_path, "this is a folder"), (tmp_path / "no" / "m.npz", "no such folder")):
         code, _, err = run("train", "a.svm", "--save", place)
         assert code == 2 and match in err and err.count("\n") == 1
+
+
+def test_no_output_takes_the_place_of_an_input(run, tmp_path, monkeypatch):
+    assert run("train", "a.csv", "--save", "m.npz")[0] == 0
+    os.link("a.csv", "hard.csv")
+    os.symlink("m.npz", "soft.npz")
+    monkeypatch.setattr("pybundle.cli.predict.read", lambda *_, **__: pytest.fail("the data were read"))
+    monkeypatch.setattr("pybundle.cli.train.read", lambda *_, **__: pytest.fail("the data were read"))
+    for command, output, who in (("predict", "hard.csv", "DATA"), ("predict", "soft.npz", "--load"),
+                                 ("train", "hard.csv", "DATA"), ("train", tmp_path / "a.csv", "DATA")):
+        options = ("--load", "m.npz", "--output") if command == "predict" else ("--save",)
+        code, out, err = run(command, "a.csv", *options, output)
+        assert (code, out) == (2, "") and f"{options[-1]} {output}: this is the file of {who}; name another" in err
+    code, _, err = run("train", "a.csv", "--save", "new", "--checkpoint", tmp_path / "new")
+    assert code == 2 and "this is the file of --save" in err
+    assert (tmp_path / "a.csv").read_text() == table(X, Y)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="devices are of POSIX")
+def test_a_device_may_be_read_and_written(run):
+    assert "holds no example" in run("train", "/dev/null", "--format", "csv", "--save", "/dev/null")[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells are of POSIX")
+def test_standard_input_is_not_overwritten(tmp_path):
+    (tmp_path / "a.csv").write_text(table(X, Y))
+    command = f"'{sys.executable}' -m pybundle train - --format csv --save a.csv < a.csv"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 2 and "--save a.csv: this is the file of DATA" in done.stderr
+    assert (tmp_path / "a.csv").read_text() == table(X, Y)
+
+
+def test_ctrl_c_during_the_imports():
+    code = """if True:
+        import runpy, sys
+        class Interrupt:
+            def find_spec(self, name, *_):
+                if name == "pybundle.cli":
+                    raise KeyboardInterrupt
+        sys.meta_path.insert(0, Interrupt())
+        runpy.run_module("pybundle", run_name="__main__")
+    """
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pybundle: interrupted\n")

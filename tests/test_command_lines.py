@@ -66,6 +66,12 @@ TEXTS = {
     "wide.svm": pairs(np.c_[X, X], Y),
     "order.svm": "1 2:1 1:1\n", "bad.svm": "1 1:1\n2 1:x\n", "huge.svm": "1 1:1\n2 999999999999:1\n",
     "qid.svm": "1 qid:1 1:1\n0 1:2\n",
+    "bare.svm": lines([f"{j}:{value}" for j, value in enumerate(row, 1)] for row in X),
+    "signs.svm": pairs(X, Y - 1), "tens.svm": pairs(X, Y + 10),
+    "target.csv": lines([[*row, "xyz"[k]] for row, k in zip(X, Y, strict=True)], ",", ["a", "b", "c", "target"]),
+    "numbers.csv": "0,1,2\n1,2,0\n3,4,1\n", "index.csv": ",a,k\n0,1,x\n1,5,y\n",
+    "NA.csv": "a,b,k\n1,2,x\nNA,3,y\n", "hole.csv": "a,b,k\n1,2,x\n1,,y\n", "comma.csv": "a;b;k\n1;2,5;x\n",
+    "late.csv": "a,b,k\n1,2,x\nu,3,y\n", "mixed.csv": "u,1,2\n1,2,3\n",
     "label.svm": "yes 1:1\n", "empty.svm": "\n# nothing\n", "unknown": pairs(X, Y), "fraction.svm": pairs(X, Y + 0.5),
     "a.conll": conll(0, 1, 2), "tagged.conll": conll(0, 1), "words.conll": conll(0), "train.txt": conll(0, 1, 2),
     "pair.conll": conll(0, 2), "uneven.conll": "a A\nb B C\n", "empty.conll": "\n",
@@ -73,6 +79,8 @@ TEXTS = {
     "other.conll": conll(0, 1, 2).replace("dog", "pig"), "short.conll": "the DT B-NP\n",
     "a.conllu": conllu(), "coarse.conllu": conllu(fine=False), "raw.conllu": conllu(heads=False),
     "cut.conllu": "1\tthe\n", "ids.conllu": conllu().replace("2\tdog", "5\tdog"),
+    "on one line": "The dog barks\nA cat sleeps\n",
+    "barred.conll": conll(0, 1).replace("\n", " _\n").replace("\n _", "\n"),
     "labels.txt": lines([["xyz"[k]] for k in Y]), "few.txt": "x\ny\n", "notes.txt": "nothing\nof use here\n",
     "junk.npz": "PK",
     "bytes.csv": "a,k\n1,x\0\n",
@@ -82,7 +90,6 @@ MODELS = {
     "barefirst": "barefirst.csv --label first --tol 0.1", "svm": "a.svm --tol 0.1",
     "zero": "zero.svm --zero-based --tol 0.1",
     "npz": "a.npz --tol 0.1", "named": "named.npz --arrays T,t --tol 0.1", "seq": "s.npz --tol 0.1",
-    "twice": "twice.csv",
     "crf": "a.conll --model crf --tol 0.1", "chain": "a.conll --tol 0.1", "wordcrf": "pair.conll --tol 0.1",
     "parser": "a.conllu --hash-bits 8 --tol 0.1", "coarse": "coarse.conllu --hash-bits 8 --tol 0.1",
     "scaled": "a.csv --scale --tol 0.1", "mkl": "a.csv --model mkl --tol 0.5",
@@ -101,6 +108,7 @@ def folder(tmp_path_factory):
     np.savez(path / "named.npz", T=X, t=Y)
     np.savez(path / "wide.npz", X=np.c_[X, X], y=Y)
     np.savez(path / "unlabelled.npz", X=X)
+    np.savez(path / "fraction.npz", X=X, y=Y + 0.5)
     np.savez(path / "s.npz", X=X, y=Y, offsets=np.arange(0, 46, 5))
     np.savez(path / "objects.npz", X=np.array([None]), y=Y)
     (path / "dir").mkdir()
@@ -163,7 +171,10 @@ LINES = [line for line in """
 0 | train measured.csv --label label --tol 0.1 | classes            2: 0 2, 1 1
 0 | train measured.csv --tol 0.1 | y holds fractions
 0 | train ids.csv --tol 0.1 | 21 numbers that all differ
-2 | train fraction.svm --tol 0.1 | Unknown label type: continuous
+0 | train fraction.svm --tol 0.1 | y holds fractions
+0 | train fraction.npz --tol 0.1 | classes            3: 0.5 15, 1.5 15, 2.5 15
+0 | train numbers.csv --tol 0.1 | numbers.csv, line 1: 0, 1, 2, ... is taken for an example
+0 | train index.csv --tol 0.1 | the first column, '', numbers the lines
 0 | path fraction.svm --lams 100 | y holds fractions
 0 | train a.svm --tol 0.1 | classes            3
 0 | train zero.svm --zero-based --tol 0.1 | 3 features
@@ -198,8 +209,15 @@ LINES = [line for line in """
 2 | train bare.csv --label kind | the first line names no columns
 2 | train a.csv --label 9 | at least two columns, got 9 of 4
 2 | train a.csv --label 0 | label must be
-2 | train word.csv | word.csv, line 3: could not convert string to float: 'two'
-2 | train nan.csv | line 3: numbers must be finite
+2 | train word.csv | word.csv, line 3: column 1 holds 'two', expected a number: 'two,y'
+2 | train nan.csv | line 3: column 1: numbers must be finite
+2 | train NA.csv | NA.csv, line 3: column 1 holds 'NA', a missing value
+2 | train hole.csv | hole.csv, line 3: column 2 is empty
+2 | train comma.csv | comma.csv, line 2: column 2 holds '2,5'; numbers must have a decimal point, not a comma
+2 | train late.csv | line 3: column 1 holds 'u', expected a number: 'u,3,y'
+2 | train mixed.csv | line 1: column 1 holds 'u', expected a number: 'u,1,2'
+2 | train twice.csv | two columns are called 'a'
+2 | train bare.svm | bare.svm, line 1: no label stands before 1:
 2 | train ragged.csv | line 3: expected 2 columns, got 1
 2 | train quote.csv | quote.csv, line 2
 2 | train empty.csv | holds no example
@@ -211,6 +229,15 @@ LINES = [line for line in """
 2 | train order.svm | must increase within the line
 2 | train huge.svm | is an index wrong?
 2 | train qid.svm | every line has a qid or none has
+2 | train a.csv --features 3 | --features belongs to data of format svmlight, got csv
+2 | train a.csv --arrays X,y | --arrays belongs to data of format npz, got csv
+2 | train a.svm --label first | --label belongs to data of format csv, got svmlight
+2 | train a.csv --save a.csv | --save a.csv: this is the file of DATA
+2 | train a.csv --save ./dir/../a.csv | this is the file of DATA
+2 | train a.csv --certificate a.csv | this is the file of DATA
+2 | train a.csv --save new --checkpoint dir/../new | --checkpoint dir/../new: this is the file of --save
+2 | predict a.csv --load csv.model --output a.csv | --output a.csv: this is the file of DATA
+2 | predict a.csv --load csv.model --output csv.model | --output csv.model: this is the file of --load
 2 | train label.svm | could not convert string to float: 'yes'
 2 | train empty.svm | holds no example
 2 | train a.svm --features 2 | beyond --features 2
@@ -297,7 +324,14 @@ LINES = [line for line in """
 0 | predict raw.conllu --load parser.model --unlabelled | dog
 0 | predict a.conllu --load coarse.model | dog
 0 | predict a.csv --load csv.model --output out |
-0 | predict twice.csv --load twice.model | y
+0 | predict bare.svm --load svm.model --unlabelled | 0
+0 | predict a.svm --load svm.model --unlabelled | 0
+2 | predict bare.svm --load svm.model | no label stands before 1:
+2 | predict bare.svm --load svm.model | give predict --unlabelled where none do
+2 | predict unlabelled.npz --load npz.model | holds no array of labels; add --unlabelled
+2 | predict - --load crf.model < on one line | the last column holds no label of the model, got 'barks'
+2 | predict twice.csv --load csv.model | two columns are called 'a'
+0 | predict barred.conll --load crf.model | dog NN _ I-NP
 2 | predict abc.csv --load csv.model | a, b, c and the label kind, got the columns a, b, c: add --unlabelled
 2 | predict a.csv --load csv.model --unlabelled | leave --unlabelled away
 2 | predict abd.csv --load csv.model | got the columns a, b, d, kind: bring the columns of the training
@@ -339,6 +373,10 @@ LINES = [line for line in """
 0 | evaluate a.conll --predictions tagged_by_crf.conll | chunk f1
 0 | evaluate a.conllu --load parser.model | UAS
 0 | evaluate a.conllu --predictions parsed.conllu | UAS
+0 | evaluate signs.svm --load svm.model | warning: signs.svm: labels -1 are not among the model's classes 0, 1, 2
+2 | evaluate tens.svm --load svm.model | labels 10, 11, 12 are not among the model's classes 0, 1, 2
+2 | evaluate target.csv --load csv.model | the column 'kind', which is not there; give --label target
+0 | evaluate target.csv --load csv.model --label target | accuracy
 2 | evaluate abc.csv --load csv.model | add --unlabelled
 2 | evaluate tagged.conll --load crf.model | got 2 columns: add --unlabelled
 2 | evaluate wide.svm --load svm.model | trained on 3 features, got 6 features

@@ -4,6 +4,7 @@ import gzip
 import io
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -79,6 +80,38 @@ def test_svmlight_complaints(tmp_path, text, said):
     with pytest.raises(pb.ParameterError, match=r"data\.txt") as caught:
         read_svmlight(write(tmp_path, text), n_features=4)
     assert said in str(caught.value)
+
+
+def test_svmlight_without_labels():
+    X, y, query = read_svmlight(io.StringIO("1:0.5 3:2\n2:1\n"), unlabelled=True)
+    assert X.toarray().tolist() == [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]] and y is None and query is None
+    X, y, query = read_svmlight(io.StringIO("qid:4 1:1\nyes qid:5 1:2\n"), unlabelled=True)
+    assert X.toarray().tolist() == [[1.0], [2.0]] and y is None and query.tolist() == [4, 5]
+    with pytest.raises(pb.ParameterError, match=r"line 1: no label stands before 1:0.5; pass unlabelled=True"):
+        read_svmlight(io.StringIO("1:0.5 3:2\n"))
+
+
+@pytest.mark.parametrize("text, column, said", [
+    ("a,b,k\n1,NA,x\n", 2, "'NA', a missing value"), ("k,a,b\nx,1,\n", 3, "is empty"),
+    ("k;a;b\nx;1;2,5\n", 3, "a decimal point, not a comma"), ("a,b,k\n1,1_0,x\n", 2, "with the digits 0..9"),
+    ("a,b,k\n1,gr\u00f6n,x\n", 2, "'gr\u00f6n', expected a number"), ("a,b,k\n1,nan,x\n", 2, "must be finite, got nan"),
+])  # fmt: skip
+def test_csv_complaints_say_what_the_field_holds(text, column, said):
+    with pytest.raises(pb.ParameterError, match=f"line 2: column {column}.*{said}") as caught:
+        read_csv(io.StringIO(text), label="first" if text.startswith("k") else "last")
+    assert "give label='first'" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+def test_csv_hints_at_what_pandas_writes():
+    with pytest.warns(UserWarning, match="line 1: 0, 1, 2, ... is taken for an example"):
+        read_csv(io.StringIO("0,1,2\n3,4,5\n"))
+    for name in ("", "Unnamed: 0"):
+        with pytest.warns(UserWarning, match="the first column, '.*', numbers the lines"):
+            read_csv(io.StringIO(f"{name},a,k\n0,1,x\n1,1,y\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text in ("0,1\n3,4\n", ",a,k\n0.5,1,x\n1,1,y\n", "index,a,k\n3,1,x\n3,1,y\n"):
+            read_csv(io.StringIO(text))
 
 
 @pytest.mark.parametrize("packed", [False, True])

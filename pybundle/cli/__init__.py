@@ -45,7 +45,8 @@ def main(argv=None):
         return 2
 
 
-SHELL = {"pass zero_based=True": "give --zero-based", "give label='first'": "give --label first",
+SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "give predict --unlabelled",
+         "give label='first'": "give --label first",
          "label must name": "--label must name", "label must be one of": "--label must be one of",
          "n_features = ": "--features "}
 """What messages in Python's words say in a shell."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import measurements
+from ..core.exceptions import ParameterError
+from ..core.labels import labels_of, names_of
+from ..core.warn import warn_user
 
 MOST = 8
 """Classes that a summary names."""
@@ -35,3 +38,26 @@ def warn_of_measurements(y):
         except ValueError:
             return
     measurements.warn_of_measurements(y)
+
+
+def check_known(data, model):
+    """Refuses labels none of which is a class of the model, and warns of some; they would all count as wrong."""
+    if data.shape == "sentence":
+        return
+    labels, classes = labels_of(data.y), model.classes_.tolist()
+    unknown = labels.difference(classes)
+    said = f"{data.name}: labels {names_of(unknown)} are not among the model's classes {names_of(classes)}"
+    if unknown == labels:
+        raise ParameterError(f"{said}; write them as in the training")
+    if unknown:
+        warn_user(said, UserWarning)
+
+
+def check_last_column(data, model):
+    """Refuses words that were taken for labels, as of sentences typed on one line; `_` stands for no label."""
+    if data.columns.format != "conll":
+        return
+    labels, classes = [label for labels in data.y for label in labels], set(model.classes_.tolist())
+    if sum(label in classes or label == "_" for label in labels) < 0.1 * len(labels):
+        raise ParameterError(f"{data.name}: the last column holds no label of the model, got {labels[0]!r:.30}; give "
+                             "one word a line, and --unlabelled where no labels follow")

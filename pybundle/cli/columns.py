@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from ..core.archive import refusing
@@ -109,7 +108,8 @@ def misfit(name, trained, got):
         advice = f"give it data of format {trained.format}"
     elif _order(trained, total) is not None and got.format in WITH_LABEL:
         advice = "add --unlabelled"
-    elif got.label is None and got.format in WITH_LABEL and got.n == trained.n:
+    elif got.label is None and got.format in WITH_LABEL and got.n == trained.n and trained.label is not None and \
+            (not trained.names or not got.names or trained.names[trained.label] in got.names):
         advice = "leave --unlabelled away"
     elif got.format == "conll":
         advice = "CoNLL has one token a line, its columns between blanks"
@@ -130,7 +130,7 @@ def _order(trained, got):
         return None
     if trained.names is None or got.names is None or trained.features == got.features:
         return list(range(got.n_features))
-    if max(Counter(got.features).values()) > 1 or set(got.features) != set(trained.features):
+    if set(got.features) != set(trained.features):
         return None
     return [got.features.index(name) for name in trained.features]
 

@@ -20,6 +20,8 @@ from .tokens import features
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
 """Ends of names by format."""
+OPTIONS = {"label": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz"}
+"""The format that an option belongs to."""
 
 
 class Data(NamedTuple):
@@ -51,11 +53,16 @@ def read(arguments, *, labelled=True, trained=None):
     `trained` are the `Columns` of the model that is to label them: the data are read as those were.
     """
     format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
+    for option, other in OPTIONS.items():
+        if getattr(arguments, option) and format != other:
+            raise ParameterError(f"--{option.replace('_', '-')} belongs to data of format {other}, got {format}")
     with _source(arguments.data, format) as source:
         name = getattr(source, "name", arguments.data)
         data = READERS[format](source, arguments, labelled, trained, str(name))
     if labelled and data.y is None:
-        raise ParameterError(f"{name} holds no array of labels; --arrays X,y says what the arrays are called")
+        remedy = "add --unlabelled, or name it by --arrays X,y" if hasattr(arguments, "unlabelled") else \
+            "--arrays X,y says what the arrays are called"
+        raise ParameterError(f"{name} holds no array of labels; {remedy}")
     if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
         raise ParameterError(f"{name} holds no {'feature' if data.shape == 'row' and data.X.shape[0] else 'example'}")
     return data
@@ -94,11 +101,17 @@ def _source(path, format):
 
 def _svmlight(source, arguments, labelled, trained, name):
     zero_based = arguments.zero_based or (trained is not None and trained.zero_based)
-    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=zero_based)
+    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=zero_based, unlabelled=not labelled)
     if trained is not None and X.shape[1] < trained.n_features:         # the last ones do not occur
         X.resize((X.shape[0], trained.n_features))
-    y = y.astype(np.int64) if (y == np.rint(y)).all() and (abs(y) < 2**53).all() else y
-    return Data(name, "row", X, y, columns=Columns("svmlight", int(X.shape[1]), zero_based=zero_based))
+    return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1]), zero_based=zero_based))
+
+
+def _plain(y):
+    """Numbers as labels of a table are: integers, or texts where there are fractions."""
+    if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
+        return y
+    return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)
 
 
 def _csv(source, arguments, labelled, trained, name):
@@ -106,6 +119,10 @@ def _csv(source, arguments, labelled, trained, name):
     seen = []
 
     def label(names, n):
+        if names is not None and len(set(names)) < n and (trained is None or trained.names is not None):
+            twice = next(column for column in names if names.count(column) > 1)
+            raise ParameterError(f"{name}: two columns are called {twice!r:.40}; models find columns by name, so each "
+                                 "needs a name of its own")
         if not labelled:
             place = None
         elif arguments.label is not None:
@@ -118,6 +135,10 @@ def _csv(source, arguments, labelled, trained, name):
         else:
             place = trained.names[trained.label]
             if place not in names:
+                others = [column for column in names if column not in trained.features]
+                if n == trained.n and len(others) == 1:
+                    raise ParameterError(f"{name}: the model's labels stood in the column {place!r:.40}, which is not "
+                                         f"there; give --label {others[0]:.40}")
                 raise misfit(name, trained, Columns("csv", n, names))
         column = {"first": 0, "last": n - 1}.get(place, place - 1 if isinstance(place, int) else
                                                  names.index(place) if place in (names or ()) else None)
@@ -133,6 +154,7 @@ def _csv(source, arguments, labelled, trained, name):
 def _npz(source, arguments, labelled, trained, name):
     arrays = arguments.arrays or (None if trained is None else trained.arrays)
     X, y, offsets = read_arrays(source, arrays or ("X", "y", "offsets"))
+    y = _plain(y)
     columns = Columns("npz", int(X.shape[-1]), arrays=arrays)
     if offsets is None:
         return Data(name, "row", X, y, columns=columns)

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..datasets.lines import numbered_lines
+from .classes import check_known
 from .data import read
 from .output import print_json, print_rows
-from .predict import load_and_predict
+from .predict import load_with_data, predictions
 from .scores import accuracy, chunk_scores, holds_chunks
 
 
@@ -18,7 +19,9 @@ def evaluate(arguments):
     """Prints accuracy, chunk F1 where labels are chunks, UAS and LAS of parses."""
     relations = None
     if arguments.load is not None:
-        _, data, found = load_and_predict(arguments, labelled=True)
+        model, data = load_with_data(arguments, labelled=True)
+        check_known(data, model)
+        found = predictions(model, data)
     else:
         if arguments.data == "-" and arguments.predictions == "-":
             raise ParameterError("only one of DATA and --predictions can be standard input")

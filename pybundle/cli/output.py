@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 
 import numpy as np
+
+from ..core.exceptions import ParameterError
+
+INPUTS = {"data": "DATA", "load": "--load"}
+
+
+def check_outputs(arguments, *names):
+    """Refuses outputs that would overwrite an input or each other, links followed, before anything is read."""
+    seen = [(who, 0 if given == "-" else given) for name, who in INPUTS.items()
+            if (given := getattr(arguments, name, None)) is not None]
+    for name in names:
+        place = getattr(arguments, name)
+        if place is not None:
+            for who, other in seen:
+                if _is_same(place, other):
+                    raise ParameterError(f"--{name} {place}: this is the file of {who}; name another one")
+            seen.append((f"--{name}", place))
+
+
+def _is_same(place, other):
+    """Whether two paths are one file; `other` may be a descriptor, and devices may be read and written at once."""
+    if os.path.exists(place):
+        with contextlib.suppress(OSError):
+            return os.path.isfile(place) and os.path.samefile(place, other)
+        return False
+    return other != 0 and os.path.realpath(place) == os.path.realpath(other)
 
 
 def json_text(record):

@@ -7,15 +7,20 @@ import sys
 import numpy as np
 
 from ..core.archive import write_atomically
+from .classes import check_last_column
 from .columns import Columns, columns_of, fitting
 from .data import read
 from .models import KINDS, check_shape, estimators
-from .output import json_text
+from .output import check_outputs, json_text
 
 
 def predict(arguments):
     """Writes predictions where the arguments say."""
-    _, data, found = load_and_predict(arguments, labelled=not arguments.unlabelled)
+    check_outputs(arguments, "output")
+    model, data = load_with_data(arguments, labelled=not arguments.unlabelled)
+    if not arguments.unlabelled:
+        check_last_column(data, model)
+    found = predictions(model, data)
     if arguments.json:
         text = json_text({"data": data.name, "predictions": found})
     else:
@@ -28,16 +33,20 @@ def predict(arguments):
     return 0
 
 
-def load_and_predict(arguments, labelled):
-    """Model, data and predictions."""
+def load_with_data(arguments, labelled):
+    """The model, and the data with the columns that it was trained on."""
     model = estimators().load(arguments.load)
     names = {name: shape for name, shape in KINDS.values()}
     shape = names.get(type(model).__name__.removesuffix("CV"))
     trained = columns_of(model) or (Columns(None, model.n_features_in_) if shape == "row" else None)
     data = read(arguments, labelled=labelled, trained=trained)
     check_shape(data, shape or "other example", type(model).__name__)
-    data = fitting(data, trained)
-    return model, data, [np.asarray(labels).tolist() for labels in model.predict(data.X)]
+    return model, fitting(data, trained)
+
+
+def predictions(model, data):
+    """The labels of all examples, a list."""
+    return [np.asarray(labels).tolist() for labels in model.predict(data.X)]
 
 
 def _lines(data, found):

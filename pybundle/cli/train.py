@@ -10,12 +10,13 @@ from ..core.exceptions import ParameterError
 from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
-from .output import certificate, certificate_rows, print_json, print_rows
+from .output import certificate, certificate_rows, check_outputs, print_json, print_rows
 from .scaling import scaled, unscale
 
 
 def train(arguments):
     """Fits, saves, and prints the certificate; after Ctrl-C the best state so far is saved."""
+    check_outputs(arguments, "save", "certificate", "checkpoint")
     for option, path in (("--save", arguments.save), ("--certificate", arguments.certificate)):
         if path is not None:
             _check_place(option, path)

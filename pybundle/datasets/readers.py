@@ -28,7 +28,8 @@ class SvmLight(NamedTuple):
     Attributes
     ----------
     X : csr_matrix of float64, shape (n, n_features)
-    y : ndarray of float64, shape (n,)
+    y : ndarray of float64, shape (n,), or None
+        None where the file was read without labels.
     query : ndarray of int64, shape (n,), or None
         The numbers after ``qid:``, where the file has them.
     """
@@ -55,7 +56,7 @@ class Letters(NamedTuple):
     fold: np.ndarray
 
 
-def read_svmlight(path, *, n_features=None, zero_based=False):
+def read_svmlight(path, *, n_features=None, zero_based=False, unlabelled=False):
     """Reads svmlight, an example a line: ``label [qid:number] index:value [index:value] [# comment]``.
 
     Parameters
@@ -66,6 +67,8 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
         By default the largest index that occurs; give it where a test file lacks features of the training file.
     zero_based : bool
         Whether indices start at 0 instead of 1.
+    unlabelled : bool
+        Whether lines may lack the label; where there is one, it is skipped.
 
     Returns
     -------
@@ -84,8 +87,9 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0], None)
     """
     n_features = None if n_features is None else check_integer("n_features", n_features, low=1, high=2**62)
-    if not isinstance(zero_based, (bool, np.bool_)):
-        raise InputTypeError(f"zero_based must be True or False, got {type(zero_based).__name__}")
+    for name, flag in (("zero_based", zero_based), ("unlabelled", unlabelled)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise InputTypeError(f"{name} must be True or False, got {type(flag).__name__}")
     shift = 0 if zero_based else 1
     y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
     for number, line in numbered_lines(path):
@@ -95,13 +99,16 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
             continue
         with Line(path, number, line):
             check_digits(text)
-            y.append(float(fields[0]))
+            first = 0 if unlabelled and ":" in fields[0] else 1
+            if not unlabelled:
+                if ":" in fields[0]:
+                    raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True where none do")
+                y.append(float(fields[0]))
             numbers.append(number)
-            first = 1
-            if len(fields) > 1 and fields[1].startswith("qid:"):
-                query.append(parse_int(fields[1][4:]))
-                first = 2
-            if len(query) not in (0, len(y)):
+            if len(fields) > first and fields[first].startswith("qid:"):
+                query.append(parse_int(fields[first][4:]))
+                first += 1
+            if len(query) not in (0, len(numbers)):
                 raise ValueError("every line has a qid or none has")
             before = shift - 1
             for field in fields[first:]:
@@ -116,11 +123,12 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
             indptr.append(len(indices))
             if n_features is not None and before - shift >= n_features:
                 raise ValueError(f"index {before} lies beyond n_features = {n_features}")
-    if not y:
+    n = len(numbers)
+    if not n:
         raise ParameterError(f"{name_of(path)} holds no example")
     values = np.array(values, dtype=np.float64)
     y = np.array(y, dtype=np.float64)
-    for array, examples in ((values, np.repeat(np.arange(len(y)), np.diff(indptr))), (y, np.arange(len(y)))):
+    for array, examples in ((values, np.repeat(np.arange(n), np.diff(indptr))), (y, np.arange(len(y)))):
         if not np.isfinite(array).all():
             j = int(np.flatnonzero(~np.isfinite(array))[0])
             i = examples[j]
@@ -129,8 +137,8 @@ def read_svmlight(path, *, n_features=None, zero_based=False):
     indices = np.array(indices, dtype=np.int64)
     width = n_features or int(indices.max(initial=-1)) + 1
     narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
-    X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(len(y), width))
-    return SvmLight(X, y, np.array(query, dtype=np.int64) if query else None)
+    X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(n, width))
+    return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 
 def read_conll(path, *, n_columns=None, comment=None):

@@ -14,10 +14,17 @@ import scipy.sparse as sp
 from ..core.archive import name_of, read_npz
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
-from .lines import Line, check_digits, numbered_lines, short
+from ..core.warn import warn_user
+from .lines import check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 """Labels that are numbers; 007 is a name, which would come back as 7."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
+MISSING = ("na", "n/a", "<na>", "null", "none", "?", "-")
+"""What programs write, in small letters, where a value is missing."""
+EXPECTED = "expected a number"
+INDEX_NAMES = ("", "Unnamed: 0", "index")
+"""What pandas calls its index in a file."""
 
 
 class Table(NamedTuple):
@@ -75,6 +82,11 @@ def read_csv(source, *, label="last"):
     ParameterError
         Naming the line, where one has another number of columns or something else than a finite number.
 
+    Warns
+    -----
+    UserWarning
+        Where the first line counts 0, 1, 2, ... and where the first column is an index, as pandas writes both.
+
     Examples
     --------
     >>> import io
@@ -86,7 +98,8 @@ def read_csv(source, *, label="last"):
     name, separator = name_of(source), ","
     place, width, header = None, 0, None
     values, labels, numbers = array("d"), [], []
-    for number, line in numbered_lines(source):
+    lines = numbered_lines(source)
+    for number, line in lines:
         line = line.rstrip("\r\n")
         if not line.strip():
             continue
@@ -103,34 +116,65 @@ def read_csv(source, *, label="last"):
             if is_header:
                 header = fields
                 continue
+            if width > 2 and fields == [str(k) for k in range(width)]:
+                warn_user(f"{name}, line {number}: 0, 1, 2, ... is taken for an example; if these are the names of "
+                          "columns, take the line out", UserWarning)
         if len(fields) != width:
             raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}")
         if place is not None:
             labels.append(fields.pop(place))
             if not labels[-1]:
                 raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
-        with Line(source, number, line):
+        try:
             check_digits("".join(fields))
-            values.extend(_numbers(fields, place))
+            values.extend([float(field) for field in fields])
+        except ValueError as problem:
+            k, what = _wrong_field(fields)
+            column = k + 1 + (place is not None and k >= place)
+            is_text = what.endswith(EXPECTED)
+            if column == 1 and is_text and not numbers and _are_texts(lines, separator):
+                what += "; give label='first' where labels stand first"
+            raise ParameterError(f"{name}, line {number}: column {column} {what}: {short(line)}") from problem
         numbers.append(number)
     if not numbers:
         raise ParameterError(f"{name} holds no example")
     X = np.frombuffer(values, dtype=np.float64).reshape(len(numbers), -1)
     if not np.isfinite(X).all():
         i, j = np.argwhere(~np.isfinite(X))[0]
-        raise ParameterError(f"{name}, line {numbers[i]}: numbers must be finite, got {X[i, j]}")
+        column = j + 1 + (place is not None and j >= place)
+        raise ParameterError(f"{name}, line {numbers[i]}: column {column}: numbers must be finite, got {X[i, j]}")
+    if header is not None and place != 0 and header[0] in INDEX_NAMES and _counts(X[:, 0]):
+        warn_user(f"{name}: the first column, {header[0]!r}, numbers the lines, as pandas' index does, and is taken "
+                  "for a feature; write the file with index=False", UserWarning)
     if header is not None and place is not None:
         header = header[:place] + header[place + 1:]
     return Table(X, None if place is None else plain_labels(labels), header)
 
 
-def _numbers(fields, place):
-    """Fields without the label as numbers."""
-    try:
-        return [float(field) for field in fields]
-    except ValueError as problem:
-        where = "; give label='first' where labels stand first" if place != 0 and not _is_number(fields[0]) else ""
-        raise ValueError(f"{problem!s:.100}{where}") from problem
+def _wrong_field(fields):
+    """The place of the first field that is no number, and what is wrong with it."""
+    k = next(k for k, field in enumerate(fields) if not _is_number(field) or "_" in field or not field.isascii())
+    field = fields[k]
+    if not field:
+        return k, "is empty; fill in a number or leave the line out"
+    if field.lower() in MISSING:
+        return k, f"holds {field!r}, a missing value; fill in a number or leave the line out"
+    if DECIMAL_COMMA.fullmatch(field):
+        return k, f"holds {field!r:.40}; numbers must have a decimal point, not a comma"
+    if _is_number(field):
+        return k, f"holds {field!r:.40}; numbers must be written with the digits 0..9"
+    return k, f"holds {field!r:.40}, {EXPECTED}"
+
+
+def _are_texts(lines, separator):
+    """Whether the first column of all further lines holds text."""
+    fields = (line.partition(separator)[0].strip(' "') for _, line in lines if line.strip())
+    return not any(_is_number(field) for field in fields)
+
+
+def _counts(column):
+    """Whether the numbers are integers >= 0 that all differ."""
+    return bool((column >= 0).all() and (column == np.floor(column)).all() and len(np.unique(column)) == len(column))
 
 
 def _is_header(fields):

@@ -327,7 +327,7 @@ LINES = [line for line in """
 0 | predict bare.svm --load svm.model --unlabelled | 0
 0 | predict a.svm --load svm.model --unlabelled | 0
 2 | predict bare.svm --load svm.model | no label stands before 1:
-2 | predict bare.svm --load svm.model | give predict --unlabelled where none do
+2 | predict bare.svm --load svm.model | give predict --unlabelled if no line has one
 2 | predict unlabelled.npz --load npz.model | holds no array of labels; add --unlabelled
 2 | predict - --load crf.model < on one line | the last column holds no label of the model, got 'barks'
 2 | predict twice.csv --load csv.model | two columns are called 'a'

@@ -16,8 +16,10 @@ def labels_of(y):
     >>> sorted(labels_of([["a", "b"], ["b"]]))
     ['a', 'b']
     """
+    if isinstance(y, np.generic):
+        return {y.item()}
     if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-        return {y.item() if isinstance(y, np.generic) else y}
+        return {y}
     if hasattr(y, "__array__"):
         y = np.asarray(y)
         if y.dtype != object:

@@ -102,7 +102,7 @@ def read_svmlight(path, *, n_features=None, zero_based=False, unlabelled=False):
             first = 0 if unlabelled and ":" in fields[0] else 1
             if not unlabelled:
                 if ":" in fields[0]:
-                    raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True where none do")
+                    raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True if no line has one")
                 y.append(float(fields[0]))
             numbers.append(number)
             if len(fields) > first and fields[first].startswith("qid:"):

@@ -394,17 +394,3 @@ def test_standard_input_is_not_overwritten(tmp_path):
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.returncode == 2 and "--save a.csv: this is the file of DATA" in done.stderr
     assert (tmp_path / "a.csv").read_text() == table(X, Y)
-
-
-def test_ctrl_c_during_the_imports():
-    code = """if True:
-        import runpy, sys
-        class Interrupt:
-            def find_spec(self, name, *_):
-                if name == "pybundle.cli":
-                    raise KeyboardInterrupt
-        sys.meta_path.insert(0, Interrupt())
-        runpy.run_module("pybundle", run_name="__main__")
-    """
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pybundle: interrupted\n")

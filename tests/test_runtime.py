@@ -24,6 +24,7 @@ from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
 from pybundle.solvers.objective import L2, Ball
+from pybundle.solvers.smooth.recent_planes import RecentPlanes
 
 
 def progress(fun=10.0, lower=9.0, n_iter=1):
@@ -85,6 +86,29 @@ def test_rounding_errors_count_against_the_bound(objective):
     beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
     assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(
         1.01 * (1e-8 + 8 * UNIT * 3.0))
+
+
+def test_a_lower_bound_is_one_in_exact_arithmetic():
+    """Also where the square of phi is lost beside the offset."""
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        phi, lam = rng.standard_normal(rng.integers(1, 6)) * 10.0 ** rng.uniform(-12, 6), 10.0 ** rng.uniform(-6, 6)
+        offset = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
+        exact = Fraction(offset) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
+        assert Fraction(LowerBound.from_aggregate(L2(lam), offset, phi).value) <= exact
+
+
+def test_errors_of_slopes_count_against_the_bound_of_recent_planes():
+    rng = np.random.default_rng(2)
+    for error in (1e-9, 1e-3):
+        planes, objective = RecentPlanes(3, 4, False), L2(1.0)
+        slopes, offsets = rng.standard_normal((4, 3)), rng.random(4)
+        for offset, slope in zip(offsets, slopes, strict=True):
+            planes.add(offset, slope)
+        bound = planes.bound(objective, 1e-12, error)
+        phi = planes.beta @ slopes
+        worst = phi * (1.0 + error / np.linalg.norm(phi))          # all of them wrong alike
+        assert bound.value <= objective.lower_bound(planes.beta @ offsets, worst)
 
 
 def test_certify_recomputes_both_sides():

@@ -280,7 +280,7 @@ def test_sentences_are_checked():
     refused(pb.InputTypeError, "Dependency.hashed", X=[x.toarray() for x in X], model=model)
 
 
-def test_gold_trees_are_checked():
+def test_truth_trees_are_checked():
     model = Dependency.hashed(8, ["pos"], ["h.pos m.pos"])
     X = [np.zeros((3, 1), int)] * 2
     good = np.array([-1, 0, 1, 1])

@@ -75,12 +75,12 @@ def test_decodings_equal_enumeration(kind, whole):
 
 
 def check_decoding(model, w, x, truth, appearance, loss, labelling, value):
-    gold = np.floor(truth + 0.5).astype(int)
+    pixels = np.floor(truth + 0.5).astype(int)
     size = np.linalg.norm(truth[0] - truth[1:].mean(axis=0))
 
     def value_of(y):
-        cost = 3.0 * np.mean(np.linalg.norm(np.array(y) - gold, axis=1)) / size if loss else 0.0
-        return cost + w @ (joint_feature(model, appearance, np.array(y)) - joint_feature(model, appearance, gold))
+        cost = 3.0 * np.mean(np.linalg.norm(np.array(y) - pixels, axis=1)) / size if loss else 0.0
+        return cost + w @ (joint_feature(model, appearance, np.array(y)) - joint_feature(model, appearance, pixels))
 
     best = max(map(value_of, placements(model)))
     assert value == pytest.approx(best, rel=1e-12, abs=1e-12)
@@ -276,8 +276,8 @@ def test_the_log_loss_equals_enumeration(kind):
         values, entropies = oracle.marginals_batch(rows, oracle.prepare(w), scales, slope)
         expected = np.zeros(model.dim)
         for i in rows:
-            gold = model.joint_feature(X[i], Y[i])
-            psis = np.array([joint_feature(model, partial(appearance, i), np.array(y)) - gold
+            pixels = model.joint_feature(X[i], Y[i])
+            psis = np.array([joint_feature(model, partial(appearance, i), np.array(y)) - pixels
                              for y in placements(model)])
             scores = psis @ w
             log_z = scores.max() + np.log(np.exp(scores - scores.max()).sum())

@@ -161,7 +161,7 @@ def test_any_multipliers_bound_any_point():
     data = structure.bind(X, Y)
     settings = check_settings(learner)
     session = TokenLearner(structure, groups, settings, data).session(data, settings)
-    n, planes, values = len(data.gold), [], []
+    n, planes, values = len(data.truth), [], []
     for scale in (0.0, 0.1, 1.0, 5.0, 30.0):
         for _ in range(8):
             planes.append(session.log_loss_of(scale * rng.standard_normal((n, 3)),

@@ -67,10 +67,10 @@ def test_equals_enumeration(dtype):
         for loss in (True, False):
             found = oracle.solve_batch(rows, oracle.prepare(w), loss)
             for j, i in enumerate(rows):
-                gold = slow_feature(model, X[i], Y[i])
+                truth = slow_feature(model, X[i], Y[i])
                 best = max(loss * every[i][0] + every[i][1] @ w)
                 y = found.labellings[j]
-                value = loss * slow_loss(model, Y[i], y) + w @ (slow_feature(model, X[i], y) - gold)
+                value = loss * slow_loss(model, Y[i], y) + w @ (slow_feature(model, X[i], y) - truth)
                 assert found.values[j] == pytest.approx(best, abs=1e-9) == pytest.approx(value, abs=1e-9)
                 assert found.uppers[j] == found.values[j] >= 0.0
         assert oracle.losses(rows, found.labellings).tolist() == [

@@ -2,7 +2,7 @@
 
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/mkl_parsing.py [--epochs 10]
 
-UD English EWT with gold parts of speech, every token counts. 60 templates with weights of their own each. Online MKL
+UD English EWT with truth parts of speech, every token counts. 60 templates with weights of their own each. Online MKL
 beside the same online learner with a squared Euclidean norm (an SVM); then the SVM trained again on the k best
 templates, ranked by MKL at a lam that prunes, and by the SVM's norms. lam on the development part. Last, time
 of a round against the number of weights. Writes results/mkl_parsing.md and results/mkl_parsing.png.

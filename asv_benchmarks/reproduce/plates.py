@@ -118,7 +118,7 @@ def features(image):
 
 
 def cover(n_columns, left, right, characters, labels):
-    """Gold labels of a plate, characters that moved from their annotation, characters without room.
+    """Truth labels of a plate, characters that moved from their annotation, characters without room.
 
     Overlapping neighbours are parted in the middle; each character takes the width and place nearest to its interval
     between the character before and the interval behind.

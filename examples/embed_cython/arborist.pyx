@@ -35,7 +35,7 @@ cdef double score(const Data* data, const double* w, int64_t i, int64_t head, in
 cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, double* value, double* upper,
                    void* user_data) noexcept nogil:
     cdef const Data* data = <const Data*>user_data
-    cdef const int32_t* gold = data.heads + i * data.n_nodes
+    cdef const int32_t* truth = data.heads + i * data.n_nodes
     cdef int n = data.n_nodes, h, m, code
     cdef double* scores = <double*>malloc(n * n * sizeof(double))
     cdef void* scratch = malloc(tree_scratch(n))
@@ -44,10 +44,10 @@ cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, doub
     else:
         for h in range(n):
             for m in range(n):
-                scores[h * n + m] = 0.0 if m == 0 or m == h else score(data, w, i, h, m) + (gold[m] != h)
+                scores[h * n + m] = 0.0 if m == 0 or m == h else score(data, w, i, h, m) + (truth[m] != h)
         code = 0 if max_tree(n, scores, False, <int*>heads, value, scratch) == FOUND else 1
         for m in range(1, n):
-            value[0] -= scores[gold[m] * n + m]
+            value[0] -= scores[truth[m] * n + m]
     free(scores)
     free(scratch)
     return code
@@ -56,17 +56,17 @@ cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, doub
 cdef api int plane(int64_t i, const int32_t* heads, double* loss, int64_t* n_entries, int32_t* indices, double* values,
                    void* user_data) noexcept nogil:
     cdef const Data* data = <const Data*>user_data
-    cdef const int32_t* gold = data.heads + i * data.n_nodes
+    cdef const int32_t* truth = data.heads + i * data.n_nodes
     cdef const double* f = data.arcs + i * data.n_nodes * data.n_nodes * data.n_features
     cdef int m, k, n = data.n_nodes, d = data.n_features
     loss[0], n_entries[0] = 0.0, 0
     for m in range(1, n):
-        if heads[m] == gold[m]:
+        if heads[m] == truth[m]:
             continue
         loss[0] += 1.0
         for k in range(d):          # the same index many times: entries add up
             indices[n_entries[0]], values[n_entries[0]] = k, f[(heads[m] * n + m) * d + k]
-            indices[n_entries[0] + 1], values[n_entries[0] + 1] = k, -f[(gold[m] * n + m) * d + k]
+            indices[n_entries[0] + 1], values[n_entries[0] + 1] = k, -f[(truth[m] * n + m) * d + k]
             n_entries[0] += 2
     return 0
 

@@ -39,12 +39,12 @@ class Twin(pb.models.BatchOracle):
     def add_planes(self, rows, labellings, scales, slope):
         total = 0.0
         for i, found, scale in zip(rows, labellings, scales, strict=True):
-            gold, loss = self.heads[i], 0.0
-            for m in range(1, len(gold)):
-                if found[m] != gold[m]:
+            truth, loss = self.heads[i], 0.0
+            for m in range(1, len(truth)):
+                if found[m] != truth[m]:
                     loss += 1.0
                     slope += scale * self.arcs[i, found[m], m]
-                    slope += scale * -self.arcs[i, gold[m], m]
+                    slope += scale * -self.arcs[i, truth[m], m]
             total += scale * loss
         return total
 

@@ -44,8 +44,8 @@ def _scores(data, found, relations):
     if data.shape == "sentence":
         record = {"UAS": accuracy(joined, mine)}
         if relations is not None:
-            gold = [relation for sentence in data.X for relation in sentence.relations]
-            record["LAS"] = accuracy(list(zip(joined, gold, strict=True)), list(zip(mine, relations, strict=True)))
+            expected = [relation for sentence in data.X for relation in sentence.relations]
+            record["LAS"] = accuracy(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
         return record
     record = {"token accuracy": accuracy(joined, mine),
               "sequence accuracy": accuracy(truth, found)}
@@ -63,8 +63,8 @@ def _predictions(arguments, data):
         theirs = read(other)
         _check_lengths(name, theirs.X, data)
         words = [x.forms for x in theirs.X] if data.shape == "sentence" else _words(theirs)
-        gold = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
-        for i, (mine, ours) in enumerate(zip(words, gold, strict=True)):
+        expected = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
+        for i, (mine, ours) in enumerate(zip(words, expected, strict=True)):
             if mine != ours:
                 raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
         relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else ["_"]

@@ -24,9 +24,9 @@ def chunk_scores(truth, found):
     >>> chunk_scores([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-VP"]])
     Chunks(precision=0.5, recall=1.0, f1=0.6666666666666666)
     """
-    mine, gold = ({(i, *chunk) for i, labels in enumerate(side) for chunk in chunks(labels)} for side in (found, truth))
-    right = len(mine & gold)
-    precision, recall = right / max(len(mine), 1), right / max(len(gold), 1)
+    mine, own = ({(i, *chunk) for i, labels in enumerate(side) for chunk in chunks(labels)} for side in (found, truth))
+    right = len(mine & own)
+    precision, recall = right / max(len(mine), 1), right / max(len(own), 1)
     return Chunks(precision, recall, 2.0 * precision * recall / (precision + recall) if right else 0.0)
 
 

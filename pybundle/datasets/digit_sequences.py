@@ -163,14 +163,14 @@ def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None
     rng, images, noise, language, offsets, digits = _draw(n, lengths, language, noise, held_out, random_state)
     columns, labels = [], []
     for i in range(n):
-        item, gold = [], []
+        item, own = [], []
         for digit in digits[offsets[i]:offsets[i + 1]]:
             gap, width = rng.integers(gaps[0], gaps[1] + 1), rng.integers(least, largest + 1)
             item += [np.zeros((gap, 8), dtype=np.float32), _stretch(images(digit).reshape(8, 8).T, width)]
-            gold += [0] * gap + [1 + 10 * (width - least) + digit]
+            own += [0] * gap + [1 + 10 * (width - least) + digit]
         gap = rng.integers(gaps[0], gaps[1] + 1)
         columns.append(_noisy(np.concatenate([*item, np.zeros((gap, 8), dtype=np.float32)]), noise, rng))
-        labels.append(np.array(gold + [0] * gap, dtype=np.int32))
+        labels.append(np.array(own + [0] * gap, dtype=np.int32))
     alphabet = np.concatenate([[1], np.repeat(np.arange(least, largest + 1), 10)]).astype(np.int32)
     symbols = np.concatenate([[10], np.tile(np.arange(10), largest - least + 1)]).astype(np.int32)
     return GluedDigits(Ragged.of(columns), Ragged.of(labels), alphabet, symbols, language)

@@ -171,12 +171,12 @@ class DependencyParser(StructuredEstimator):
         found, truth = self.predict(X), _heads(y)
         truth = _rooted(truth, _have_root(truth))
         right, total = np.zeros(len(found)), np.zeros(len(found))
-        for i, (heads, gold) in enumerate(zip(found, truth, strict=True)):
-            heads, gold = heads[self.with_root_:], gold[1:]
-            if len(heads) != len(gold):
+        for i, (heads, own) in enumerate(zip(found, truth, strict=True)):
+            heads, own = heads[self.with_root_:], own[1:]
+            if len(heads) != len(own):
                 raise ParameterError(f"y[{i}] must have one head for each of the {len(heads)} words of X[{i}], got "
-                                     f"{len(gold)}")
-            right[i], total[i] = np.count_nonzero(heads == gold), len(heads)
+                                     f"{len(own)}")
+            right[i], total[i] = np.count_nonzero(heads == own), len(heads)
         return right, total
 
     @as_fitted

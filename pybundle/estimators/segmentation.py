@@ -161,8 +161,8 @@ class SegmentationSVM(StructuredEstimator):
         images = self._encode(X)
         right = np.zeros(len(images))
         for i, (found, truth, image) in enumerate(zip(self.predict(X), y, images, strict=True)):
-            mine, gold = (_columns(_pairs(i, segments, len(image)), self.loss) for segments in (found, truth))
-            right[i] = sum(a == b for a, b in zip(mine, gold, strict=True))
+            mine, theirs = (_columns(_pairs(i, segments, len(image)), self.loss) for segments in (found, truth))
+            right[i] = sum(a == b for a, b in zip(mine, theirs, strict=True))
         return right, np.array([float(len(image)) for image in images])
 
     def template(self, label, width):

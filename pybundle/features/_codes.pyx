@@ -132,17 +132,17 @@ cdef class CodeTemplates:
                     for c in range(self.starts[j], self.starts[j + 1]):
                         slope[c * self.n_codes + image[self.cells[c] + place]] += s
 
-    def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] gold,
+    def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] truth,
                const double[:, ::1] rest):
-        """csr_array, row i: indicators seen from positions[i] less those seen from gold[i], then rest[i]."""
+        """csr_array, row i: indicators seen from positions[i] less those seen from truth[i], then rest[i]."""
         cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right
         cdef const unsigned char* image
-        if positions.shape[0] != rows.shape[0] or gold.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
-                or positions.shape[1] != L or gold.shape[1] != L:
-            raise ValueError(f"positions and gold must have shape ({rows.shape[0]}, {L}, 2)")
+        if positions.shape[0] != rows.shape[0] or truth.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
+                or positions.shape[1] != L or truth.shape[1] != L:
+            raise ValueError(f"positions and truth must have shape ({rows.shape[0]}, {L}, 2)")
         check_indices("rows", rows, self.codes.shape[0])
         self._check_positions(positions)
-        self._check_positions(gold)
+        self._check_positions(truth)
         cdef PlaneRows out = PlaneRows(n_cells * self.n_codes + rest.shape[1], rows.shape[0])
         with nogil:
             for i in range(rows.shape[0]):
@@ -150,7 +150,7 @@ cdef class CodeTemplates:
                 out.reserve(2 * n_cells + rest.shape[1])
                 for j in range(L):
                     there = positions[i, j, 1] * self.pitch + positions[i, j, 0]
-                    right = gold[i, j, 1] * self.pitch + gold[i, j, 0]
+                    right = truth[i, j, 1] * self.pitch + truth[i, j, 0]
                     if there == right:
                         continue
                     for c in range(self.starts[j], self.starts[j + 1]):

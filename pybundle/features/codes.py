@@ -196,9 +196,9 @@ class BoundWindows:
         """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
         self._templates.add(rows, positions, scales, slope)
 
-    def planes(self, rows, positions, gold, rest):
-        """csr_array, row i: features of image rows[i] seen at positions[i] less those at gold[i], then rest[i]."""
-        return self._templates.planes(rows, positions, gold, rest)
+    def planes(self, rows, positions, truth, rest):
+        """csr_array, row i: features of image rows[i] seen at positions[i] less those at truth[i], then rest[i]."""
+        return self._templates.planes(rows, positions, truth, rest)
 
     def add_expected(self, rows, coefs, slope):
         """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
@@ -283,11 +283,11 @@ class BoundFeatures:
         labels = np.broadcast_to(np.arange(positions.shape[1]), pixels.shape)
         self._rows.add(pixels.ravel(), labels.ravel(), scales.ravel(), slope)
 
-    def planes(self, rows, positions, gold, rest):
-        """csr_array, row i: features of image rows[i] seen at positions[i] less those at gold[i], then rest[i]."""
+    def planes(self, rows, positions, truth, rest):
+        """csr_array, row i: features of image rows[i] seen at positions[i] less those at truth[i], then rest[i]."""
         n, L = positions.shape[:2]
         size = L * self._rows.width
-        pixels = np.stack([self._pixels_of(rows, positions), self._pixels_of(rows, gold)], axis=2)
+        pixels = np.stack([self._pixels_of(rows, positions), self._pixels_of(rows, truth)], axis=2)
         labels = np.broadcast_to(np.arange(L, dtype=np.int32)[:, None], pixels.shape)
         moved = np.where(pixels[..., :1] == pixels[..., 1:], 0.0, [1.0, -1.0])
         head = RowSums(self._rows, pixels.ravel(), labels.ravel(), moved.ravel(), 2 * L * np.arange(n + 1))

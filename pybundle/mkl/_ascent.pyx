@@ -32,11 +32,11 @@ cdef class Ascent(TokenRounds):
     cdef int32_t[::1] counts                  # (n_examples,) cached labellings
     cdef double[::1] net                      # (longest, n_labels) sum of the steps of a visit
 
-    def __init__(self, groups, links, offsets, gold, costs, factors, bint start=False, bint end=False,
+    def __init__(self, groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
                  Py_ssize_t batch=1, Py_ssize_t slots=100):
         n = len(offsets) - 1
         self.slots = slots
-        self.labellings = np.tile(gold, (slots, 1))
+        self.labellings = np.tile(truth, (slots, 1))
         self.alpha, self.losses = np.zeros((n, slots)), np.zeros((n, slots))
         np.asarray(self.alpha)[:, 0] = 1.0
         self.counts = np.ones(n, np.int32)
@@ -79,7 +79,7 @@ cdef class Ascent(TokenRounds):
             self.losses[i, free_slot] = 0.0
             for t in range(T):
                 self.labellings[free_slot, first + t] = y[t]
-                self.losses[i, free_slot] += self.factors[i] * self.costs[self.gold[first + t], y[t]]
+                self.losses[i, free_slot] += self.factors[i] * self.costs[self.truth[first + t], y[t]]
         return free_slot
 
     def visit(self, const Py_ssize_t[::1] order, bint oracle, int most_steps):
@@ -103,7 +103,7 @@ cdef class Ascent(TokenRounds):
                         break
                     for t in range(T):                  # the losses out again
                         for c in range(L):
-                            S[t * L + c] -= self.factors[i] * self.costs[self.gold[first + t], c]
+                            S[t * L + c] -= self.factors[i] * self.costs[self.truth[first + t], c]
                     self.keep(i, &found[0])
                 elif self.counts[i] == 1:
                     continue
@@ -182,14 +182,14 @@ cdef class Ascent(TokenRounds):
         cdef Py_ssize_t i, q, r, c
         weights = np.asarray(self.alpha)[:, 1:]
         weights /= np.maximum(weights.sum(axis=1), 1.0)[:, None]
-        D = np.zeros((len(self.gold), self.n_labels))
+        D = np.zeros((len(self.truth), self.n_labels))
         cdef double[:, ::1] coefs = D
         self.clear()
         for i in range(self.counts.shape[0]):
             for q in range(1, self.counts[i]):
                 if self.alpha[i, q] > 0.0:
                     self.gradient.n_rows = 0
-                    self.add(i, &self.labellings[q, self.offsets[i]], &self.gold[self.offsets[i]],
+                    self.add(i, &self.labellings[q, self.offsets[i]], &self.truth[self.offsets[i]],
                              self.alpha[i, q] / self.counts.shape[0])
                     for r in range(self.gradient.n_rows):
                         for c in range(self.n_labels):

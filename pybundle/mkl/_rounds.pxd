@@ -13,7 +13,7 @@ cdef class TokenRounds:
     cdef void** members                       # the groups, borrowed
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets
-    cdef const int32_t[::1] gold
+    cdef const int32_t[::1] truth
     cdef const double[:, ::1] costs
     cdef const double[::1] factors
     cdef bint has_start, has_end

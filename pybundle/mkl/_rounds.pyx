@@ -34,7 +34,7 @@ cdef class TokenRounds:
     links : LinkGroup or None
         Group of neighbouring labels; None for single tokens.
     offsets : int64 array, shape (n_examples + 1,)
-    gold : int32 array, shape (n_tokens,)
+    truth : int32 array, shape (n_tokens,)
     costs : array, shape (n_labels, n_labels)
     factors : array, shape (n_examples,)
         What the loss of an example is multiplied by.
@@ -44,12 +44,12 @@ cdef class TokenRounds:
         Examples of one gradient at most.
     """
 
-    def __cinit__(self, list groups, links, offsets, gold, costs, factors, bint start=False, bint end=False,
+    def __cinit__(self, list groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
                   Py_ssize_t batch=1):
         cdef Py_ssize_t k
         self.groups, self.links = groups + ([links] if links is not None else []), links
         self.n_groups, self.n_labels = len(self.groups), len(costs)
-        self.offsets, self.gold, self.costs, self.factors = offsets, gold, costs, factors
+        self.offsets, self.truth, self.costs, self.factors = offsets, truth, costs, factors
         self.has_start, self.has_end = start, end
         sizes = np.sort(np.diff(offsets))
         self.longest = sizes.max()
@@ -97,24 +97,24 @@ cdef class TokenRounds:
         """Best labelling of example i at the links placed last, its value relative to the truth; 0 if not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
-        cdef double truth = 0.0
+        cdef double true_score = 0.0
         cdef int32_t y
         memset(S, 0, T * L * sizeof(double))
         for k in range(self.n_groups):
             (<Group>self.members[k]).add_scores(first, T, S)
         for t in range(T):
-            y = self.gold[first + t]
-            truth += S[t * L + y]
+            y = self.truth[first + t]
+            true_score += S[t * L + y]
             if t > 0:
-                truth += self.tables.rows[self.gold[first + t - 1], y]
-        truth += self.tables.start[self.gold[first]] + self.tables.end[self.gold[first + T - 1]]
+                true_score += self.tables.rows[self.truth[first + t - 1], y]
+        true_score += self.tables.start[self.truth[first]] + self.tables.end[self.truth[first + T - 1]]
         if loss:
             for t in range(T):
                 for c in range(L):
-                    S[t * L + c] += self.factors[i] * self.costs[self.gold[first + t], c]
+                    S[t * L + c] += self.factors[i] * self.costs[self.truth[first + t], c]
         if not self.tables.viterbi(T, S, &self.scratch[0], labels, value):
             return 0
-        value[0] -= truth
+        value[0] -= true_score
         return isfinite(value[0])
 
     cdef void clear(self) noexcept nogil:
@@ -149,7 +149,7 @@ cdef class TokenRounds:
         """Best labellings (n_tokens,) and values (n_examples,) of all examples."""
         cdef Py_ssize_t i, n = self.offsets.shape[0] - 1
         cdef bint good = True
-        labels_array, values_array = np.empty(len(self.gold), np.int32), np.empty(n)
+        labels_array, values_array = np.empty(len(self.truth), np.int32), np.empty(n)
         cdef int32_t[::1] labels = labels_array
         cdef double[::1] values = values_array
         with nogil:
@@ -205,7 +205,7 @@ cdef class TokenRounds:
                         i = order[first + j]
                         good &= self.solve(i, True, &found[self.offsets[i]], &value)
                         loss += max(value, 0.0) / count
-                        self.add(i, &found[self.offsets[i]], &self.gold[self.offsets[i]], 1.0 / count)
+                        self.add(i, &found[self.offsets[i]], &self.truth[self.offsets[i]], 1.0 / count)
                         work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)
                 if not good:
                     break
@@ -287,14 +287,14 @@ cdef class TokenRounds:
             bad = tables.marginal_items(unary, np.array([0, T]), 0, 1, np.ones(1), marginals, value, entropy, pairs)
             if bad >= 0 or not isfinite(value[0]):
                 raise FloatingPointError
-            y = np.asarray(self.gold[first:first + T])
-            truth = unary[np.arange(T), y].sum()
+            y = np.asarray(self.truth[first:first + T])
+            true_score = unary[np.arange(T), y].sum()
             if self.links is not None:
                 w = np.asarray(self.tables.rows)
-                truth += w[y[:T - 1], y[1:]].sum()
-                truth += float(self.tables.start[<int>y[0]]) + float(self.tables.end[<int>y[T - 1]])
+                true_score += w[y[:T - 1], y[1:]].sum()
+                true_score += float(self.tables.start[<int>y[0]]) + float(self.tables.end[<int>y[T - 1]])
                 np.subtract.at(pairs[0], (y[:T - 1], y[1:]), 1.0)
-            total += value[0] - truth
+            total += value[0] - true_score
             marginals[np.arange(T), y] -= 1.0
             if self.expected is not None:
                 self.expected.add(i, first, marginals, pairs[0], max(entropy[0, 0] - entropy[0, 1], 0.0))

@@ -143,25 +143,25 @@ def group_products(slopes, labels, n_groups):
     return grams
 
 
-def plane_of(found, gold, offsets, costs, factors, start, end, n_labels):
+def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
     """phi and B of one labelling of each example: coefficients CSR (n_tokens, n_labels), links, B."""
     n = len(offsets) - 1
-    wrong = np.flatnonzero(found != gold)
+    wrong = np.flatnonzero(found != truth)
     rows = np.concatenate([wrong, wrong])
-    columns = np.concatenate([found[wrong], gold[wrong]])
+    columns = np.concatenate([found[wrong], truth[wrong]])
     values = np.repeat([1.0 / n, -1.0 / n], len(wrong))
-    coefs = sp.csr_array((values, (rows, columns)), shape=(len(gold), n_labels))
+    coefs = sp.csr_array((values, (rows, columns)), shape=(len(truth), n_labels))
     links = np.zeros((n_labels + 2, n_labels))
-    inner = np.ones(len(gold), dtype=bool)
+    inner = np.ones(len(truth), dtype=bool)
     inner[offsets[:-1]] = False
     here = np.flatnonzero(inner)
-    for labels, sign in ((found, 1.0 / n), (gold, -1.0 / n)):
+    for labels, sign in ((found, 1.0 / n), (truth, -1.0 / n)):
         np.add.at(links, (labels[here - 1], labels[here]), sign)
         if start:
             np.add.at(links[-2], labels[offsets[:-1]], sign)
         if end:
             np.add.at(links[-1], labels[offsets[1:] - 1], sign)
-    losses = np.add.reduceat(costs[gold, found], offsets[:-1]) * factors
+    losses = np.add.reduceat(costs[truth, found], offsets[:-1]) * factors
     return coefs, links, float(losses.sum()) / n
 
 

@@ -18,7 +18,7 @@ class Tokens(NamedTuple):
 
     X: object
     offsets: np.ndarray
-    gold: np.ndarray | None
+    truth: np.ndarray | None
 
     @property
     def n_examples(self):
@@ -42,7 +42,7 @@ class FlatTokens:
         found = self.tokens(X)
         if len(Y) != found.n_examples:
             raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
-        return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
+        return found._replace(truth=np.ascontiguousarray(Y, dtype=np.int32))
 
     def factors(self, offsets):
         return np.ones(len(offsets) - 1)
@@ -71,7 +71,7 @@ class ChainTokens:
 
     def bind(self, X, Y):
         found = self.tokens(X)
-        return found._replace(gold=self._model.labels(Y, np.diff(found.offsets)).values)
+        return found._replace(truth=self._model.labels(Y, np.diff(found.offsets)).values)
 
     def factors(self, offsets):
         sizes = np.diff(offsets)

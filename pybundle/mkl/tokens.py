@@ -84,10 +84,10 @@ class TokenSession:
         groups = [part.bind(X, precision, executor) for part in learner.parts]
         links = None if learner.links is None else learner.links.bind(X, precision, executor)
         self.groups = groups + ([] if links is None else [links])
-        self.rounds = TokenRounds(groups, links, data.offsets, data.gold, structure.costs,
+        self.rounds = TokenRounds(groups, links, data.offsets, data.truth, structure.costs,
                                   structure.factors(data.offsets), structure.start, structure.end, settings.batch)
         self.n_examples, self._links, self.executor = data.n_examples, links, executor or Serial()
-        self.found, self._met = data.gold.copy(), []
+        self.found, self._met = data.truth.copy(), []
         self._expect_planes()
 
     def run(self, order, etas):
@@ -110,7 +110,7 @@ class TokenSession:
     def _expect_planes(self):
         structure = self.learner.structure
         if self.settings.certify and self.settings.loss == "logistic":
-            self.rounds.expected = ExpectedPlanes(self.n_examples, len(self.data.gold), structure.n_labels,
+            self.rounds.expected = ExpectedPlanes(self.n_examples, len(self.data.truth), structure.n_labels,
                                                   structure.start, structure.end)
 
     def end_epoch(self):
@@ -150,7 +150,7 @@ class TokenSession:
     def _plane(self, found):
         """The plane of one labelling of each example."""
         structure, data = self.learner.structure, self.data
-        return plane_of(found, data.gold, data.offsets, structure.costs, structure.factors(data.offsets),
+        return plane_of(found, data.truth, data.offsets, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end, structure.n_labels)
 
     def _log_loss(self):
@@ -163,24 +163,24 @@ class TokenSession:
     def log_loss_of(self, scores, links):
         """The mean log-loss for scores (n_tokens, n_labels) of tokens and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
-        L, offsets, gold = structure.n_labels, data.offsets, data.gold
+        L, offsets, truth = structure.n_labels, data.offsets, data.truth
         transition, start, end = links[:-2], links[-2], links[-1]
         found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self.executor)
-        inner = np.ones(len(gold), dtype=bool)
+        inner = np.ones(len(truth), dtype=bool)
         inner[offsets[:-1]] = False
         here = np.flatnonzero(inner)
-        truth = (scores[np.arange(len(gold)), gold].sum() + transition[gold[here - 1], gold[here]].sum()
-                 + start[gold[offsets[:-1]]].sum() + end[gold[offsets[1:] - 1]].sum())
+        true_score = (scores[np.arange(len(truth)), truth].sum() + transition[truth[here - 1], truth[here]].sum()
+                 + start[truth[offsets[:-1]]].sum() + end[truth[offsets[1:] - 1]].sum())
         coefs, links = found.unary.copy(), np.zeros((L + 2, L))
-        coefs[np.arange(len(gold)), gold] -= 1.0
+        coefs[np.arange(len(truth)), truth] -= 1.0
         links[:-2] = found.pairwise
-        np.subtract.at(links, (gold[here - 1], gold[here]), 1.0)
+        np.subtract.at(links, (truth[here - 1], truth[here]), 1.0)
         if structure.start:
             links[-2] = coefs[offsets[:-1]].sum(axis=0)
         if structure.end:
             links[-1] = coefs[offsets[1:] - 1].sum(axis=0)
         plane = coefs / n, links / n, float(found.entropies.sum()) / n
-        return (float(found.log_partitions.sum()) - float(truth)) / n, plane
+        return (float(found.log_partitions.sum()) - float(true_score)) / n, plane
 
     def certify(self, tol, max_iter, random_state):
         """The certified optimum, with value and bound made afresh."""
@@ -202,7 +202,7 @@ class TokenSession:
         """By blocks of the dual of the hinge: what was found, and the plane of its multipliers."""
         structure, data = self.learner.structure, self.data
         tokens = self.groups[:-1] if self._links is not None else self.groups
-        ascent = Ascent(tokens, self._links, data.offsets, data.gold, structure.costs, structure.factors(data.offsets),
+        ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end)
         found = climb(ascent, self.settings.lam, tol, max_iter, random_state)
         coefs, links, offset = ascent.planes()
@@ -234,7 +234,7 @@ class _LogLoss:
     def __init__(self, session):
         self._session, self.n_groups = session, len(session.groups)
         L, has_links = session.learner.structure.n_labels, session.learner.links is not None
-        self._shapes = [(len(session.data.gold), L)] * (self.n_groups - has_links) + [(L + 2, L)] * has_links
+        self._shapes = [(len(session.data.truth), L)] * (self.n_groups - has_links) + [(L + 2, L)] * has_links
         self._no_links = None if has_links else np.zeros((L + 2, L))
         sizes = [rows * L for rows, _ in self._shapes]
         self._edges, self.labels = np.cumsum(sizes)[:-1], np.repeat(np.arange(self.n_groups), sizes)

@@ -119,11 +119,11 @@ class SegmentationDisplay(Display):
         rows = [(self._spans(self.found), -0.8 - bar, truth)]
         if truth is not None:
             rows.append((truth, height - 0.2, None))
-        for spans, y, gold in rows:
+        for spans, y, expected in rows:
             for label, first, last in spans:
                 if label in self.fillers:
                     continue
-                is_wrong = gold is not None and (label, first, last) not in gold
+                is_wrong = expected is not None and (label, first, last) not in expected
                 colour = WRONG if is_wrong else RIGHT if y < 0 else "0.45"
                 self.bars_ += self.ax_.barh(y + bar / 2, last - first - 0.2, bar, left=first - 0.4, color=colour)
                 self.texts_.append(self.ax_.text((first + last - 1) / 2, y + bar / 2, str(label), color="white",

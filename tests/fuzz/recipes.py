@@ -127,7 +127,7 @@ RECIPES |= {
     "models.Landmarks.check_positions": lambda r: {"points": r.integers(0, 4, (3, 2, 2))},
     "models.Landmarks.decode_batch": lambda r: {"w": np.abs(f(r, model("Landmarks", r).dim)), "X": f(r, 3, 16, 2)},
     "models.Landmarks.deformation": lambda r: {"positions": r.integers(0, 4, (3, 2, 2))},
-    "models.Landmarks.deviation": lambda r: {"gold": r.integers(0, 4, (3, 2, 2)), "positions": r.integers(
+    "models.Landmarks.deviation": lambda r: {"truth": r.integers(0, 4, (3, 2, 2)), "positions": r.integers(
         0, 4, (3, 2, 2)), "weights": np.ones(3)},
     "models.Landmarks.from_examples": lambda r: {"shape": (4, 4), "parents": [-1, 0], "Y": r.integers(0, 4, (3, 2, 2)),
                                                  "descriptor": pb.features.MapFeatures(2), "margin": 1},
@@ -572,7 +572,7 @@ for _object, _boxes in {"windows": np.array([[0, 0], [1, 1]]), "maps": np.array(
             "rows": ROWS, "weights": OBJECTS[name](r).prepare(f(r, size)), "out": np.zeros((2, 20))},
         f"{_object}.add": lambda r, size=_size, places=_places: {
             "rows": ROWS, "positions": places, "scales": np.ones((2, 2)), "slope": np.zeros(size)},
-        f"{_object}.planes": lambda r, places=_places: {"rows": ROWS, "positions": places + 1, "gold": places,
+        f"{_object}.planes": lambda r, places=_places: {"rows": ROWS, "positions": places + 1, "truth": places,
                                                         "rest": np.ones((2, 1))},
         f"{_object}.add_expected": lambda r, size=_size: {"rows": ROWS, "coefs": r.random((2, 20)), "slope": np.zeros(
             size)}}

@@ -26,13 +26,13 @@ cdef struct ChainPoint:
 
 
 cdef class ChainData:
-    """Tokens, gold labels and losses of all examples; constant.
+    """Tokens, truth labels and losses of all examples; constant.
 
     Parameters
     ----------
     tokens : Rows
         All tokens, seen by K scores.
-    gold : int32 array, shape (n_tokens,)
+    truth : int32 array, shape (n_tokens,)
     offsets : int64 array, shape (n + 1,)
     costs : array, shape (K, K)
     factors : array, shape (n,)
@@ -41,16 +41,16 @@ cdef class ChainData:
     """
 
     cdef readonly Rows tokens
-    cdef const int32_t[::1] gold
+    cdef const int32_t[::1] truth
     cdef const int64_t[::1] offsets
     cdef const double[:, ::1] costs
     cdef const double[::1] factors
     cdef readonly bint has_start, has_end, slack
     cdef tuple arguments
 
-    def __init__(self, Rows tokens, gold, offsets, costs, factors, bint start, bint end, bint slack):
-        self.arguments = (tokens, gold, offsets, costs, factors, start, end, slack)
-        self.tokens, self.gold, self.offsets, self.costs, self.factors = tokens, gold, offsets, costs, factors
+    def __init__(self, Rows tokens, truth, offsets, costs, factors, bint start, bint end, bint slack):
+        self.arguments = (tokens, truth, offsets, costs, factors, start, end, slack)
+        self.tokens, self.truth, self.offsets, self.costs, self.factors = tokens, truth, offsets, costs, factors
         self.has_start, self.has_end, self.slack = start, end, slack
 
     def __reduce__(self):
@@ -97,7 +97,7 @@ cdef class ChainData:
         cdef double* S = scratch + longest * tables.ld
         cdef double* unary = S + K * BLOCK
         cdef Py_ssize_t* token = <Py_ssize_t*>(unary + most * K)
-        cdef double truth
+        cdef double true_score
         while first < n:
             last = first
             count = 0
@@ -110,15 +110,15 @@ cdef class ChainData:
             for j in range(first, last):
                 t = offsets[j] - offsets[first]
                 i = rows[j]
-                truth = augment_item(unary + t * K, &self.gold[self.offsets[i]], offsets[j + 1] - offsets[j], K,
-                                     &self.costs[0, 0], self.factors[i], at.transition, at.start, at.end, loss)
+                true_score = augment_item(unary + t * K, &self.truth[self.offsets[i]], offsets[j + 1] - offsets[j], K,
+                                          &self.costs[0, 0], self.factors[i], at.transition, at.start, at.end, loss)
                 if not tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, labels + offsets[j],
                                       values + j):
                     free(memory)
                     with gil:
                         raise NumericalError(f"example {i} has scores beyond the range of float64; rescale the "
                                              "features")
-                values[j] -= truth
+                values[j] -= true_score
             first = last
         free(memory)
         return 0
@@ -133,7 +133,7 @@ cdef class ChainData:
         cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
         cdef double cost, scale, total = 0.0
         cdef const int32_t* y
-        cdef const int32_t* gold
+        cdef const int32_t* truth
         if slope.shape[0] != end + K * self.has_end:
             raise ValueError(f"slope must have {end + K * self.has_end} entries")
         if offsets.shape[0] != n + 1 or scales.shape[0] != n:
@@ -151,30 +151,30 @@ cdef class ChainData:
                 if not 0 <= rows[j] < self.factors.shape[0]:
                     raise ValueError(f"rows must lie in 0..{self.factors.shape[0] - 1}")
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
-                gold, y = &self.gold[first], &labels[offsets[j]]
+                truth, y = &self.truth[first], &labels[offsets[j]]
                 cost = 0.0
                 for t in range(length):
-                    cost += self.costs[gold[t], y[t]]
+                    cost += self.costs[truth[t], y[t]]
                 cost *= self.factors[rows[j]]
                 total += scales[j] * cost
                 scale = scales[j] * cost if self.slack else scales[j]
                 if scale == 0.0:
                     continue
                 for t in range(length):
-                    if y[t] != gold[t]:
+                    if y[t] != truth[t]:
                         token[0, n_wrong] = token[1, n_wrong] = first + t
-                        label[0, n_wrong], label[1, n_wrong] = y[t], gold[t]
+                        label[0, n_wrong], label[1, n_wrong] = y[t], truth[t]
                         coef[0, n_wrong], coef[1, n_wrong] = scale, -scale
                         n_wrong += 1
-                    if t and (y[t] != gold[t] or y[t - 1] != gold[t - 1]):
+                    if t and (y[t] != truth[t] or y[t - 1] != truth[t - 1]):
                         slope[pairs + y[t - 1] * K + y[t]] += scale
-                        slope[pairs + gold[t - 1] * K + gold[t]] -= scale
-                if self.has_start and y[0] != gold[0]:
+                        slope[pairs + truth[t - 1] * K + truth[t]] -= scale
+                if self.has_start and y[0] != truth[0]:
                     slope[start + y[0]] += scale
-                    slope[start + gold[0]] -= scale
-                if self.has_end and y[length - 1] != gold[length - 1]:
+                    slope[start + truth[0]] -= scale
+                if self.has_end and y[length - 1] != truth[length - 1]:
                     slope[end + y[length - 1]] += scale
-                    slope[end + gold[length - 1]] -= scale
+                    slope[end + truth[length - 1]] -= scale
             if n_wrong:
                 for j in range(2):
                     self.tokens.add_labelled(n_wrong, &token[j, 0], &label[j, 0], &coef[j, 0], &slope[0])
@@ -198,7 +198,7 @@ cdef class ChainData:
         cdef Py_ssize_t K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
         cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
         cdef const int32_t* y
-        cdef const int32_t* gold
+        cdef const int32_t* truth
         cdef double cost, scale
         for j in range(n):
             longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))
@@ -212,33 +212,33 @@ cdef class ChainData:
         try:
             for j in range(n):
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
-                gold = &self.gold[first]
+                truth = &self.truth[first]
                 y = labels + offsets[j]
                 cost = 0.0
                 for t in range(length):
-                    cost += self.costs[gold[t], y[t]]
+                    cost += self.costs[truth[t], y[t]]
                 losses[j] = cost = self.factors[rows[j]] * cost
                 scale = cost if self.slack else 1.0
                 count = 0
                 for t in range(length):
-                    wrong = y[t] != gold[t]
+                    wrong = y[t] != truth[t]
                     token[count] = token[count + 1] = first + t
-                    label[count], label[count + 1] = y[t], gold[t]
+                    label[count], label[count + 1] = y[t], truth[t]
                     coef[count], coef[count + 1] = scale, -scale
                     count += 2 * wrong
                 if count and scale != 0.0:
                     self.tokens.put(out, 0, count, token, label, coef)
                     out.reserve(2 * length + 2)
                     for t in range(1, length):
-                        if y[t] != gold[t] or y[t - 1] != gold[t - 1]:
+                        if y[t] != truth[t] or y[t - 1] != truth[t - 1]:
                             out.put(pairs + y[t - 1] * K + y[t], scale)
-                            out.put(pairs + gold[t - 1] * K + gold[t], -scale)
-                    if self.has_start and y[0] != gold[0]:
+                            out.put(pairs + truth[t - 1] * K + truth[t], -scale)
+                    if self.has_start and y[0] != truth[0]:
                         out.put(start + y[0], scale)
-                        out.put(start + gold[0], -scale)
-                    if self.has_end and y[length - 1] != gold[length - 1]:
+                        out.put(start + truth[0], -scale)
+                    if self.has_end and y[length - 1] != truth[length - 1]:
                         out.put(end + y[length - 1], scale)
-                        out.put(end + gold[length - 1], -scale)
+                        out.put(end + truth[length - 1], -scale)
                 out.close()
         finally:
             free(memory)
@@ -290,48 +290,48 @@ cdef class CompiledChain(CompiledOracle):
         return self.data.write(n, rows, labels, &self.offsets[0], self.planes, &self.losses[0])
 
 
-cdef double augment_item(double* unary, const int32_t* gold, Py_ssize_t length, Py_ssize_t K, const double* costs,
+cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length, Py_ssize_t K, const double* costs,
                          double factor, const double* transition, const double* start, const double* end,
                          bint loss) noexcept nogil:
-    """Score of the true labelling; adds `factor costs[gold]` to the scores (length, K) where `loss`."""
+    """Score of the true labelling; adds `factor costs[truth]` to the scores (length, K) where `loss`."""
     cdef Py_ssize_t t, k
-    cdef double total = start[gold[0]] + end[gold[length - 1]]
+    cdef double total = start[truth[0]] + end[truth[length - 1]]
     cdef const double* cost
     for t in range(length):
-        total += unary[gold[t]]
+        total += unary[truth[t]]
         if t > 0:
-            total += transition[gold[t - 1] * K + gold[t]]
+            total += transition[truth[t - 1] * K + truth[t]]
         if loss:
-            cost = costs + gold[t] * K
+            cost = costs + truth[t] * K
             for k in range(K):
                 unary[k] += factor * cost[k]
         unary += K
     return total
 
 
-def augment(double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] offsets, const double[:, ::1] costs,
+def augment(double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets, const double[:, ::1] costs,
             const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
             const double[::1] end, bint loss, double[::1] truths):
-    """Writes the scores of the true labellings, and adds `factors[i] costs[gold]` to the rows of item i.
+    """Writes the scores of the true labellings, and adds `factors[i] costs[truth]` to the rows of item i.
 
-    unary (N, K), gold (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
+    unary (N, K), truth (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
     """
     cdef Py_ssize_t i
     with nogil:
         for i in range(offsets.shape[0] - 1):
-            truths[i] = augment_item(&unary[offsets[i], 0], &gold[offsets[i]], offsets[i + 1] - offsets[i],
+            truths[i] = augment_item(&unary[offsets[i], 0], &truth[offsets[i]], offsets[i + 1] - offsets[i],
                                      unary.shape[1], &costs[0, 0], factors[i], &transition[0, 0], &start[0], &end[0],
                                      loss)
 
 
-def losses(const int32_t[::1] labels, const int32_t[::1] gold, const int64_t[::1] offsets,
+def losses(const int32_t[::1] labels, const int32_t[::1] truth, const int64_t[::1] offsets,
            const double[:, ::1] costs, const double[::1] factors, double[::1] out):
-    """out[i] = factors[i] * sum over the positions of item i of costs[gold, label]."""
+    """out[i] = factors[i] * sum over the positions of item i of costs[truth, label]."""
     cdef Py_ssize_t i, t
     cdef double total
     with nogil:
         for i in range(offsets.shape[0] - 1):
             total = 0.0
             for t in range(offsets[i], offsets[i + 1]):
-                total += costs[gold[t], labels[t]]
+                total += costs[truth[t], labels[t]]
             out[i] = factors[i] * total

@@ -9,11 +9,11 @@ ctypedef fused real:
     double
 
 
-def subtract_truths(double[:, ::1] p, const int32_t[::1] gold, const int64_t[::1] offsets, const double[::1] scales,
+def subtract_truths(double[:, ::1] p, const int32_t[::1] truth, const int64_t[::1] offsets, const double[::1] scales,
                     double[:, ::1] pairs, double[::1] start, double[::1] end):
-    """`p[t] = scale (p[t] - e_gold)`, and what follows for the weights of labels.
+    """`p[t] = scale (p[t] - e_truth)`, and what follows for the weights of labels.
 
-    p (N, K): marginals of the positions of one item after another, gold (N,), offsets (n + 1,), scales (n,). `pairs`
+    p (N, K): marginals of the positions of one item after another, truth (N,), offsets (n + 1,), scales (n,). `pairs`
     (K, K) loses the true transitions, times the scale of their item; start and end (K,), empty where not wanted,
     receive the sums of the first and of the last rows of p.
     """
@@ -25,9 +25,9 @@ def subtract_truths(double[:, ::1] p, const int32_t[::1] gold, const int64_t[::1
             for t in range(offsets[i], offsets[i + 1]):
                 for k in range(K):
                     p[t, k] *= scale
-                p[t, gold[t]] -= scale
+                p[t, truth[t]] -= scale
                 if t > offsets[i]:
-                    pairs[gold[t - 1], gold[t]] -= scale
+                    pairs[truth[t - 1], truth[t]] -= scale
             for k in range(start.shape[0]):
                 start[k] += p[offsets[i], k]
             for k in range(end.shape[0]):

@@ -11,10 +11,10 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 
-def slack_items(const double[:, ::1] unary, const int32_t[::1] gold, const int64_t[::1] offsets,
+def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets,
                 const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
                 const double[::1] end, const double[::1] truths, int32_t[::1] labels, double[::1] values):
-    """Labels and values of the chains with scores `unary`, without loss; `truths` are the scores of `gold`."""
+    """Labels and values of the chains with scores `unary`, without loss; `truths` are the scores of `truth`."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
     cdef double* f
     cdef int32_t* back
@@ -30,7 +30,7 @@ def slack_items(const double[:, ::1] unary, const int32_t[::1] gold, const int64
                               f"{longest * (longest + 1) * K * 4} bytes")
         with nogil:
             for i in range(n):
-                values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &gold[offsets[i]],
+                values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &truth[offsets[i]],
                                        factors[i], &transition[0, 0], &start[0], &end[0], truths[i], f,
                                        f + (longest + 1) * K, back, &labels[offsets[i]])
     finally:
@@ -38,15 +38,15 @@ def slack_items(const double[:, ::1] unary, const int32_t[::1] gold, const int64
         free(back)
 
 
-cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const int32_t* gold, double factor,
-                       const double* transition, const double* start, const double* end, double truth,
+cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const int32_t* truth, double factor,
+                       const double* transition, const double* start, const double* end, double true_score,
                        double* f, double* g, int32_t* back, int32_t* labels) noexcept nogil:
     cdef Py_ssize_t t, e, j, k, best_k = 0, best_e = 0, rows = T + 1
     cdef double score, best, value = -INFINITY
     cdef double* swap
     for e in range(2):
         for k in range(K):
-            f[e * K + k] = start[k] + unary[k] if e == (k != gold[0]) else -INFINITY
+            f[e * K + k] = start[k] + unary[k] if e == (k != truth[0]) else -INFINITY
     for t in range(1, T):
         for e in range(t + 2):
             for k in range(K):
@@ -60,7 +60,7 @@ cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const in
                         best = score
                         best_k = j
                 if best > -INFINITY:
-                    j = e + (k != gold[t])
+                    j = e + (k != truth[t])
                     g[j * K + k] = best + unary[t * K + k]
                     back[(t * rows + j) * K + k] = <int32_t>best_k
         swap = f
@@ -74,7 +74,7 @@ cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const in
                 j = k
         if best == -INFINITY:
             continue
-        score = factor * e * (1.0 + (best - truth))
+        score = factor * e * (1.0 + (best - true_score))
         if score > value:
             value = score
             best_e = e
@@ -83,6 +83,6 @@ cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const in
         labels[t] = <int32_t>best_k
         if t > 0:
             j = back[(t * rows + best_e) * K + best_k]
-            best_e -= best_k != gold[t]
+            best_e -= best_k != truth[t]
             best_k = j
     return value

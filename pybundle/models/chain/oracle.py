@@ -54,13 +54,13 @@ class ChainOracle(BatchOracle):
         self.n_examples = check_lengths(X, Y)
         self._model, self.dim = model, model.dim
         self._tokens = model.tokens(X)
-        self._gold = model.labels(Y, self._tokens.sizes)
+        self._truth = model.labels(Y, self._tokens.sizes)
         examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
         self._examples, self._rows = examples, examples.rows(model.n_labels)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
-        self._data = ChainData(self._rows, self._gold.values, self._gold.offsets, model.costs, self._factors,
+        self._data = ChainData(self._rows, self._truth.values, self._truth.offsets, model.costs, self._factors,
                                model.start, model.end, model.rescaling == "slack")
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
@@ -74,7 +74,7 @@ class ChainOracle(BatchOracle):
         model = self._model
         settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
                     of_examples)
-        return crc32(self._gold.values, crc32(self._gold.offsets, crc32(
+        return crc32(self._truth.values, crc32(self._truth.offsets, crc32(
             model.costs.tobytes() + repr(settings).encode())))
 
     def is_current(self):
@@ -131,10 +131,10 @@ class ChainOracle(BatchOracle):
 
     def _solve_slack(self, rows, weights):
         labels, values, offsets = self._empty(rows)
-        gold = self._gold.take(rows).values
+        truth = self._truth.take(rows).values
         for low, high, unary, truths in self._scores(rows, offsets, weights):
             first, last = offsets[low], offsets[high]
-            slack_items(unary, gold[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
+            slack_items(unary, truth[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
                         weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
@@ -152,7 +152,7 @@ class ChainOracle(BatchOracle):
 
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples)
-        return self._losses(rows, self._found(rows, labellings), self._gold.take(rows))
+        return self._losses(rows, self._found(rows, labellings), self._truth.take(rows))
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
@@ -160,7 +160,7 @@ class ChainOracle(BatchOracle):
         entropies = np.empty((len(rows), 2))
         W, transition, start, end = self._model.split(slope)
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
-        gold, tokens = self._gold.take(rows).values, self._tokens.rows(rows)
+        truth, tokens = self._truth.take(rows).values, self._tokens.rows(rows)
         nothing, examples, columns = np.empty(0), self._examples, None
         if examples.is_sparse and scales.any():
             columns = ColumnSums(examples.storage, examples.n_features, len(W), tokens)
@@ -176,7 +176,7 @@ class ChainOracle(BatchOracle):
                          rows[low:high])
             if not scales[low:high].any():          # values alone are wanted
                 continue
-            subtract_truths(p, gold[first:last], items, scales[low:high], pairs[0],
+            subtract_truths(p, truth[first:last], items, scales[low:high], pairs[0],
                             start if self._model.start else nothing, end if self._model.end else nothing)
             transition += pairs[0]
             if columns is not None:
@@ -203,21 +203,21 @@ class ChainOracle(BatchOracle):
 
     def _scores(self, rows, offsets, weights, loss=False):
         """Blocks of examples: first, last, scores of their tokens, with losses or without, scores of the truths."""
-        tokens, gold = self._tokens.rows(rows), self._gold.take(rows).values
+        tokens, truth = self._tokens.rows(rows), self._truth.take(rows).values
         for low, high in _blocks(offsets):
             first, last = offsets[low], offsets[high]
             unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
-            augment(unary, gold[first:last], offsets[low:high + 1] - first, self._model.costs,
+            augment(unary, truth[first:last], offsets[low:high + 1] - first, self._model.costs,
                     self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
             yield low, high, unary, truths
 
     def _found(self, rows, labellings):
         return self._model.labels(labellings, self.sizes[rows], "labellings")
 
-    def _losses(self, rows, found, gold):
+    def _losses(self, rows, found, truth):
         out = np.empty(len(rows))
-        losses(found.values, gold.values, gold.offsets, self._model.costs, self._factors[rows], out)
+        losses(found.values, truth.values, truth.offsets, self._model.costs, self._factors[rows], out)
         return out
 
 

@@ -56,12 +56,12 @@ cdef int check_size(str name, Py_ssize_t found, Py_ssize_t wanted) except -1:
     return 0
 
 
-def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold, bint loss,
+def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth, bint loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
                     const double[::1] scales=None, const int32_t[::1] labels=None):
     """Best trees of the sentences `rows`.
 
-    `gold` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
+    `truth` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
     the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
     (n_groups,), or None, multiply the weights of groups: those of templates, or of `labels`, see `ArcWeights`.
     """
@@ -82,11 +82,11 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
     if labels is not None:
         at.labels = &labels[0]
     with nogil:
-        decode_trees(arcs, rows.shape[0], &rows[0], &at, &gold[0], loss, single_root, &offsets[0], &heads[0],
+        decode_trees(arcs, rows.shape[0], &rows[0], &at, &truth[0], loss, single_root, &offsets[0], &heads[0],
                      &values[0], k, first_move)
 
 
-cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* gold,
+cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* truth,
                       bint loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
                       int32_t* moves) except -1 nogil:
     """Best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and their values relative to the truth.
@@ -95,7 +95,7 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
     """
     cdef Py_ssize_t j, i
     cdef int n, m, q, count, longest = longest_of(arcs, n_rows, rows)
-    cdef const int32_t* truth
+    cdef const int32_t* own
     cdef int32_t* found
     cdef double best, total
     cdef double* S = <double*>malloc(sizeof(double) * longest * longest + arcs.scratch() + tree_scratch(longest))
@@ -109,19 +109,19 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
         for j in range(n_rows):
             i = rows[j]
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
-            truth = gold + arcs.starts[i]
+            own = truth + arcs.starts[i]
             found = heads + offsets[j]
             arcs.score(i, at, S, trees + tree_scratch(longest))
             if loss:
                 # taking 1 from the true arc adds 1 to all others, up to a constant
                 for m in range(1, n):
-                    S[<Py_ssize_t>truth[m] * n + m] -= 1.0
+                    S[<Py_ssize_t>own[m] * n + m] -= 1.0
             if max_tree(n, S, single_root, <int*>found, &best, trees) != FOUND:
                 refuse(i)
             total = 0.0
             for m in range(1, n):
-                if found[m] != truth[m]:
-                    total += S[<Py_ssize_t>found[m] * n + m] - S[<Py_ssize_t>truth[m] * n + m]
+                if found[m] != own[m]:
+                    total += S[<Py_ssize_t>found[m] * n + m] - S[<Py_ssize_t>own[m] * n + m]
             values[j] = total
             if k > 0:
                 count = best_moves(n, S, found, single_root, k, gain, words, new_heads)
@@ -152,7 +152,7 @@ cdef int refuse(Py_ssize_t i) except -1 nogil:
         raise NumericalError(f"sentence {i} has scores beyond the range of float64; rescale the features")
 
 
-def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, const int32_t[::1] heads,
+def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
               const int64_t[::1] offsets, const double[::1] scales, double[::1] slope):
     """slope += sum_j scales[j] psi_j(heads_j); returns sum_j scales[j] times the number of wrong heads.
 
@@ -171,7 +171,7 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, co
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
             for m in range(1, n):
                 h = heads[offsets[j] + m]
-                g = gold[arcs.starts[i] + m]
+                g = truth[arcs.starts[i] + m]
                 if h != g and scales[j] != 0.0:
                     total += scales[j]
                     arcs.add_arc(i, h, m, scales[j], &slope[0])
@@ -180,7 +180,7 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, co
     return total
 
 
-def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, const int32_t[::1] heads,
+def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
                 const int64_t[::1] offsets):
     """Numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
     cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
@@ -188,11 +188,11 @@ def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] gold, 
     cdef double[::1] losses = losses_array
     if rows.shape[0]:
         with nogil:
-            write_trees(arcs, rows.shape[0], &rows[0], &gold[0], &offsets[0], &heads[0], out, &losses[0])
+            write_trees(arcs, rows.shape[0], &rows[0], &truth[0], &offsets[0], &heads[0], out, &losses[0])
     return losses_array, out.matrix()
 
 
-cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* gold, const int64_t* offsets,
+cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
                      const int32_t* heads, PlaneRows out, double* losses) except -1 nogil:
     """Losses of trees, the numbers of wrong heads, and their slopes as further rows of `out`."""
     cdef Py_ssize_t j, i
@@ -203,7 +203,7 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
         losses[j] = 0.0
         for m in range(1, <int>(arcs.starts[i + 1] - arcs.starts[i])):
             h = heads[offsets[j] + m]
-            g = gold[arcs.starts[i] + m]
+            g = truth[arcs.starts[i] + m]
             if h != g:
                 losses[j] += 1.0
                 arcs.put_arc(i, h, m, 1.0, out)
@@ -218,7 +218,7 @@ cdef class CompiledDependency(CompiledOracle):
     Parameters
     ----------
     arcs : Arcs
-    gold : int32 array
+    truth : int32 array
         True heads of all sentences by `arcs.starts`.
     single_root : bool
     batch : int
@@ -226,22 +226,22 @@ cdef class CompiledDependency(CompiledOracle):
     """
 
     cdef Arcs arcs
-    cdef const int32_t[::1] gold
+    cdef const int32_t[::1] truth
     cdef bint single_root
 
-    def __init__(self, Arcs arcs, gold, bint single_root, Py_ssize_t batch):
+    def __init__(self, Arcs arcs, truth, bint single_root, Py_ssize_t batch):
         CompiledOracle.__init__(self, arcs.dim, batch)
-        self.arcs, self.gold, self.single_root = arcs, gold, single_root
+        self.arcs, self.truth, self.single_root = arcs, truth, single_root
 
     cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
         cdef ArcWeights at = ArcWeights(self.w, NULL, NULL)
         cdef int32_t* heads = self.room_for_labels(&self.arcs.starts[0], rows, n)
-        decode_trees(self.arcs, n, rows, &at, &self.gold[0], True, self.single_root, &self.offsets[0], heads,
+        decode_trees(self.arcs, n, rows, &at, &self.truth[0], True, self.single_root, &self.offsets[0], heads,
                      &self.losses[0], 0, NULL)
-        return write_trees(self.arcs, n, rows, &self.gold[0], &self.offsets[0], heads, self.planes, &self.losses[0])
+        return write_trees(self.arcs, n, rows, &self.truth[0], &self.offsets[0], heads, self.planes, &self.losses[0])
 
 
-def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] gold,
+def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth,
                        bint single_root, const double[::1] scales, double[::1] slope, double[::1] values,
                        double[::1] entropies, const double[::1] errors):
     """slope += sum_j scales[j] E psi_j; values `log sum exp` relative to the truth; `errors` of `tree_errors`.
@@ -254,17 +254,17 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     check_size("scales", scales.shape[0], rows.shape[0])
     if rows.shape[0]:
         with nogil:
-            add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &gold[0], single_root, &scales[0], &slope[0],
+            add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &truth[0], single_root, &scales[0], &slope[0],
                           &values[0], &entropies[0], &errors[0])
 
 
-cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const double* w, const int32_t* gold,
+cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const double* w, const int32_t* truth,
                        bint single_root, const double* scales, double* slope, double* values, double* entropies,
                        const double* errors) except -1 nogil:
     cdef Py_ssize_t j, i
     cdef int n, m, h, found, longest = longest_of(arcs, n_rows, rows)
     cdef Py_ssize_t square = <Py_ssize_t>longest * longest
-    cdef const int32_t* truth
+    cdef const int32_t* own
     cdef double top, best
     cdef ArcWeights at = ArcWeights(w, NULL, NULL)
     cdef double* S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch()
@@ -279,11 +279,11 @@ cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, con
         for j in range(n_rows):
             i = rows[j]
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
-            truth = gold + arcs.starts[i]
+            own = truth + arcs.starts[i]
             arcs.score(i, &at, S, room)
             for m in range(1, n):
-                # scores relative to the truth: the truth has value 0
-                top = S[<Py_ssize_t>truth[m] * n + m]
+                # scores relative to the truth, which has value 0
+                top = S[<Py_ssize_t>own[m] * n + m]
                 for h in range(n):
                     S[<Py_ssize_t>h * n + m] -= top
                     if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
@@ -306,7 +306,7 @@ cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, con
                 for m in range(1, n):
                     P[<Py_ssize_t>h * n + m] *= scales[j]
             for m in range(1, n):
-                P[<Py_ssize_t>truth[m] * n + m] -= scales[j]
+                P[<Py_ssize_t>own[m] * n + m] -= scales[j]
             arcs.add_matrix(i, P, slope, room)
     finally:
         free(S)

@@ -29,7 +29,7 @@ class DependencyOracle(BatchOracle):
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
         Y = Ragged.of(Y, "Y", integers="iu")
-        self._gold = self._check_gold(Y)
+        self._truth = self._check_truth(Y)
         n_words = np.diff(self._starts) - 1
         # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. At least as many as words:
         # a feature may be in all arcs of a tree
@@ -44,14 +44,14 @@ class DependencyOracle(BatchOracle):
 
     def _checksum(self):
         mark = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
-        for array in (self._gold, self._starts, *self._arcs.arrays):
+        for array in (self._truth, self._starts, *self._arcs.arrays):
             mark = checksum(array, mark)
         return mark
 
     def is_current(self):
         return self._checksum() == self.fingerprint
 
-    def _check_gold(self, Y):
+    def _check_truth(self, Y):
         values = np.asarray(Y.values)
         if values.dtype.kind not in "iu" or values.ndim != 1:
             raise InputTypeError(f"Y must hold vectors of integers, the heads of words, got dtype {values.dtype} and "
@@ -66,7 +66,7 @@ class DependencyOracle(BatchOracle):
         rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._gold, loss, self._single_root, heads, offsets, values)
+        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def best_batch(self, rows, weights, k):
@@ -74,7 +74,7 @@ class DependencyOracle(BatchOracle):
         rows = check_rows("rows", rows, self.n_examples)
         offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._gold, True, self._single_root, heads, offsets, values, moves)
+        solve_sentences(self._arcs, rows, weights, self._truth, True, self._single_root, heads, offsets, values, moves)
         found = Ragged.unchecked(heads, offsets)
         owners, which = np.nonzero(moves[:, :, 0])
         further = found.take(owners)
@@ -83,7 +83,7 @@ class DependencyOracle(BatchOracle):
         return Decodings(found, values, values), owners, further
 
     def _compiled(self, batch):
-        return CompiledDependency(self._arcs, self._gold, self._single_root, min(batch, self.n_examples))
+        return CompiledDependency(self._arcs, self._truth, self._single_root, min(batch, self.n_examples))
 
     @property
     def listed_features(self):
@@ -108,28 +108,28 @@ class DependencyOracle(BatchOracle):
         rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, w, self._gold, loss, self._single_root, heads, offsets, values,
+        solve_sentences(self._arcs, rows, w, self._truth, loss, self._single_root, heads, offsets, values,
                         scales=scales, labels=labels)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
         rows, heads, offsets = self._heads(rows, labellings)
-        return add_trees(self._arcs, rows, self._gold, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
+        return add_trees(self._arcs, rows, self._truth, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
 
     def planes(self, rows, labellings):
         rows, heads, offsets = self._heads(check_rows("rows", rows, self.n_examples, labellings), labellings)
-        return tree_planes(self._arcs, rows, self._gold, heads, offsets)
+        return tree_planes(self._arcs, rows, self._truth, heads, offsets)
 
     def losses(self, rows, labellings):
         rows, heads, offsets = self._heads(rows, labellings)
-        gold = self._gold[Ragged(self._gold, self._starts).rows(rows)]
-        return np.add.reduceat(heads != gold, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
+        truth = self._truth[Ragged(self._truth, self._starts).rows(rows)]
+        return np.add.reduceat(heads != truth, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
-        marginal_sentences(self._arcs, rows, weights, self._gold, self._single_root,
+        marginal_sentences(self._arcs, rows, weights, self._truth, self._single_root,
                            np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
         return values, entropies
 

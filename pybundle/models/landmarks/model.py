@@ -174,9 +174,9 @@ class Landmarks(StructuredModel):
         return units
 
     @staticmethod
-    def deviation(gold, positions, weights):
+    def deviation(truth, positions, weights):
         """Losses (n,) of whole positions (n, L, 2)."""
-        return weights * np.linalg.norm(positions - gold, axis=2).sum(axis=1)
+        return weights * np.linalg.norm(positions - truth, axis=2).sum(axis=1)
 
     def deformation(self, positions):
         """Features (n, 4 (L - 1)) of the edges, such that larger weights cost more."""

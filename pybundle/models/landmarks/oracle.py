@@ -37,12 +37,12 @@ class LandmarksOracle(BatchOracle):
         if len(points) != self.n_examples:
             raise ParameterError(f"X and Y must hold the same number of examples, got {self.n_examples} and "
                                  f"{len(points)}")
-        self._gold = model.check_positions(points, "Y")
+        self._truth = model.check_positions(points, "Y")
         self._loss_weights = model.weights_of_loss(points) if known else np.ones(self.n_examples)
         boxes = model.boxes
-        places = self._gold - boxes[:, :2]
-        self._gold_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
-        self._gold_deformation = model.deformation(self._gold)
+        places = self._truth - boxes[:, :2]
+        self._truth_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
+        self._truth_deformation = model.deformation(self._truth)
         self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
         # a shard of some hundred images: each shard has a slope of its own
         self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
@@ -58,7 +58,7 @@ class LandmarksOracle(BatchOracle):
 
     def _checksum(self, mark):
         model = self.model
-        for part in (self._gold, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads):
+        for part in (self._truth, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads):
             mark = crc32(np.ascontiguousarray(part), mark)
         return mark
 
@@ -70,13 +70,13 @@ class LandmarksOracle(BatchOracle):
 
     def solve_batch(self, rows, weights, loss=True):
         rows = check_rows("rows", rows, self.n_examples)
-        scores, gold = self._scores(rows, weights), self._gold_labels[rows]
+        scores, truth = self._scores(rows, weights), self._truth_labels[rows]
         if loss:
-            weights.tree.add_distances(gold, self._loss_weights[rows], scores)
+            weights.tree.add_distances(truth, self._loss_weights[rows], scores)
         labels, values = np.empty((len(rows), self.model.n_landmarks), dtype=np.int32), np.empty(len(rows))
         weights.tree.decode_batch(scores, labels, values)
         positions = np.stack(np.divmod(labels, self.model.boxes[:, 2])[::-1], axis=-1) + self.model.boxes[:, :2]
-        values -= self._truths(gold, weights, scores)
+        values -= self._truths(truth, weights, scores)
         return Decodings(positions.astype(np.int32), values, values)
 
     def _scores(self, rows, weights):
@@ -84,32 +84,32 @@ class LandmarksOracle(BatchOracle):
         self._bound.maps(rows, weights.appearance, scores)
         return scores
 
-    def _truths(self, gold, weights, scores):
+    def _truths(self, truth, weights, scores):
         """Scores of the true labellings, summed as those of decoded ones."""
-        values = np.empty(len(gold))
-        weights.tree.score_batch(scores, gold, values)
+        values = np.empty(len(truth))
+        weights.tree.score_batch(scores, truth, values)
         return values
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        model, gold = self.model, self._gold[rows]
+        model, truth = self.model, self._truth[rows]
         positions = model.check_positions(np.asarray(labellings), "labellings")
-        coefs = np.where((positions == gold).all(axis=2), 0.0, scales[:, None])
+        coefs = np.where((positions == truth).all(axis=2), 0.0, scales[:, None])
         appearance = slope[:model.n_appearance]
         self._bound.add(rows, positions, coefs, appearance)
-        self._bound.add(rows, gold, -coefs, appearance)
-        slope[model.n_appearance:] += scales @ (model.deformation(positions) - self._gold_deformation[rows])
-        return float(scales @ model.deviation(gold, positions, self._loss_weights[rows]))
+        self._bound.add(rows, truth, -coefs, appearance)
+        slope[model.n_appearance:] += scales @ (model.deformation(positions) - self._truth_deformation[rows])
+        return float(scales @ model.deviation(truth, positions, self._loss_weights[rows]))
 
     def planes(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
         if len(rows) == 0:
             return super().planes(rows, labellings)
-        model, gold = self.model, self._gold[rows]
+        model, truth = self.model, self._truth[rows]
         positions = model.check_positions(np.asarray(labellings), "labellings")
-        rest = model.deformation(positions) - self._gold_deformation[rows]
-        return (model.deviation(gold, positions, self._loss_weights[rows]),
-                self._bound.planes(rows, positions, gold, np.ascontiguousarray(rest)))
+        rest = model.deformation(positions) - self._truth_deformation[rows]
+        return (model.deviation(truth, positions, self._loss_weights[rows]),
+                self._bound.planes(rows, positions, truth, np.ascontiguousarray(rest)))
 
     def plane(self, i, labelling):
         """Plane of a labelling; a CSR row where weights are many, since a labelling touches few of them."""
@@ -120,20 +120,20 @@ class LandmarksOracle(BatchOracle):
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        model, n, gold = self.model, len(rows), self._gold[rows]
+        model, n, truth = self.model, len(rows), self._truth[rows]
         scores = self._scores(rows, weights)
         unary, moments = np.empty_like(scores), np.empty((n, model.n_landmarks, 4))
         values, entropies = np.empty(n), np.empty(n)
         grid_marginals(weights.tree, scores, unary, moments, values, entropies)
-        values -= self._truths(self._gold_labels[rows], weights, scores)
+        values -= self._truths(self._truth_labels[rows], weights, scores)
         check_scores(values + 0.0 * scores.sum(axis=1), rows)
         if scales.any():
             unary *= scales[:, None]
             appearance = slope[:model.n_appearance]
             self._bound.add_expected(rows, unary, appearance)
-            self._bound.add(rows, gold, np.repeat(-scales[:, None], model.n_landmarks, axis=1), appearance)
+            self._bound.add(rows, truth, np.repeat(-scales[:, None], model.n_landmarks, axis=1), appearance)
             expected = -(moments[:, model.children] / model.units_of_costs).reshape(n, -1)
-            slope[model.n_appearance:] += scales @ (expected - self._gold_deformation[rows])
+            slope[model.n_appearance:] += scales @ (expected - self._truth_deformation[rows])
         return np.maximum(values, 0.0), entropies
 
     def additions(self, rows):
@@ -141,7 +141,7 @@ class LandmarksOracle(BatchOracle):
 
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        return self.model.deviation(self._gold[rows], round_pixels(np.asarray(labellings)), self._loss_weights[rows])
+        return self.model.deviation(self._truth[rows], round_pixels(np.asarray(labellings)), self._loss_weights[rows])
 
 
 def round_pixels(points):

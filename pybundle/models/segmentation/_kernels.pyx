@@ -4,7 +4,7 @@ Scores stand column by column in rows of one entry a label, labels sorted by wid
 labels of one width are one matrix product and one run of the decoder.
 
 The loss of a cover is the number of counted columns minus the matched ones, and what a segment matches depends on
-that segment alone: minus the matches is added to its score, and the constant cancels against the gold cover, which
+that segment alone: minus the matches is added to its score, and the constant cancels against the truth cover, which
 matches all that counts. Slack rescaling multiplies by the loss, so there the decoder keeps covers of different numbers
 of matches apart.
 """
@@ -60,8 +60,8 @@ cdef class Templates:
         return Templates, self.arguments
 
 
-cdef class Gold:
-    """The gold covers; constant.
+cdef class Truth:
+    """The truth covers; constant.
 
     labels (n_segments,): all covers one after another; bounds (n + 1,): those of example i; offsets (n + 1,): its
     columns; symbols (n_columns,): the right symbol, -1 where nothing counts; starts (n_columns,): first column of
@@ -78,7 +78,7 @@ cdef class Gold:
         self.symbols, self.starts = symbols, starts
 
     def __reduce__(self):
-        return Gold, self.arguments
+        return Truth, self.arguments
 
 
 def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long long[::1] ends, double[:, ::1] windows):
@@ -102,12 +102,12 @@ def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long 
                 row += 1
 
 
-def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold or None,
+def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Truth truth or None,
                 const long long[::1] rows, bint loss, int[::1] labels, long long[::1] counts, double[::1] values):
     """Best covers of the items whose scores are rows local[j]..local[j + 1] - 1; scores are spoilt.
 
-    Labels of item j go to labels[local[j]:], as many as counts[j]. values[j]: with `gold`, score and, if asked for,
-    loss of the cover less those of the gold cover of example rows[j]; without gold the score.
+    Labels of item j go to labels[local[j]:], as many as counts[j]. values[j]: with `truth`, score and, if asked for,
+    loss of the cover less those of the truth cover of example rows[j]; without truth the score.
     """
     cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
     for j in range(n_items):
@@ -122,30 +122,30 @@ def solve_items(Templates templates, double[:, ::1] scores, const long long[::1]
             W = local[j + 1] - local[j]
             table = &scores[local[j], 0]
             if loss:
-                _subtract_matches(templates, table, W, gold, rows[j], &back[0])
+                _subtract_matches(templates, table, W, truth, rows[j], &back[0])
             counts[j] = segment(table, W, templates.alphabet, &f[0], &back[0], &labels[local[j]], &values[j])
             for s in range(local[j], local[j] + counts[j]):
                 labels[s] = templates.order[labels[s]]
-            if gold is not None:
-                # summed as the decoder sums, so that a cover equal to the gold one has value 0 exactly
+            if truth is not None:
+                # summed as the decoder sums, so that a cover equal to the truth one has value 0 exactly
                 right = 0.0
                 column = 0
-                for s in range(gold.bounds[rows[j]], gold.bounds[rows[j] + 1]):
-                    label = gold.labels[s]
+                for s in range(truth.bounds[rows[j]], truth.bounds[rows[j] + 1]):
+                    label = truth.labels[s]
                     right += table[column * templates.alphabet.n_labels + templates.places[label]]
                     column += templates.widths[label]
                 values[j] -= right
 
 
-cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Gold gold, Py_ssize_t i,
+cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Truth truth, Py_ssize_t i,
                             int* prefix) noexcept nogil:
     """scores[k, a] -= columns that a segment of label a at k matches; `prefix` (W + 1,) is scratch."""
     cdef int n_labels = templates.alphabet.n_labels, label, symbol, width, p
     cdef Py_ssize_t s, k = 0, c, q
-    cdef const int* right = &gold.symbols[gold.offsets[i]]
+    cdef const int* right = &truth.symbols[truth.offsets[i]]
     cdef bint seen
-    for s in range(gold.bounds[i], gold.bounds[i + 1]):
-        label = gold.labels[s]
+    for s in range(truth.bounds[i], truth.bounds[i + 1]):
+        label = truth.labels[s]
         symbol = templates.symbols[label]
         width = templates.widths[label]
         if right[k] >= 0 and templates.by_start:
@@ -167,9 +167,9 @@ cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Go
         k += width
 
 
-def solve_slack_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Gold gold,
+def solve_slack_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Truth truth,
                       const long long[::1] rows, int[::1] labels, long long[::1] counts, double[::1] values):
-    """As `solve_items` with loss, for the largest `loss (1 + score - score of the gold cover)`.
+    """As `solve_items` with loss, for the largest `loss (1 + score - score of the truth cover)`.
 
     f(e, m) is the best score of covers of e columns with m matches: O(W^2 n_labels) time for W columns.
     """
@@ -185,15 +185,15 @@ def solve_slack_items(Templates templates, double[:, ::1] scores, const long lon
         for j in range(n_items):
             W = local[j + 1] - local[j]
             table[:W] = 0.0
-            _subtract_matches(templates, &table[0, 0], W, gold, rows[j], &scratch[0])
+            _subtract_matches(templates, &table[0, 0], W, truth, rows[j], &scratch[0])
             right = 0.0
             column = 0
-            for s in range(gold.bounds[rows[j]], gold.bounds[rows[j] + 1]):
-                label = gold.labels[s]
+            for s in range(truth.bounds[rows[j]], truth.bounds[rows[j] + 1]):
+                label = truth.labels[s]
                 right += scores[local[j] + column, templates.places[label]]
                 column += templates.widths[label]
             counts[j] = _best_slack(templates, &scores[local[j], 0], &table[0, 0], W,
-                                    &gold.symbols[gold.offsets[rows[j]]], right, &f[0, 0], &back[0, 0], widest + 1,
+                                    &truth.symbols[truth.offsets[rows[j]]], right, &f[0, 0], &back[0, 0], widest + 1,
                                     &labels[local[j]], &values[j])
 
 
@@ -244,7 +244,7 @@ cdef long long _best_slack(Templates templates, const double* scores, const doub
     return count
 
 
-def losses(Templates templates, Gold gold, const long long[::1] rows, const int[::1] labels,
+def losses(Templates templates, Truth truth, const long long[::1] rows, const int[::1] labels,
            const long long[::1] bounds, double[::1] out):
     """out[j]: counted columns of example rows[j] that the cover labels[bounds[j]:bounds[j + 1]] gets wrong."""
     cdef Py_ssize_t j, s, k, c, end, wrong
@@ -252,8 +252,8 @@ def losses(Templates templates, Gold gold, const long long[::1] rows, const int[
     cdef const int* starts
     with nogil:
         for j in range(rows.shape[0]):
-            right = &gold.symbols[gold.offsets[rows[j]]]
-            starts = &gold.starts[gold.offsets[rows[j]]]
+            right = &truth.symbols[truth.offsets[rows[j]]]
+            starts = &truth.starts[truth.offsets[rows[j]]]
             wrong = 0
             k = 0
             for s in range(bounds[j], bounds[j + 1]):
@@ -265,17 +265,17 @@ def losses(Templates templates, Gold gold, const long long[::1] rows, const int[
             out[j] = wrong
 
 
-cdef Py_ssize_t differing(Templates templates, Gold gold, Py_ssize_t row, const int* labels, Py_ssize_t n_labels,
+cdef Py_ssize_t differing(Templates templates, Truth truth, Py_ssize_t row, const int* labels, Py_ssize_t n_labels,
                           int* found, Py_ssize_t* columns, double* signs) noexcept nogil:
-    """Segments that only one of a cover and the gold cover of example `row` has; returns how many there are.
+    """Segments that only one of a cover and the truth cover of example `row` has; returns how many there are.
 
-    found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the gold one. Segments that
+    found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the truth. Segments that
     both have cancel.
     """
-    cdef Py_ssize_t base = gold.offsets[row], s = 0, t = gold.bounds[row], t_end = gold.bounds[row + 1], count = 0
-    cdef Py_ssize_t k = 0, m = 0                # column reached by the cover, and by the gold cover
+    cdef Py_ssize_t base = truth.offsets[row], s = 0, t = truth.bounds[row], t_end = truth.bounds[row + 1], count = 0
+    cdef Py_ssize_t k = 0, m = 0                # column reached by the cover, and by the truth cover
     while s < n_labels or t < t_end:
-        if s < n_labels and t < t_end and k == m and labels[s] == gold.labels[t]:
+        if s < n_labels and t < t_end and k == m and labels[s] == truth.labels[t]:
             k += templates.widths[labels[s]]
             m = k
             s += 1
@@ -286,41 +286,42 @@ cdef Py_ssize_t differing(Templates templates, Gold gold, Py_ssize_t row, const 
             k += templates.widths[labels[s]]
             s += 1
         else:
-            found[count], columns[count], signs[count] = gold.labels[t], base + m, -1.0
-            m += templates.widths[gold.labels[t]]
+            found[count], columns[count], signs[count] = truth.labels[t], base + m, -1.0
+            m += templates.widths[truth.labels[t]]
             t += 1
         count += 1
     return count
 
 
-cdef most_segments(Gold gold, const long long[::1] rows, const long long[::1] bounds):
-    """Most segments that a cover and its gold cover have together, at least 1."""
+cdef most_segments(Truth truth, const long long[::1] rows, const long long[::1] bounds):
+    """Most segments that a cover and its truth cover have together, at least 1."""
     cdef Py_ssize_t j, most = 1
     for j in range(rows.shape[0]):
-        most = max(most, bounds[j + 1] - bounds[j] + gold.bounds[rows[j] + 1] - gold.bounds[rows[j]])
+        most = max(most, bounds[j + 1] - bounds[j] + truth.bounds[rows[j] + 1] - truth.bounds[rows[j]])
     return most
 
 
-def add_windows(Templates templates, const pixel[:, ::1] columns, Gold gold, const long long[::1] rows,
+def add_windows(Templates templates, const pixel[:, ::1] columns, Truth truth, const long long[::1] rows,
                 const int[::1] labels, const long long[::1] bounds, const double[::1] scales, double[::1] slope):
-    """slope += sum_j scales[j] (windows of the cover j - windows of the gold cover of example rows[j])."""
-    cdef Py_ssize_t j, q, count, most = most_segments(gold, rows, bounds)
+    """slope += sum_j scales[j] (windows of the cover j - windows of the truth cover of example rows[j])."""
+    cdef Py_ssize_t j, q, count, most = most_segments(truth, rows, bounds)
     cdef int[::1] found = np.empty(most, dtype=np.int32)
     cdef Py_ssize_t[::1] places = np.empty(most, dtype=np.intp)
     cdef double[::1] signs = np.empty(most)
     with nogil:
         for j in range(rows.shape[0]):
-            count = differing(templates, gold, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j], &found[0],
+            count = differing(templates, truth, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j], &found[0],
                               &places[0], &signs[0])
             for q in range(count):
                 _add(&columns[places[q], 0], templates.widths[found[q]] * templates.height, scales[j] * signs[q],
                      &slope[templates.first[found[q]]])
 
 
-def window_planes(Templates templates, const pixel[:, ::1] columns, Gold gold, const long long[::1] rows,
+def window_planes(Templates templates, const pixel[:, ::1] columns, Truth truth, const long long[::1] rows,
                   const int[::1] labels, const long long[::1] bounds, const double[::1] scales):
-    """csr_array whose row j is scales[j] (windows of the cover j - windows of the gold cover of example rows[j])."""
-    cdef Py_ssize_t j, q, e, count, size, most = most_segments(gold, rows, bounds), n_labels = templates.widths.shape[0]
+    """csr_array whose row j is scales[j] (windows of the cover j - windows of the truth cover of example rows[j])."""
+    cdef Py_ssize_t j, q, e, count, size, most = most_segments(truth, rows, bounds)
+    cdef Py_ssize_t n_labels = templates.widths.shape[0]
     cdef int[::1] found = np.empty(most, dtype=np.int32)
     cdef Py_ssize_t[::1] places = np.empty(most, dtype=np.intp)
     cdef double[::1] signs = np.empty(most)
@@ -332,7 +333,7 @@ def window_planes(Templates templates, const pixel[:, ::1] columns, Gold gold, c
         for j in range(rows.shape[0]):
             count = 0
             if scales[j] != 0.0:
-                count = differing(templates, gold, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j],
+                count = differing(templates, truth, rows[j], &labels[0] + bounds[j], bounds[j + 1] - bounds[j],
                                   &found[0], &places[0], &signs[0])
             out.reserve(count)
             for q in range(count):

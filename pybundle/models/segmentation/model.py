@@ -18,7 +18,7 @@ from ...oracles.segmentation import check_widths, label_runs, starts_of
 from ..base import StructuredModel
 from ._kernels import Templates, add_windows
 from .covers import integer_labels, read_covers
-from .oracle import SegmentationOracle, gold_of, losses_of, solve
+from .oracle import SegmentationOracle, losses_of, solve, truth_of
 
 
 class Segmentation(StructuredModel):
@@ -36,7 +36,7 @@ class Segmentation(StructuredModel):
     symbols : array of int, shape (A,), optional
         What a label means, 0..S-1; by default every label is a symbol of its own. Only the loss looks at it.
     fillers : sequence of int
-        Labels whose gold columns are not counted by the loss, for instance one column of unknown content.
+        Labels whose truth columns are not counted by the loss, for instance one column of unknown content.
     loss : {"start", "symbol"}
         The loss is the number of counted columns that lie in a segment of the wrong symbol, or, with "start", that
         lie in a segment of the wrong symbol or the wrong first column.
@@ -98,7 +98,7 @@ class Segmentation(StructuredModel):
     def joint_feature(self, x, y):
         columns, feature = self._columns([x]), np.zeros(self.dim)
         cover = read_covers(self, [y], columns.sizes, "y")
-        nothing = gold_of(self, Ragged(cover.values[:0], [0, 0]), columns.offsets)
+        nothing = truth_of(self, Ragged(cover.values[:0], [0, 0]), columns.offsets)
         add_windows(self._templates, columns.values, nothing, np.zeros(1, np.int64), cover.values, cover.offsets,
                     np.ones(1), feature)
         return feature
@@ -107,7 +107,7 @@ class Segmentation(StructuredModel):
         cover = read_covers(self, [y], None, "y")
         offsets = np.array([0, self.widths[cover.values].sum()])
         found = read_covers(self, [y_hat], offsets[1:], "y_hat")
-        return float(losses_of(self, gold_of(self, cover, offsets), np.zeros(1, np.int64), found)[0])
+        return float(losses_of(self, truth_of(self, cover, offsets), np.zeros(1, np.int64), found)[0])
 
     def decode(self, w, x):
         columns = self._columns([x])

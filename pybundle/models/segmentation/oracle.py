@@ -12,7 +12,7 @@ from ...core.protocols import Decodings
 from ...core.validation import check_rows
 from ...oracles.segmentation import gather, segment, starts_of
 from ..batch_oracle import BatchOracle, check_lengths, check_sums
-from ._kernels import Gold, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
+from ._kernels import Truth, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .covers import read_covers
 
 BLOCK = 512
@@ -20,14 +20,14 @@ BLOCK = 512
 
 
 class SegmentationOracle(BatchOracle):
-    """`Segmentation` bound to images and their gold covers."""
+    """`Segmentation` bound to images and their truth covers."""
 
     def __init__(self, model, X, Y):
         self.n_examples = check_lengths(X, Y)
         self.dim, self._model = model.dim, model
         self._columns = model._columns(X)
-        gold = read_covers(model, Y, self._columns.sizes, "Y")
-        self._gold = gold_of(model, gold, self._columns.offsets)
+        truth = read_covers(model, Y, self._columns.sizes, "Y")
+        self._truth = truth_of(model, truth, self._columns.offsets)
         self.sizes = 16 * self._columns.sizes       # a shard is a few blocks of the products
         self.table_losses = self._columns.sizes.astype(float)
         values = self._columns.values
@@ -37,15 +37,15 @@ class SegmentationOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
         if model.rescaling == "slack":
             self.norms *= self._columns.sizes       # the largest loss
-        self._covers = gold
+        self._covers = truth
         self.fingerprint = self._checksum()
 
     def _checksum(self):
-        model, gold = self._model, self._covers
-        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(gold.values, crc32(repr((
+        model, truth = self._model, self._covers
+        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(truth.values, crc32(repr((
             type(model).__name__, model.height, model.loss_name, model.rescaling,
             model.widths.tolist(), model.symbols.tolist(),
-            model.fillers.tolist(), gold.offsets.tolist())).encode()))))
+            model.fillers.tolist(), truth.offsets.tolist())).encode()))))
 
     def is_current(self):
         return self._checksum() == self.fingerprint
@@ -55,15 +55,15 @@ class SegmentationOracle(BatchOracle):
 
     def solve_batch(self, rows, weights, loss=True):
         rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
-        labellings, values = solve(self._model, weights, self._columns, rows, self._gold, loss)
+        labellings, values = solve(self._model, weights, self._columns, rows, self._truth, loss)
         return Decodings(labellings, values, values)
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
         rows = rows.astype(np.int64, copy=False)
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
-        scales, costs = np.asarray(scales, dtype=np.float64), losses_of(self._model, self._gold, rows, found)
-        add_windows(self._model._templates, self._columns.values, self._gold, rows, found.values, found.offsets,
+        scales, costs = np.asarray(scales, dtype=np.float64), losses_of(self._model, self._truth, rows, found)
+        add_windows(self._model._templates, self._columns.values, self._truth, rows, found.values, found.offsets,
                     scales * costs if self._model.rescaling == "slack" else np.ascontiguousarray(scales), slope)
         return float(scales @ costs)
 
@@ -73,18 +73,18 @@ class SegmentationOracle(BatchOracle):
             return super().planes(rows, labellings)
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         rows = rows.astype(np.int64, copy=False)
-        costs = losses_of(self._model, self._gold, rows, found)
+        costs = losses_of(self._model, self._truth, rows, found)
         scales = costs if self._model.rescaling == "slack" else np.ones(len(rows))
-        return costs, window_planes(self._model._templates, self._columns.values, self._gold, rows, found.values,
+        return costs, window_planes(self._model._templates, self._columns.values, self._truth, rows, found.values,
                                     found.offsets, scales)
 
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
-        return losses_of(self._model, self._gold, rows, found)
+        return losses_of(self._model, self._truth, rows, found)
 
 
-def solve(model, weights, columns, rows, gold=None, loss=False):
+def solve(model, weights, columns, rows, truth=None, loss=False):
     """Best covers of the examples `rows` as a Ragged, and their values."""
     sizes = columns.sizes[rows]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -103,9 +103,9 @@ def solve(model, weights, columns, rows, gold=None, loss=False):
                 np.matmul(W[:, :len(templates)], templates, out=S[:, a:b])
         found = labels[low:high], counts[first:last], values[first:last]
         if loss and model.rescaling == "slack":
-            solve_slack_items(model._templates, S, offsets[first:last + 1] - low, gold, items, *found)
+            solve_slack_items(model._templates, S, offsets[first:last + 1] - low, truth, items, *found)
         else:
-            solve_items(model._templates, S, offsets[first:last + 1] - low, gold, items, loss, *found)
+            solve_items(model._templates, S, offsets[first:last + 1] - low, truth, items, loss, *found)
     failed = np.flatnonzero((counts < 0) | ~np.isfinite(values))
     if len(failed):
         j, known = int(failed[0]), np.unique(model.widths)
@@ -129,16 +129,16 @@ def _blocks(offsets):
     return blocks
 
 
-def losses_of(model, gold, rows, found):
+def losses_of(model, truth, rows, found):
     out = np.empty(len(rows))
-    losses(model._templates, gold, rows, found.values, found.offsets, out)
+    losses(model._templates, truth, rows, found.values, found.offsets, out)
     return out
 
 
-def gold_of(model, cover, offsets):
-    """The gold covers as the kernels want them."""
+def truth_of(model, cover, offsets):
+    """The truth covers as the kernels want them."""
     widths = model.widths[cover.values]
     symbols = np.where(model.fillers[cover.values], -1, model._kinds[cover.values])
     starts = starts_of(cover.values, cover.offsets, model.widths)
-    return Gold(cover.values, cover.offsets, offsets.astype(np.int64), np.repeat(symbols, widths).astype(np.int32),
+    return Truth(cover.values, cover.offsets, offsets.astype(np.int64), np.repeat(symbols, widths).astype(np.int32),
                 np.repeat(starts, widths))

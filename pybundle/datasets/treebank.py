@@ -11,7 +11,7 @@ from ..core.validation import check_integer, check_number, integer_array
 
 
 class Treebank(NamedTuple):
-    """Sentences with truth trees, and where they come from.
+    """Sentences with their trees, and where they come from.
 
     Attributes
     ----------

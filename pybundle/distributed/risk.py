@@ -248,7 +248,7 @@ class RemoteRisk(RiskBase):
 
 
 def checked(answer):
-    """The answer itself; raises what the worker met, with its traceback as a note."""
+    """The answer itself; raises the error of the worker, with its traceback as a note."""
     failure = answer.failure
     if failure is None:
         return answer

@@ -177,7 +177,7 @@ cdef class TokenRounds:
         radius : float
             Of the Euclidean ball to project onto; infinity for none.
         found : (n_tokens,)
-            The labelling met at the last visit of each example.
+            The labelling found at the last visit of each example.
         regulariser : GroupwiseRegulariser, optional
             With methods `shrink(norms, t)` and `_value(norms)`, in the place of the squared l2,1 norm.
         """

@@ -152,12 +152,12 @@ class OnlineProximal:
         theta : array, shape (dim,)
             The best fixed point, for example from `pb.minimize`.
         mean_loss : float
-            Mean of L(theta) over the examples met.
+            Mean of L(theta) over the examples visited.
 
         Returns
         -------
         Regret
-            The bound takes the largest gradient met for G. (15) needs a radius; without, and with batches of a
+            The bound takes the largest gradient so far for G. (15) needs a radius; without, and with batches of a
             smooth part counted as strongly convex by the user alone, it is as good as what was told.
         """
         self._check_learnt()

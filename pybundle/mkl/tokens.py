@@ -76,7 +76,7 @@ class TokenLearner:
 
 
 class TokenSession:
-    """One call: compiled groups over its tokens, and the labellings met for the certificate."""
+    """One call: compiled groups over its tokens, and the labellings found for the certificate."""
 
     def __init__(self, learner, data, settings, executor=None):
         self.learner, self.data, self.settings = learner, data, settings
@@ -87,7 +87,7 @@ class TokenSession:
         self.rounds = TokenRounds(groups, links, data.offsets, data.truth, structure.costs,
                                   structure.factors(data.offsets), structure.start, structure.end, settings.batch)
         self.n_examples, self._links, self.executor = data.n_examples, links, executor or Serial()
-        self.found, self._met = data.truth.copy(), []
+        self.found, self._recent = data.truth.copy(), []
         self._expect_planes()
 
     def run(self, order, etas):
@@ -104,7 +104,7 @@ class TokenSession:
         """theta = 0."""
         for group in self.groups:
             group.restart()
-        self._met = []
+        self._recent = []
         self._expect_planes()
 
     def _expect_planes(self):
@@ -114,13 +114,13 @@ class TokenSession:
                                                   structure.start, structure.end)
 
     def end_epoch(self):
-        """What was met since all examples were visited last makes a plane."""
+        """What was found since all examples were visited last makes a plane."""
         if self.rounds.expected is not None:
-            met = self.rounds.expected.plane()
+            latest = self.rounds.expected.plane()
             self._expect_planes()
         else:
-            met = self.found.copy()
-        self._met = [*self._met[1 - KEPT[self.settings.loss]:], met]
+            latest = self.found.copy()
+        self._recent = [*self._recent[1 - KEPT[self.settings.loss]:], latest]
 
     def norms(self):
         """|theta_k|, shape (n_groups,)."""
@@ -138,10 +138,10 @@ class TokenSession:
         """Value at the present point, and the best bound that the planes of the last epochs prove."""
         lam, penalty = self.settings.lam, 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
         if self.settings.loss == "hinge":
-            loss, planes = self.hinge(), [self._plane(found) for found in self._met]
+            loss, planes = self.hinge(), [self._plane(found) for found in self._recent]
         else:
             loss, last = self._log_loss()
-            planes = [*self._met, last]
+            planes = [*self._recent, last]
         if not planes:
             return penalty + loss, 0.0
         grams = plane_grams(self.groups, planes, self.executor)

@@ -3,7 +3,7 @@
 A round costs the decoder and O(active features + groups): steps touch the features of wrong parts, the prox only
 scales. What a model's decoder reads is theta itself, written out in O(dim), unless the model scores with a factor for
 every group, as `pb.models.Dependency` does for templates with blocks, and for listed features. Of these theta has no
-more than the weights whose features were met, in that order: whatever is proportional to its length, the planes of
+more than the weights whose features occurred, in that order: whatever is proportional to its length, the planes of
 epochs and rounds of the log-loss too, does not depend on how many features there could be.
 """
 
@@ -261,7 +261,7 @@ class VectorSession:
         self._visits += n_rows
 
     def end_epoch(self):
-        """The labellings met since all examples were visited last make a plane."""
+        """The labellings found since all examples were visited last make a plane."""
         if self._visits:
             self._planes = [*self._planes[1 - KEPT:], (self._sum / self._visits, self._offset / self._visits)]
         self._sum, self._offset, self._visits = None, 0.0, 0

@@ -127,7 +127,7 @@ cdef double _pair_step(int n, const double* Q, int ldq, double scale, double* g,
 
 cdef double _newton_steps(int n, const double* Q, int ldq, double scale, double* g, double* x, int low,
                           double share, Py_ssize_t max_steps, Py_ssize_t* steps, bint* moved) noexcept nogil:
-    """A sweep over the sign-constrained block; returns the sum of the gaps met."""
+    """A sweep over the sign-constrained block; returns the sum of the block gaps before the steps."""
     cdef int j
     cdef double total = 0.0, gap, den, tau
     share /= n - low

@@ -169,7 +169,7 @@ def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, doubl
 
 
 cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Moves the ends of the bracket together until few examples are left; lo = hi where the minimiser was met."""
+    """Moves the ends of the bracket together until few examples are left; lo = hi where the minimiser was found."""
     cdef double t, width, g_low, g_high
     cdef Py_ssize_t q
     cdef Best at

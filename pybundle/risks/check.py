@@ -72,7 +72,7 @@ def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examp
     Rules of any risk: shapes and finite numbers, the subgradient inequality `R_p(v) >= R_p(w) + <g, v - w>`, declared
     lower bounds, the same answer twice and from several threads. Rules of a structured model on single examples: loss
     0 at the truth and never negative, a value equal to loss plus score of the labelling returned and linear in w, a
-    maximum that neither the truth nor any labelling met at another point exceeds, w left as it was. A rule that holds
+    maximum that neither the truth nor any labelling found at another point exceeds, w left as it was. A rule that holds
     at all points tried may still fail elsewhere.
 
     Examples
@@ -148,9 +148,9 @@ def _check_risk(report, risk, points):
 
 
 def _check_examples(report, risk, rows, points):
-    """Rules of the oracle below a structured risk; a labelling met at one point is tried at the others."""
+    """Rules of the oracle below a structured risk; a labelling found at one point is tried at the others."""
     oracle, model = risk._oracle, risk.model
-    report.rules += ["value equals loss plus score", "maximum over labellings met elsewhere",
+    report.rules += ["value equals loss plus score", "maximum over labellings found elsewhere",
                      "maximum not below the truth", "w left alone"]
     truths = getattr(oracle, "_Y", None)
     if truths is not None and not isinstance(model, CallableModel):
@@ -162,7 +162,7 @@ def _check_examples(report, risk, rows, points):
                                        "own truth")
                 return
     norms = np.zeros(risk.n_examples) if oracle.norms is None else oracle.norms
-    met = []
+    earlier = []
     for w in points:
         before, found = w.copy(), None
         try:
@@ -174,10 +174,10 @@ def _check_examples(report, risk, rows, points):
             report.findings.append("w left alone: decoding changes the entries of w, which belong to the solver; work "
                                    "on a copy")
             return
-        met.append((w, list(found.labellings), np.asarray(found.values), np.asarray(found.uppers)))
+        earlier.append((w, list(found.labellings), np.asarray(found.values), np.asarray(found.uppers)))
     for j, i in enumerate(rows):
-        planes = [oracle.plane(int(i), labellings[j]) for _, labellings, _, _ in met]
-        for (w, _, values, uppers), (offset, slope) in zip(met, planes, strict=True):
+        planes = [oracle.plane(int(i), labellings[j]) for _, labellings, _, _ in earlier]
+        for (w, _, values, uppers), (offset, slope) in zip(earlier, planes, strict=True):
             value = offset + _dot(slope, w)
             scale = 1.0 + abs(offset) + max(_dot(abs(slope), np.abs(w)), norms[i] * float(np.linalg.norm(w)))
             if abs(value - values[j]) > ROUNDING * scale:
@@ -190,7 +190,7 @@ def _check_examples(report, risk, rows, points):
                 return
             best = max(b + _dot(a, w) for b, a in planes)
             if best > uppers[j] + ROUNDING * (scale + abs(best)):
-                report.findings.append(f"maximum over labellings met elsewhere: example {i} has the maximum "
+                report.findings.append(f"maximum over labellings found elsewhere: example {i} has the maximum "
                                        f"{uppers[j]:.9g}, but a labelling found at another w has {best:.9g} at this "
                                        "one: decoding is not exact")
                 return

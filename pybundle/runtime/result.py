@@ -37,7 +37,7 @@ class Result(OptimizeResult):
     Attributes
     ----------
     x : ndarray, shape (dim,)
-        Best point met.
+        Best point found.
     fun, lower_bound : float
         `F(x)` and a number that no value of F can fall below, in the scale that was asked for.
     gap : float
@@ -58,7 +58,7 @@ class Result(OptimizeResult):
     message : str
     nit, n_iter : int
         Two names of one number: solutions of the master problem; epochs for "sgd", rounds of passes for block methods,
-        Newton steps for "alm" (on labellings met so far: up to ten of them, or a pass).
+        Newton steps for "alm" (on labellings found so far: up to ten of them, or a pass).
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float

@@ -98,7 +98,7 @@ class Unkept:
         """Others may write the checkpoint."""
 
     def explain(self, problem):
-        """The exception to raise for one that was met."""
+        """The exception to raise for one that came."""
         return problem
 
 

@@ -25,7 +25,7 @@ from .bundle.master import Master
 class Record:
     """Points at which planes were taken, by number, and labellings by example and plane.
 
-    In the place of a point there may be `Met`, labellings of examples that one plane is the sum of.
+    In the place of a point there may be `FoundLabellings`, labellings of examples that one plane is the sum of.
     """
 
     def __init__(self):
@@ -39,7 +39,7 @@ class Record:
 
     def labels(self, labellings):
         """The number of labellings, one or None for each example, whose planes were added up."""
-        self.points[self._next] = Met(labellings)
+        self.points[self._next] = FoundLabellings(labellings)
         self._next += 1
         return self._next - 1
 
@@ -53,7 +53,7 @@ class Record:
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
 
 
-class Met(NamedTuple):
+class FoundLabellings(NamedTuple):
     """Labellings of all examples, None where there is none."""
 
     labellings: list
@@ -137,7 +137,7 @@ def of_points(risk, objective, points, gap, labelled=True):
     bundle = Bundle(exact.dim, exact.n_parts)
     slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
     if oracle is None:
-        points = [w for w in points if not isinstance(w, Met)]
+        points = [w for w in points if not isinstance(w, FoundLabellings)]
     for k, w in enumerate(points):
         planes, labellings = (exact.planes(w), None) if oracle is None else labelled_planes(exact, oracle, w)
         known.append(labellings)
@@ -170,9 +170,9 @@ def of_points(risk, objective, points, gap, labelled=True):
 
 
 def labelled_planes(risk, oracle, w):
-    """Planes of the parts at w (or of what was `Met`) from labellings of examples, and these; None for truths."""
+    """Planes of the parts at w (or of what was `FoundLabellings`) from labellings of examples, and these; None for truths."""
     rows = np.arange(risk.n_examples)
-    if isinstance(w, Met):
+    if isinstance(w, FoundLabellings):
         labellings = w.labellings
         rows = np.array([i for i in rows.tolist() if labellings[i] is not None], dtype=np.intp)
     else:

@@ -151,7 +151,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         For arguments.
     OracleError
         Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
-        and bound so far. A risk that has failed is not asked again: `certified` is True there where the values met so
+        and bound so far. A risk that has failed is not asked again: `certified` is True there where the values found so
         far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
         the risk contradicted itself by more than rounding explains: its planes and its `lower_bounds` prove nothing
         then, so `lower_bound` is minus infinity, and the state of the result holds the best point alone.

@@ -73,7 +73,7 @@ class Dependency(StructuredModel):
         templates : sequence of str
             A template is a list of atoms; each value they take together is a feature. Atoms: ``h.NAME`` and
             ``m.NAME``, an attribute of head or word; ``h+1.NAME``, ``m-2.NAME``, of words near them; ``direction``;
-            ``distance``, which is direction and bucket; ``set.NAME``, all values of an attribute met between head and
+            ``distance``, which is direction and bucket; ``set.NAME``, all values of an attribute between head and
             word; ``each.NAME``, a feature for each of those values. Attributes under ``set`` and ``each`` must be
             below 64. The root and the outside of the sentence have attributes of their own.
         single_root : bool, default True

@@ -127,7 +127,7 @@ def solve_items(Templates templates, double[:, ::1] scores, const long long[::1]
             for s in range(local[j], local[j] + counts[j]):
                 labels[s] = templates.order[labels[s]]
             if truth is not None:
-                # summed as the decoder sums, so that a cover equal to the truth one has value 0 exactly
+                # summed as the decoder sums, so that a cover equal to the truth has value 0 exactly
                 right = 0.0
                 column = 0
                 for s in range(truth.bounds[rows[j]], truth.bounds[rows[j] + 1]):
@@ -267,7 +267,7 @@ def losses(Templates templates, Truth truth, const long long[::1] rows, const in
 
 cdef Py_ssize_t differing(Templates templates, Truth truth, Py_ssize_t row, const int* labels, Py_ssize_t n_labels,
                           int* found, Py_ssize_t* columns, double* signs) noexcept nogil:
-    """Segments that only one of a cover and the truth cover of example `row` has; returns how many there are.
+    """Segments that only one of a cover and the truth of example `row` has; returns how many there are.
 
     found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the truth. Segments that
     both have cancel.

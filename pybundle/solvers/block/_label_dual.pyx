@@ -161,7 +161,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
                  double* scratch, double* total) noexcept nogil:
     """Steps at the rows of a group, from S (K, BLOCK), `W x` of these rows; whether any of them moved.
 
-    If one moved, coef (STEP, ldc) becomes the changes of W that the rows bring. Block gaps met are added to `total`.
+    If one moved, coef (STEP, ldc) becomes the changes of W that the rows bring. Block gaps are added to `total`.
     """
     cdef int K = e.n_scores, ldc = dual.ldc, r, q, k
     cdef pb_dots_fn dots = e.kernels.dots32[e.kind] if real is float else e.kernels.dots64[e.kind]
@@ -411,7 +411,7 @@ cdef class LabelDual:
         Returns
         -------
         total : float
-            The sum of the block gaps met.
+            The sum of the block gaps before the steps.
 
         Raises
         ------
@@ -564,7 +564,7 @@ cdef class LabelDual:
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
         cdef double[:, ::1] coef = np.empty((K, block))
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
-        cdef Py_ssize_t[::1] met = np.zeros(K, dtype=np.intp)
+        cdef Py_ssize_t[::1] entries_of = np.zeros(K, dtype=np.intp)
         with nogil:
             while i < last:
                 size = 0
@@ -606,11 +606,11 @@ cdef class LabelDual:
                 for k in range(K):
                     if count[k]:
                         e.accumulate(&row[k, 0], &coef[k, 0], count[k], &slope[0] + k * e.width)
-                        met[k] += count[k]
+                        entries_of[k] += count[k]
                         count[k] = 0
         for k in range(K):
-            entries = max(entries, met[k])
-            products += met[k]
+            entries = max(entries, entries_of[k])
+            products += entries_of[k]
         # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
         # ratio and what is left of a sum that should not exceed c: 2 K + 4 roundings more, and one where two sums are
         # added

@@ -51,8 +51,8 @@ class BlockMethod(Run):
 
     Attributes
     ----------
-    met : float
-        Sum of the block gaps that the last sequential pass met.
+    last_gaps : float
+        Sum of the block gaps that the last sequential pass saw.
     """
 
     def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0, options=None):
@@ -61,7 +61,7 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
-        self.met = 0.0
+        self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
@@ -94,7 +94,7 @@ class BlockMethod(Run):
         for action in self.schedule.actions(self):
             if action == "visit":
                 with self._counted("oracle"):
-                    self.met = self.core.exact_pass(self.schedule.order(self))
+                    self.last_gaps = self.core.exact_pass(self.schedule.order(self))
             elif action == "refine":
                 with self._counted("qp"):
                     self.schedule.refine(self)

@@ -30,7 +30,7 @@ BLOCK = 400         # bytes of a block beside its slopes
 
 
 class CachedBlocks(Core):
-    """Planes met so far and their multipliers, for all examples of a risk.
+    """Planes found so far and their multipliers, for all examples of a risk.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ A schedule has six members; `BlockMethod` asks nothing else.
 ``describe()``          a few words for the user
 
 Of the run it asks `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator `rng`, the
-best point `w` and `bound`, `gap()`, `dual()`, the gaps that the last pass `met`, and when numbers are close, `rule`.
+best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, those that the last sequential pass saw, and when numbers are close, `rule`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Accelerated(Schedule):
     ----------
     opening : int
         Iterations that begin with a sequential pass; the first value comes after the last of them, or where a pass
-        met so small gaps that it may be the last value needed.
+        saw so small gaps that it may be the last value needed.
     share, share_before : float
         Cheap passes end when their block gaps sum to `share` times the gap; before the first value to `share_before`
-        times the gaps that the sequential pass met.
+        times the gaps that the sequential pass saw.
     most_passes : int
         The most cheap passes of an iteration.
     """
@@ -58,7 +58,7 @@ class Accelerated(Schedule):
 
     def actions(self, run):
         k = run.trace.n_iter
-        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.met, run.bound.value, 3.0):
+        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.last_gaps, run.bound.value, 3.0):
             self.opening = k - 1
         if k < self.opening:
             return "visit", "refine"
@@ -66,7 +66,7 @@ class Accelerated(Schedule):
 
     def refine(self, run):
         gap = run.gap()
-        enough = self.share * gap if np.isfinite(gap) else self.share_before * run.met
+        enough = self.share * gap if np.isfinite(gap) else self.share_before * run.last_gaps
         for _ in range(self.most_passes):
             if run.core.cached_pass(run.rng, enough) <= enough:
                 break
@@ -103,7 +103,7 @@ class Exact(Schedule):
         self._is_solved = run.core.solve(run.w, self.share * run.gap())
 
     def describe(self):
-        return "augmented Lagrangian on the planes of labellings met"
+        return "augmented Lagrangian on the planes of labellings found"
 
 
 class Plain(Schedule):

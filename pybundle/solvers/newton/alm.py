@@ -63,7 +63,7 @@ class AugmentedLagrangian(Run):
         self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm, self._idle = 0.0, 0
-        self.best = -np.inf, None           # the largest D met, and its multipliers
+        self.best = -np.inf, None           # the largest D found, and its multipliers
 
     def check_state(self):
         super().check_state()

@@ -1,4 +1,4 @@
-"""The augmented Lagrangian method: on the multipliers of all labels, or on the planes of labellings met so far."""
+"""The augmented Lagrangian method: on the multipliers of all labels, or on the planes of labellings found so far."""
 
 from __future__ import annotations
 

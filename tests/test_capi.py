@@ -110,6 +110,22 @@ def test_misuse_is_answered_with_a_code():
     assert misuse(table(), sample()) == 0
 
 
+def test_a_solver_is_not_freed_within_its_own_call():
+    """It was a segmentation fault; `step` in there gave PB_BUSY already."""
+    free_within = library("host").free_within
+    free_within.argtypes = [ctypes.c_void_p]
+    assert free_within(table()) == 0
+
+
+def test_a_risk_that_contradicts_its_bound_is_told_so():
+    """The text spoke of a certified gap of 0, while nothing was certified."""
+    below, result, text = library("host").below_the_truth, Result(), ctypes.create_string_buffer(400)
+    below.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data), ctypes.POINTER(Result), ctypes.c_char_p]
+    assert below(table(), sample(), result, text) == 0
+    assert result.fun < result.lower_bound and not result.certified and result.status == pb.Status.STALLED
+    assert text.value.startswith(b"risk and lower bound contradict each other (fun ") and len(text.value) < 200
+
+
 def test_options_of_a_newer_host_are_refused():
     """They were dropped without a word."""
     newer = library("host").newer

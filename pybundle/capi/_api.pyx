@@ -12,7 +12,7 @@ from ..core.validation import check_integer
 from ..core.version import __version__
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
-from .machine import Machine, code_of
+from .machine import Busy, Machine, code_of
 
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
@@ -122,6 +122,9 @@ cdef make_risk(const pb_problem* given):
     copy_struct(&problem, given, sizeof(pb_problem), "pb_problem")
     # these assignments are where the compiler compares the signatures of the header and of the package
     risk, solve, plane = problem.risk, problem.solve, problem.plane
+    if risk != NULL and (solve != NULL or plane != NULL):
+        raise ParameterError("risk of pb_problem must be NULL where solve or plane is set, got both; set either risk, "
+                             "or solve and plane")
     if risk == NULL:
         return ExampleFunctions(
             function(<void*>solve, SOLVE_NAME, problem.user_data),
@@ -315,8 +318,11 @@ cdef void free_solver(pb_solver* solver) noexcept with gil:
     if solver == NULL:
         return
     handle = <Handle><PyObject*>solver
-    if handle.machine is not None:
-        handle.machine.close()
+    try:
+        if handle.machine is not None:
+            handle.machine.close()
+    except Busy:                    # a call with it is under way, which this very thread may be in
+        return
     Py_DECREF(handle)
 
 

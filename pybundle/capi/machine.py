@@ -69,7 +69,7 @@ class Machine:
         except BaseException:
             pool.close()
             raise
-        self.close()
+        self._end_threads()
         self._pool, self._run, self._rules, self._state = pool, run, rules, state
         self._w0 = self._w0 if w0 is None else w0
         self._is_started, self.status, self._error = False, None, None
@@ -136,12 +136,21 @@ class Machine:
         """The sentence of the status."""
         if self.status is None:
             return "running"
+        if self.status is Status.CONVERGED:
+            result = self.finish()          # certified by the last step: no pass
+            if result.lower_bound > result.fun:
+                return (f"risk and lower bound contradict each other (fun {result.fun:.3g} < lower_bound "
+                        f"{result.lower_bound:.3g}): a function of the problem breaks its contract; mend it")
         progress = self._run.progress()
         return sentence(self.status, progress.gap, progress.tol, self._run.choice,
                         atol=self._run.atol_met(progress.fun, progress.lower_bound))
 
     def close(self):
         """Ends the threads of the run."""
+        with self._alone():
+            self._end_threads()
+
+    def _end_threads(self):
         if self._pool is not None:
             self._pool.close()
 

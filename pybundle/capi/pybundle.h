@@ -23,8 +23,9 @@
  * a problem are called without the GIL, with n_jobs > 1 from several threads at once. There is no global state.
  *
  * Ownership. `init` copies everything but what `user_data` points to, which must live until `free`. The text of
- * `error` belongs to the solver and lasts until the next call with it. Solvers are freed before Py_FinalizeEx; `free`
- * afterwards does nothing, and other functions give PB_INTERNAL. There is no interpreter but the main one, and no use of
+ * `error` belongs to the solver and lasts until the next call with it. `free` does nothing while a call with the solver
+ * is under way, as in a function of its own problem: free it after that call. Solvers are freed before Py_FinalizeEx;
+ * `free` afterwards does nothing, and other functions give PB_INTERNAL. There is no interpreter but the main one, and no use of
  * a solver in a child of fork. Without Python.h only the types are declared. */
 #ifndef PYBUNDLE_H
 #define PYBUNDLE_H
@@ -144,7 +145,8 @@ typedef struct {
     /* What the last negative code meant, or the sentence of the status; never NULL. The text is the solver's, until
      * the next call on it: for the thread that the solver is for. PB_BUSY, which others get, leaves none. */
     const char *(*error)(pb_solver *solver);
-    void (*free)(pb_solver *solver);    /* NULL is fine */
+    /* NULL is fine. A solver in use stays as it is, see Ownership: there it is to be freed later. */
+    void (*free)(pb_solver *solver);
     const char *version;                /* of the package, for reports of errors */
 } pb_api;
 

@@ -120,7 +120,79 @@ int misuse(const pb_api *api, const data *s) {
     problem.label_size = 1;
     if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 25;
     api->free(solver);
+    problem.plane = plane;
+    problem.risk = risk;                                    /* which of the two? */
+    if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER || !strstr(api->error(solver), "got both"))
+        return 26;
+    api->free(solver);
     return 0;
+}
+
+/* A risk whose first call frees the solver that calls it. */
+typedef struct {
+    const pb_api *api;
+    pb_solver *solver;
+    int answer;                 /* of `step` in there, and after `free` */
+} own_freer;
+
+static int freeing_risk(const double *w, int64_t dim, int64_t part, double *value, double *slope, void *user_data) {
+    own_freer *own = (own_freer *)user_data;
+    own->api->free(own->solver);
+    own->answer = own->api->step(own->solver);
+    *value = (w[0] - 1.0) * (w[0] - 1.0);
+    slope[0] = 2.0 * (w[0] - 1.0);
+    return 0;
+}
+
+/* `free` within a call of the same solver: 0, or the number of the first wrong answer. */
+int free_within(const pb_api *api) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    pb_result result = PB_INIT(pb_result);
+    own_freer own = {api, NULL, 0};
+    int code;
+    problem.dim = problem.n_parts = 1;
+    problem.risk = freeing_risk;
+    problem.user_data = &own;
+    api->settings(&settings);
+    settings.lam = 1.0;
+    if (api->init(&problem, &settings, NULL, &own.solver) != PB_OK) return 1;
+    while ((code = api->step(own.solver)) == PB_RUNNING) if (own.answer != PB_BUSY) return 2;
+    if (code != PB_STOPPED || api->finish(own.solver, &result, NULL) != PB_OK || !result.certified) return 3;
+    api->free(own.solver);      /* this one is meant */
+    return 0;
+}
+
+static int too_low(const double *w, int64_t dim, int64_t example, int32_t *labelling, double *value, double *upper,
+                   void *user_data) {
+    int code = solve(w, dim, example, labelling, value, upper, user_data);
+    *value = -5.0;
+    return code;
+}
+
+/* An oracle whose value is below that of the truth; codes that differ from what is expected. */
+int below_the_truth(const pb_api *api, const data *s, pb_result *result, char *text) {
+    pb_problem problem = PB_INIT(pb_problem);
+    pb_settings settings = PB_INIT(pb_settings);
+    pb_solver *solver;
+    int code;
+    problem.dim = s->K * s->d;
+    problem.user_data = (void *)s;
+    problem.n_examples = s->n;
+    problem.label_size = 1;
+    problem.max_entries = 2 * s->d;
+    problem.solve = too_low;
+    problem.plane = plane;
+    api->settings(&settings);
+    settings.lam = 0.5;
+    settings.method = "bcfw";
+    if (api->init(&problem, &settings, NULL, &solver) != PB_OK) return 1;
+    while ((code = api->step(solver)) == PB_RUNNING) {}
+    snprintf(text, 400, "%s", api->error(solver));
+    result->size = sizeof *result;
+    if (api->finish(solver, result, NULL) != PB_OK) return 2;
+    api->free(solver);
+    return code != PB_STOPPED ? 3 : 0;
 }
 
 /* A host of a later version, whose structs have one more field; 0, or the number of the first wrong answer. */

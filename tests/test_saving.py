@@ -431,7 +431,7 @@ def test_new_files_have_the_permissions_of_the_process(tmp_path):
 
 @pytest.mark.parametrize("path", [None, 3, 0, b"x.npz", ["x"]])
 def test_a_path_is_a_text_or_a_path(path):
-    with pytest.raises(pb.InputTypeError, match="path must be a text or a path"):
+    with pytest.raises(pb.InputTypeError, match="path must be the path of a file"):
         pb.load(path)
-    with pytest.raises(pb.InputTypeError, match="path must be a text or a path"):
+    with pytest.raises(pb.InputTypeError, match="path must be the path of a file"):
         pb.MulticlassSVM().fit(*flat()).save(path)

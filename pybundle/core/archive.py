@@ -23,7 +23,8 @@ from zlib import crc32
 
 import numpy as np
 
-from .exceptions import InputTypeError, StateError
+from .exceptions import StateError
+from .validation import check_path
 from .version import __version__
 
 HEADER = "header"
@@ -86,7 +87,7 @@ def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateErro
     read. `path` may be an open binary file. Raises `error`, and OSError where the file cannot be opened.
     """
     if not hasattr(path, "read"):
-        _check_path(path)
+        check_path("path", path)
     with contextlib.ExitStack() as stack:
         file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb", opener=_open))
         with refusing(f"{name_of(path)}: not a readable .npz file", error):
@@ -166,7 +167,7 @@ def write_atomically(path, save):
 
     A device, a pipe or /dev/stdout is written into: it must not be replaced by a file.
     """
-    _check_path(path)
+    check_path("path", path)
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         with open(path, "wb") as file:
@@ -215,12 +216,6 @@ def _sync_folder(path):
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _check_path(path):
-    """A number would be a file that somebody else has open."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputTypeError(f"path must be a text or a path, got {path!r:.60} of type {type(path).__name__}")
 
 
 def _mode(path):

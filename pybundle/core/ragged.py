@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,9 +51,7 @@ class Ragged(Sequence):
         """
         if isinstance(items, cls):
             return items
-        items = [_array(item, f"{name}[{i}]", integers) for i, item in enumerate(items)]
-        if not items:
-            raise ParameterError(f"{name} must hold at least one example, got none")
+        items = [array_of(item, f"{name}[{i}]", integers) for i, item in enumerate(check_items(items, name))]
         for i, item in enumerate(items):
             if item.ndim == 0:
                 raise InputTypeError(f"{name}[{i}] must be an array of positions, got the single value {item[()]!r}")
@@ -125,7 +123,18 @@ def _pruned(matrix):
     return matrix
 
 
-def _array(item, name, integers):
+def check_items(items, name="X"):
+    """A list of the examples, at least one."""
+    if not isinstance(items, Iterable):
+        raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(items).__name__}")
+    items = list(items)
+    if not items:
+        raise ParameterError(f"{name} must hold at least one example, got none")
+    return items
+
+
+def array_of(item, name, integers=""):
+    """One of the examples as an array, sparse ones as they are."""
     if sp.issparse(item):
         return check_sparse(name, item)
     try:

@@ -59,7 +59,12 @@ def check_path(name, value):
     """A path, as str."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise InputTypeError(f"{name} must be the path of a file, got {value!r:.40} of type {type(value).__name__}")
-    return os.fspath(value)
+    try:
+        if b"\0" not in os.fsencode(value):
+            return os.fspath(value)
+    except UnicodeEncodeError:
+        pass
+    raise ParameterError(f"{name} must be the path of a file, got characters that no path has: {value!r:.60}")
 
 
 def contiguous(array, dtype=None):

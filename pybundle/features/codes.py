@@ -6,10 +6,11 @@ import numpy as np
 
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of, check_items
 from ..core.validation import check_count, check_integer, integer_array, real_array
 from ._codes import CodeTemplates
 from ._rows import Rows, RowSums, sum_rows
+from .boxes import check_boxes, check_shape
 from .examples import Examples
 
 
@@ -131,14 +132,16 @@ class CodeWindows:
 
     def bind(self, X, shape, boxes):
         """The windows over the maps X (n, n_maps, H + 2 margin, W + 2 margin), uint8, not copied where contiguous."""
-        margin = self.margin
+        shape, margin = check_shape(shape), self.margin
+        boxes = check_boxes(boxes, shape)
         wanted = (self.n_maps, shape[0] + 2 * margin, shape[1] + 2 * margin)
         if not isinstance(X, np.ndarray):
+            X = [array_of(x, f"X[{i}]") for i, x in enumerate(check_items(X))]
             for i, x in enumerate(X):
-                if np.shape(x) != wanted:
+                if x.shape != wanted:
                     raise ParameterError(f"X[{i}] must have shape (n_maps, H + 2 margin, W + 2 margin) = {wanted}, "
-                                         f"got {np.shape(x)}")
-            X = np.stack([np.asarray(x) for x in X])
+                                         f"got {x.shape}")
+            X = np.stack(X)
         if X.dtype != np.uint8:
             raise InputTypeError(f"X must hold codes of dtype uint8, got {X.dtype}; see pb.features.lbp_maps")
         if X.shape[1:] != wanted:
@@ -150,12 +153,13 @@ class CodeWindows:
         flat = np.concatenate(cells)
         places = (flat[:, 0] * wanted[1] + flat[:, 1] + margin) * wanted[2] + flat[:, 2] + margin
         starts = np.concatenate([[0], np.cumsum([len(c) for c in cells])])
-        templates = CodeTemplates(X, starts, places, np.ascontiguousarray(boxes, dtype=np.int32), self.n_codes)
+        templates = CodeTemplates(X, starts, places, boxes, self.n_codes)
         return BoundWindows(templates, X, len(flat))
 
     def check(self, shape, boxes):
         """ParameterError where a window, seen from some position of a box, leaves the maps."""
-        reach = worst = 0
+        shape = check_shape(shape)
+        boxes, reach, worst = check_boxes(boxes, shape), 0, 0
         for j, (cells, (x, y, width, height)) in enumerate(zip(self.cells(len(boxes)), boxes, strict=True)):
             if len(cells) == 0:
                 raise ParameterError(f"windows of landmark {j} must have at least one cell")
@@ -223,21 +227,23 @@ class MapFeatures:
 
     def sizes(self, n_landmarks):
         """Number of weights of every landmark, shape (n_landmarks,)."""
-        return np.full(n_landmarks, self.n_features)
+        return np.full(check_integer("n_landmarks", n_landmarks, low=1, high=LARGEST), self.n_features)
 
     def check(self, shape, boxes):
-        """Any box will do."""
+        """Any box within the images will do."""
+        check_boxes(boxes, check_shape(shape))
 
     def bind(self, X, shape, boxes):
         """The features over X: an array (n, H W, n_features) or (n H W, n_features), a list of matrices, a Ragged."""
-        return BoundFeatures(self, X, shape, boxes)
+        shape = check_shape(shape)
+        return BoundFeatures(self, X, shape, check_boxes(boxes, shape))
 
 
 class BoundFeatures:
     """`MapFeatures` over n images."""
 
     def __init__(self, features, X, shape, boxes):
-        self._pixels = int(shape[0] * shape[1])
+        self._pixels = shape[0] * shape[1]
         if isinstance(X, np.ndarray):
             if X.ndim < 2 or X.shape[-1] != features.n_features:
                 raise ParameterError(f"X must have {features.n_features} columns, got shape {X.shape}")
@@ -254,7 +260,7 @@ class BoundFeatures:
                                  f"got shape {X.shape}")
         examples = Examples(X, name_of=lambda row: "X[{}], pixel {}".format(*divmod(row, self._pixels)))
         self.n_examples = examples.n_examples // self._pixels
-        self._rows, self._width = examples.rows(len(boxes)), int(shape[1])
+        self._rows, self._width = examples.rows(len(boxes)), shape[1]
         places = [((y + np.arange(h))[:, None] * shape[1] + x + np.arange(w)).ravel() for x, y, w, h in boxes.tolist()]
         self._seen = np.unique(np.concatenate(places))
         self._where = [np.searchsorted(self._seen, place) for place in places]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of
 from ..core.warn import warn_user
 from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
@@ -226,7 +226,7 @@ class OnlineMKL:
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
-            Y = np.asarray(Y)
+            Y = array_of(Y, "Y")
             if Y.shape != found.shape:
                 raise ParameterError(f"Y must have a class for each row of X, shape {found.shape}, got {Y.shape}")
             return float(np.mean(found == Y))

@@ -28,7 +28,7 @@ MESSAGES = (
 
 @dataclass(frozen=True)
 class SimplexProblem:
-    """The data of one QP; every number of a solution is computed here, in float64, from these.
+    """The data of one QP, checked; every number of a solution is computed here, in float64, from these.
 
     Attributes
     ----------
@@ -36,12 +36,18 @@ class SimplexProblem:
     f : ndarray, shape (m,)
     parts : ndarray of int32, shape (m,)
     slack : ndarray of bool, shape (P,)
+        One bool is that of all parts.
     """
 
     H: np.ndarray
     f: np.ndarray
     parts: np.ndarray
     slack: np.ndarray
+
+    def __post_init__(self):
+        for name, value in zip(("H", "f", "parts", "slack"), _checked(self.H, self.f, self.parts, self.slack),
+                               strict=True):
+            object.__setattr__(self, name, value)       # it is frozen
 
     def measure(self, x, product=None):
         """Value, duality gap, its scale, and KKT residual at x >= 0.
@@ -132,7 +138,7 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     >>> result.success
     True
     """
-    problem = _check_problem(H, f, parts, slack)
+    problem = SimplexProblem(H, f, parts, slack)
     m = len(problem.f)
     tol = check_number("tol", tol, low=0.0, strict=True)
     max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
@@ -150,7 +156,7 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
                           status=status, message=message, success=status == 0)
 
 
-def _check_problem(H, f, parts, slack):
+def _checked(H, f, parts, slack):
     f = check_vector("f", f)
     m = len(f)
     if m == 0:
@@ -175,7 +181,7 @@ def _check_problem(H, f, parts, slack):
         if slack.shape != (n_parts,):
             raise ParameterError(f"slack must be a bool or have shape (P,) = ({n_parts},), one a part, "
                                  f"got {slack.shape}")
-    return SimplexProblem(H, f, parts, np.ascontiguousarray(slack))
+    return H, f, parts, np.ascontiguousarray(slack)
 
 
 def _as_array(name, value):

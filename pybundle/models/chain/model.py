@@ -106,7 +106,8 @@ class Chain(StructuredModel):
         return np.concatenate([block.ravel(), rest])
 
     def loss(self, y, y_hat):
-        y = self.labels([y], [np.size(y)], "y").values
+        y = Ragged.of([y], "y", integers="iu")
+        y = self.labels(y, y.sizes, "y").values
         y_hat = self.labels([y_hat], [len(y)], "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import InputTypeError, ParameterError
-from ...core.validation import check_count, check_number, check_vector, real_array
+from ...core.validation import check_number, check_vector, real_array
+from ...features.boxes import check_boxes, check_shape
 from ...oracles._tree import GridTree
 from ...oracles.tree import check_parents
 from ..base import StructuredModel
@@ -76,14 +77,16 @@ class Landmarks(StructuredModel):
 
     def __init__(self, shape, parents, descriptor, *, boxes=None, anchors=None, spreads=None, yardstick=None, unit=1.0,
                  nonneg=True):
-        self.shape = _check_shape(shape)
+        self.shape = check_shape(shape)
         self.parents, self._order = check_parents(parents)
         L = len(self.parents)
-        if not hasattr(descriptor, "bind"):
+        if isinstance(descriptor, type) or not all(callable(getattr(descriptor, name, None))
+                                                   for name in ("bind", "check", "sizes")):
             raise InputTypeError("descriptor must be a pb.features.CodeWindows or MapFeatures, got "
-                                 f"{type(descriptor).__name__}")
+                                 f"{descriptor!r:.60}")
         self.descriptor = descriptor
-        self.boxes = _check_boxes(boxes, self.shape, L)
+        rows, columns = self.shape
+        self.boxes = check_boxes([(0, 0, columns, rows)] * L if boxes is None else boxes, self.shape, L)
         descriptor.check(self.shape, self.boxes)
         self.anchors = _check_pairs("anchors", anchors, 0.0, L)
         self.spreads = _check_pairs("spreads", spreads, 1.0, L)
@@ -114,7 +117,7 @@ class Landmarks(StructuredModel):
         options
             Further parameters of `Landmarks`.
         """
-        shape = _check_shape(shape)
+        shape = check_shape(shape)
         parents, _ = check_parents(parents)
         points = positions_of(Y, len(parents))
         pixels = np.floor(points + 0.5).astype(int)
@@ -208,30 +211,6 @@ class Landmarks(StructuredModel):
 
 def _one(x):
     return x[None] if isinstance(x, np.ndarray) else [x]
-
-
-def _check_shape(shape):
-    try:
-        rows, columns = shape
-    except (TypeError, ValueError) as problem:
-        raise ParameterError(f"shape must be (rows, columns) of the images, got {shape!r:.60}") from problem
-    return check_count("shape[0]", rows), check_count("shape[1]", columns)
-
-
-def _check_boxes(boxes, shape, n_landmarks):
-    if boxes is None:
-        return np.tile(np.array([0, 0, shape[1], shape[0]], dtype=np.int32), (n_landmarks, 1))
-    boxes = np.asarray(boxes)
-    if boxes.dtype.kind not in "iu" or boxes.shape != (n_landmarks, 4):
-        raise ParameterError(f"boxes must be integers x_0, y_0, width, height of shape ({n_landmarks}, 4), got shape "
-                             f"{boxes.shape} and dtype {boxes.dtype}")
-    low, size = boxes[:, :2], boxes[:, 2:]
-    wrong = (low < 0).any(axis=1) | (size < 1).any(axis=1) | (low + size > (shape[1], shape[0])).any(axis=1)
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise ParameterError(f"boxes[{j}] must lie in the image of {shape[1]} columns and {shape[0]} rows, got "
-                             f"x_0, y_0, width, height = {boxes[j].tolist()}")
-    return np.ascontiguousarray(boxes, dtype=np.int32)
 
 
 def _check_pairs(name, value, default, n_landmarks):

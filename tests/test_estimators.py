@@ -289,6 +289,21 @@ def test_an_interrupted_search_goes_on_raising():
         pb.MulticlassSVMCV(2, callback=interrupt).fit(*blobs())
 
 
+@pytest.mark.parametrize("in_search", [True, False])
+def test_an_interrupted_search_keeps_the_best_state_of_its_final_fit_only(in_search):
+    X, y = blobs(90)
+
+    def interrupt(progress):
+        if in_search or isinstance(progress.estimator, pb.MulticlassSVMCV):
+            raise KeyboardInterrupt
+
+    svm = pb.MulticlassSVMCV([0.1, 1.0], cv=2, tol=1e-9, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        svm.fit(X, y)
+    assert hasattr(svm, "coef_") == hasattr(svm, "scores_") == (not in_search)
+    assert "Ctrl-C during the search keeps nothing of it; during the final fit the best state" in svm.fit.__doc__
+
+
 def test_a_failing_fold_ends_the_others():
     """One call is the fifth: two folds that looked at the length of a common list could both miss it."""
     X, y = blobs(300)

@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -600,3 +601,71 @@ def test_small_letters_of_sentences():
                                  hash_bits=10).fit(sentences, [[2, 0], [2, 0]])
     scores = parser.decision_function(sentences)
     assert np.array_equal(*scores)
+
+
+NAMED = [[{"t": 1.0}, {"t": -1.0, "u": 2}], [{"t": 0.5}, {"t": -2.0}, {"u": True}]]
+ARRAYS = [np.array([[1.0, 0.0], [-1.0, 2.0]]), np.array([[0.5, 0.0], [-2.0, 0.0], [0.0, 1.0]])]
+CODES = [[0, 1], [0, 1, 1]]
+METHODS = ["predict", "decision_function", "margins", "k_best"]
+
+
+@pytest.mark.parametrize("make", [pb.ChainSVM, pb.ChainCRF, partial(pb.ChainCRF, hash_bits=4)],
+                         ids=["svm", "crf", "hashed"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, -4e38, 10**400],
+                         ids=["nan", "inf", "-inf", "1e308", "-4e38", "huge"])
+def test_numbers_of_features_are_named(make, value):
+    """Of a score that was not finite, or with warnings of NumPy; the largest number of float32 is fine."""
+    bad = [NAMED[0], [{"t": 0.5}, {"v": {"t": value}}, {"u": True}]]
+    model = make().fit(NAMED, CODES)
+    words = r"X\[1\]\[1\]\['v:t'\] must be a finite number of at most 3.4e\+38, got "
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in (lambda: make().fit(bad, CODES), *(partial(getattr(model, name), bad) for name in METHODS)):
+            with pytest.raises(pb.ParameterError, match=words) as caught:
+                call()
+            assert len(str(caught.value)) < 200
+        model.predict([[{"t": float(np.finfo(np.float32).max)}]])
+
+
+@pytest.mark.parametrize("make", [pb.ChainSVM, pb.ChainCRF])
+@pytest.mark.parametrize("form", [np.array, np.float32, sp.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_of_arrays_are_named(make, form, value):
+    model, bad = make().fit(ARRAYS, CODES), [x.copy() for x in ARRAYS]
+    bad[1][2, 1] = value
+    bad = [form(x) for x in [np.zeros((0, 2)), *bad]] if form is not np.ndarray.tolist else [[], *map(form, bad)]
+    for name in METHODS + ["predict_proba"] * (make is pb.ChainCRF):
+        with pytest.raises(pb.ParameterError, match=rf"X must be finite, got {value} in X\[2\]\[2\], column 1; drop"):
+            getattr(model, name)(bad)
+
+
+@pytest.mark.parametrize("make", [pb.ChainSVM, pb.ChainCRF])
+@pytest.mark.parametrize("data", [NAMED, ARRAYS], ids=["named", "arrays"])
+@pytest.mark.parametrize("X, words", [
+    ([None], r"X\[0\] must be a sequence of tokens, got None of type NoneType"),
+    ([["a"], 3], r"X\[1\] must be a sequence of tokens, got 3 of type int"),
+    ([[None]], r"X\[0\]\[0\] must be a token, .*, got None of type NoneType"),
+    ([[1.5, 2.5]], r"X\[0\]\[0\] must be a token, .*, got 1.5 of type float; one sequence alone is \[sequence\]"),
+    ([[], [[1.0, 2.0], np.float64(1.0)]], r"X\[1\]\[1\] must be a token, .* of type float64"),
+])
+def test_what_is_no_token(make, data, X, words):
+    """It was called an array, also where arrays are meant."""
+    with pytest.raises(pb.InputTypeError, match=words) as caught:
+        make().fit(data, CODES).predict(X)
+    assert len(str(caught.value)) < 200
+    with pytest.raises(pb.InputTypeError, match=words):
+        make().fit([*X, *data], [[0] * (len(x) if isinstance(x, list) else 1) for x in X] + CODES)
+    with pytest.raises(pb.ParameterError, match="got arrays" if data is NAMED else "got features by name"):
+        make().fit(data, CODES).predict(ARRAYS if data is NAMED else NAMED)
+
+
+def test_advice_names_parameters_that_there_are():
+    """The objective is nearly 0 here, and only `minimize` has `atol`."""
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3, 6) for _ in range(10)]
+    X = [1e5 * (np.eye(3)[labels] + 0.1 * rng.normal(size=(6, 3))) for labels in y]
+    with pytest.warns(pb.ConvergenceWarning, match=r"raise tol; the objective is about 0 \(gap") as caught:
+        pb.ChainCRF().fit(X, y)
+    assert not any("atol" in str(warning.message) for warning in caught)
+    with pytest.warns(pb.ConvergenceWarning, match="the objective is about 0: pass atol, .* holds here"):
+        pb.minimize(pb.risks.Structured(pb.models.Chain(3, 3), X, y, loss="logistic"), lam=1.0, tol=1e-3)

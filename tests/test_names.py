@@ -27,6 +27,12 @@ def hinge():
     ("args", "bind them in fun, as by functools.partial"),
     ("C", "lam = 1/C"),
     ("ftol", "did you mean tol?"),
+    ("seed", "did you mean random_state?"),
+    ("timeout", "did you mean time_limit?"),
+    ("tolerance", "did you mean tol?"),
+    ("eps", "did you mean tol?"),
+    ("maxfun", "did you mean max_iter?"),
+    ("bound", "did you mean radius, or nonneg?"),
     ("something else", "it takes max_idle, stop, theta, warm_start"),
 ])
 def test_unknown_options_of_a_plain_callable(option, words):

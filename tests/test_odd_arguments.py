@@ -88,3 +88,113 @@ def test_scores_of_trees_that_are_not_aligned():
     scores[:] = [[0, 5, 1], [0, 0, 4], [0, 2, 0]]
     assert not scores.flags.aligned
     assert pb.oracles.max_arborescence(scores)[0].tolist() == pb.oracles.max_arborescence(scores.copy())[0].tolist()
+
+
+MAPS, CODES = pb.features.MapFeatures(2), pb.features.CodeWindows([[1, 1]])
+IMAGES, IMAGE_CODES = np.zeros((1, 16, 2)), np.zeros((1, 1, 4, 4), np.uint8)
+BOXES = [[0, 0, 4, 4]]
+
+
+@pytest.mark.parametrize("descriptor, images", [(MAPS, IMAGES), (CODES, IMAGE_CODES)], ids=["maps", "codes"])
+@pytest.mark.parametrize("arguments, words", [
+    ({"shape": []}, r"shape must be \(rows, columns\) of the images, got \[\]"),
+    ({"shape": (4, 0)}, r"shape\[1\] must be an integer >= 1, got 0"),
+    ({"boxes": 3}, r"boxes must be integers .* of shape \(1, 4\), got shape \(\)"),
+    ({"boxes": [[1], [2, 3]]}, r"boxes must be integers x_0, y_0, width, height, got \[\[1\], \[2, 3\]\]"),
+    ({"boxes": []}, r"boxes must be integers .* got shape \(0,\)"),
+    ({"boxes": [[0, 0, 5, 4]]}, r"boxes\[0\] must lie in the image of 4 columns and 4 rows"),
+    ({"X": 1.5}, "X must be a list with one entry for each example, got float"),
+    ({"X": []}, "X must hold at least one example, got none"),
+    ({"X": [[[0], [1, 2]]]}, r"X\[0\] must be an array, got list"),
+])
+def test_descriptors_of_odd_images(descriptor, images, arguments, words):
+    """IndexError, ValueError and the like; lists of boxes were no boxes."""
+    given = {"X": images, "shape": (4, 4), "boxes": BOXES} | arguments
+    with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words) as caught:
+        descriptor.bind(**given)
+    assert len(str(caught.value)) < 200
+    if "X" not in arguments:
+        with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words):
+            descriptor.check(given["shape"], given["boxes"])
+    assert descriptor.bind(images, (4, 4), BOXES).n_examples == 1
+
+
+@pytest.mark.parametrize("descriptor", [MAPS, CODES], ids=["maps", "codes"])
+def test_numbers_of_landmarks(descriptor):
+    with pytest.raises(pb.ParameterError, match="n_landmarks must be an integer >= 1, got -1"):
+        descriptor.sizes(-1)
+    with pytest.raises(pb.InputTypeError, match="n_landmarks must be an integer, got"):
+        descriptor.sizes([-1])
+
+
+@pytest.mark.parametrize("descriptor", [-300000, pb.features.MapFeatures, type("Half", (), {"bind": len})()], ids=repr)
+def test_descriptors_of_a_model(descriptor):
+    with pytest.raises(pb.InputTypeError, match=r"descriptor must be a pb\.features\.CodeWindows or MapFeatures, got"):
+        pb.models.Landmarks((4, 4), [-1, 0], descriptor)
+
+
+def test_data_of_a_program():
+    """ValueError of a maximum of nothing; what was given was checked by `solve_simplex_qp` alone."""
+    with pytest.raises(pb.ParameterError, match="f must have at least one entry"):
+        pb.qp.SimplexProblem(np.zeros((0, 0)), [], [], [])
+    with pytest.raises(pb.ParameterError, match="H must be square with the size of f"):
+        pb.qp.SimplexProblem([1.0], [1.0], [0], False)
+    assert pb.qp.SimplexProblem([[1]], [1], [0], False).measure([1]) == (-0.5, 0.0, 0.5, 0.0)
+
+
+@pytest.mark.parametrize("path", ["\0", "model\0.npz", b"\0", "\ud800"], ids=ascii)
+def test_paths_that_no_file_has(path):
+    svm = pb.MulticlassSVM().fit(X, Y)
+    for call in (pb.load, svm.save, lambda path: pb.minimize(pb.risks.MulticlassHinge(X, Y), lam=1.0, checkpoint=path)):
+        with pytest.raises((pb.ParameterError, pb.InputTypeError), match="must be the path of a file, got"):
+            call(path)
+
+
+@pytest.mark.parametrize("cv, words", [
+    ([], r"cv must give at least one fold, a pair \(train, test\)"),
+    ("a", "cv must be a number of folds, a splitter of scikit-learn or a list of pairs .*, got 'a'"),
+    (1.5, "cv must be a number of folds, .*, got 1.5"),
+    ([1], r"cv\[0\] must be a pair \(train, test\) of numbers of examples, got 1"),
+    ([(range(4),)], r"cv\[0\] must be a pair"),
+    ([(1, 2)], r"train of cv\[0\] must be a vector of integers 0..7, got shape \(\)"),
+    ([(range(6), [8])], r"test of cv\[0\] must be a vector of integers 0..7, got numbers 8..8"),
+    ([(range(6), [])], r"test of cv\[0\] must hold at least one example, got none"),
+])
+def test_folds_of_a_search(cv, words):
+    with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words) as caught:
+        pb.MulticlassSVMCV([1.0], cv=cv).fit(X, Y)
+    assert len(str(caught.value)) < 200
+
+
+def test_folds_as_masks():
+    mask = np.arange(8) < 6
+    by_masks, by_numbers = (pb.MulticlassSVMCV([1.0], cv=iter([fold])).fit(X, Y) for fold in (
+        (mask, ~mask), (np.arange(6), [6, 7])))
+    assert np.array_equal(by_masks.scores_, by_numbers.scores_)
+
+
+@pytest.mark.parametrize("estimator", [pb.MulticlassSVM(), pb.MulticlassSVMCV([1.0], cv=2), pb.OnlineMKLClassifier()],
+                         ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("pair", [
+    ["a", 1], np.array(["a", 1], dtype=object), ["a", None], [b"a", "b"], ["a", np.datetime64("2020-01-01")]], ids=repr)
+def test_labels_of_two_types(estimator, pair):
+    """NumPy made texts of them, or raised "'<' not supported"."""
+    y = np.tile(pair, 4) if isinstance(pair, np.ndarray) else pair * 4
+    with pytest.raises(pb.InputTypeError, match=r"y must hold labels of one type, texts or numbers, got '[ab]' and"):
+        estimator.fit(X, y)
+
+
+def test_labels_that_are_no_classes():
+    with pytest.raises(pb.ParameterError, match=r"y must hold the classes of the fit, \[0, 1\], got"):
+        pb.MulticlassSVM().fit(X, Y).margins(X, np.array(["a", 1] * 4, dtype=object))
+    dates = [np.datetime64("2020-01-01"), np.datetime64("2021-01-01")]
+    with pytest.raises(pb.InputTypeError, match=r"y\[1\] must hold labels of one type, .* got \[1, 2\]"):
+        pb.ChainSVM().fit([X[:2], X[2:4]], [dates, [1, 2]])
+    assert pb.ChainSVM().fit([X[:2], X[2:4]], [dates, dates]).classes_.dtype.kind == "M"
+
+
+def test_ragged_labels_of_scores_and_losses():
+    with pytest.raises(pb.InputTypeError, match=r"y\[0\] must be an array, got list"):
+        pb.models.Chain(2, 2).loss([[1], [2, 3]], [0, 1])
+    with pytest.raises(pb.InputTypeError, match="Y must be an array, got list"):
+        pb.mkl.OnlineMKL([pb.mkl.Linear()]).fit(X, Y).score(X, [[0], [1, 2]])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError, StateError
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of
+from ..features.examples import not_finite
 from ..models import Chain
 from ..models.batch_oracle import check_lengths
 from ..models.chain.oracle import scores as token_scores
@@ -18,6 +20,7 @@ from .tokens import (
     SEQUENCES,
     as_lists,
     check_bits,
+    check_tokens,
     count_features,
     encode,
     encode_hashed,
@@ -63,7 +66,7 @@ class ChainEstimator(StructuredEstimator):
         X, classes = as_lists(X), label_classes(y)
         _check_sizes(X, np.array([len(labels) for labels in y]))
         if not holds_texts(X):
-            shape = X.values.shape[1:] if isinstance(X, Ragged) else np.shape(next(filter(length, X)))[1:]
+            shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
             return classes, None, int(shape[0]) if shape else 1
         if self.hash_bits is not None:
             return classes, None, 1 << check_bits(self.hash_bits)
@@ -105,7 +108,9 @@ class ChainEstimator(StructuredEstimator):
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
     def _encode(self, X):
-        return _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
+        x = _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
+        _check_finite(x)
+        return x
 
     def _predict(self, model, x):
         return [self.classes_[labels] for labels in self._labels(model, x)]
@@ -342,6 +347,24 @@ def _check_sizes(X, n_labels):
             raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
 
 
+def _first(X):
+    """The first example that is not empty, as an array of tokens."""
+    check_tokens(X)
+    i, x = next((i, x) for i, x in enumerate(X) if length(x))
+    return array_of(x, f"X[{i}]")
+
+
+def _check_finite(x):
+    """Refuses NaN and infinities in tokens by the words of a fit, which looks at them on its own."""
+    values = x.values
+    numbers = values.data if sp.issparse(values) else values
+    if numbers.dtype.kind != "f" or values.ndim != 2 or np.isfinite(numbers).all():
+        return
+    bad = np.argwhere(~np.isfinite(numbers))[0, 0]
+    row = np.searchsorted(values.indptr, bad, side="right") - 1 if sp.issparse(values) else bad
+    raise ParameterError(not_finite(values, row, x.name_of))
+
+
 def _without_empty(model, x):
     """The tokens of all sequences that have some: the others have none to add."""
     if x.sizes.all():
@@ -355,11 +378,12 @@ def _encode(X, width, vocabulary, hash_bits):
     if not isinstance(X, Ragged) and not any(map(length, X)):
         return Ragged(np.zeros((0, width)), np.zeros(len(X) + 1, dtype=np.int64))
     if not holds_texts(X):
+        check_tokens(X)
         if vocabulary is not None:
             raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
         if isinstance(X, Ragged) or all(map(length, X)):
             return Ragged.of(X)
-        nothing = next(filter(length, X))[:0]
+        nothing = _first(X)[:0]
         return Ragged.of([x if length(x) else nothing for x in X])
     if vocabulary is not None:
         return encode(X, vocabulary)

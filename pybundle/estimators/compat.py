@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from ..core.sparse import check_sparse
+from .labels import check_one_type
 
 
 class NoCallbacks:
@@ -38,7 +39,9 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", data_valida
 
 
 def validate_data(estimator, X, *y, **options):
-    """That of scikit-learn, which does not look at the indices of sparse matrices."""
+    """That of scikit-learn, which looks neither at the indices of sparse matrices nor at the types of labels."""
+    for labels in y:
+        check_one_type(labels)
     if sp.issparse(X):
         check_sparse("X", X)
     return _validate_data(estimator, X, *y, **options)

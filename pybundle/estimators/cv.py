@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.stats import rankdata
@@ -14,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
-from ..core.validation import check_number
+from ..core.validation import check_indices, check_number
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
@@ -83,6 +84,8 @@ class _PathCV:
         Returns
         -------
         self
+            Ctrl-C during the search keeps nothing of it; during the final fit the best state so far is stored. In both
+            cases KeyboardInterrupt goes on.
         """
         if is_collection(X) or is_collection(y):
             raise InputTypeError(f"X and y must be in memory for a search over C, got Dask collections; fit "
@@ -101,13 +104,28 @@ class _PathCV:
             raise ParameterError(f"cv must be at least 2 folds, one to score and one to learn from, got {self.cv}")
         data = self._checked(X, y)
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
-        folds = list(check_cv(self.cv, data[1], classifier=self._is_classifier).split(*data, groups))
+        folds = self._folds(data, groups)
         if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
             raise InputTypeError("scoring must be the name of one score or a callable, since one number chooses C, got "
                                  f"{self.scoring!r:.60}")
         scorer = check_scoring(self, self.scoring)
         with one_clock(as_callbacks(self.callback)):
             return self._search_and_fit(grid, data, weights, folds, scorer, X, y, sample_weight)
+
+    def _folds(self, data, groups):
+        """Numbers of the examples to learn from and to score, of each fold."""
+        folds, n = self.cv, len(data[1])
+        if isinstance(folds, str) or not (folds is None or hasattr(folds, "split")
+                                          or isinstance(folds, (int, np.integer, Iterable))):
+            raise InputTypeError(f"cv must be a number of folds, a splitter of scikit-learn or a list of pairs (train, "
+                                 f"test), got {folds!r:.60}")
+        if isinstance(folds, Iterable) and not hasattr(folds, "split"):
+            folds = [_checked_fold(f"cv[{k}]", fold, n) for k, fold in enumerate(folds)]
+        found = list(check_cv(folds, data[1], classifier=self._is_classifier).split(*data, groups))
+        if not found:
+            raise ParameterError("cv must give at least one fold, a pair (train, test) of numbers of examples, got "
+                                 "none")
+        return found
 
     def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
         scores, gaps = self._search(grid, data, weights, folds, scorer)
@@ -193,6 +211,23 @@ class _PathCV:
         made = self._kind(**{**parameters, "tol": tol, "n_jobs": None, "warm_start": False})
         made._n_parts = self._n_parts
         return made
+
+
+def _checked_fold(name, fold, n):
+    try:
+        train, test = fold
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"{name} must be a pair (train, test) of numbers of examples, got "
+                             f"{fold!r:.60}") from problem
+    pair = []
+    for part, rows in (("train", train), ("test", test)):
+        rows = np.asarray(rows)
+        if rows.dtype == np.bool_ and rows.shape == (n,):
+            rows = np.flatnonzero(rows)
+        if rows.size == 0:
+            raise ParameterError(f"{part} of {name} must hold at least one example, got none")
+        pair.append(check_indices(f"{part} of {name}", rows, n))
+    return tuple(pair)
 
 
 def _fold(number, *arguments):

@@ -28,6 +28,17 @@ def label_array(labels, what):
     return array
 
 
+def check_one_type(labels, what="y"):
+    """Refuses texts among other labels: NumPy makes texts of all, in a list, or cannot sort them."""
+    if not isinstance(labels, (list, tuple)):
+        labels = np.asarray(labels) if getattr(getattr(labels, "dtype", None), "kind", "") == "O" else ()
+    texts = (label for label in labels if isinstance(label, str))
+    others = (label for label in labels if not isinstance(label, str))
+    for text, other in zip(texts, others, strict=False):
+        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {text!r:.40} and "
+                             f"{other!r:.40}")
+
+
 def label_classes(y, name="y"):
     """The classes that occur in sequences of labels, sorted."""
     arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
@@ -46,7 +57,8 @@ def merged_classes(arrays, name="y"):
         kept.append(labels)
         if first is None:
             first = labels
-        elif isinstance(labels[0], str) != isinstance(first[0], str):
+        elif isinstance(labels[0], str) != isinstance(first[0], str) or (labels.dtype.kind == "M") != (
+                first.dtype.kind == "M"):
             raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
                                  f"{labels.tolist()!r:.60}")
     return np.unique(np.concatenate(kept or arrays))

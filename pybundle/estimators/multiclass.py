@@ -223,7 +223,11 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
             return top[:, -1] - top[:, -2]
         if np.shape(y) != (len(scores),):
             raise ParameterError(f"y must have shape ({len(scores)},), one class for each example, got {np.shape(y)}")
-        codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
+        try:
+            codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
+        except TypeError as problem:        # what cannot be compared with them
+            raise ParameterError(f"y must hold the classes of the fit, {self.classes_.tolist()!r:.60}, got "
+                                 f"{y!r:.60}") from problem
         known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y
         if not known.all():
             raise ParameterError(f"y must hold the classes of the fit, got {y[~known].tolist()[0]!r}")

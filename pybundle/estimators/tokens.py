@@ -22,6 +22,7 @@ from ..core.ragged import Ragged
 from ..core.validation import check_integer
 
 SEQUENCES = (list, tuple, set, frozenset)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def as_lists(X):
@@ -32,7 +33,25 @@ def as_lists(X):
         if isinstance(x, (str, bytes, Mapping)):
             raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60}; split texts into tokens, and "
                                  "give one sequence alone as [sequence]")
+        if is_single(x):
+            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; give "
+                                 "one sequence alone as [sequence]")
     return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "UO" else x for x in X]
+
+
+def is_single(x):
+    """Whether x is None, a number or the like, and no list, dictionary, text or array."""
+    return not getattr(x, "shape", ()) and not hasattr(x, "__len__")
+
+
+def check_tokens(X):
+    """Refuses None and numbers where tokens belong."""
+    for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
+        for t, token in enumerate(x if isinstance(x, SEQUENCES) else ()):
+            if is_single(token):
+                raise InputTypeError(f"X[{i}][{t}] must be a token, that is a dictionary of features, texts or numbers "
+                                     f"in a list, got {token!r:.40} of type {type(token).__name__}; one sequence alone "
+                                     "is [sequence]")
 
 
 def holds_texts(X):
@@ -121,6 +140,9 @@ def _of_mapping(token, prefix, i, t):
         if isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
         elif isinstance(value, (bool, numbers.Real, np.bool_)):
+            if not -LARGEST <= value <= LARGEST:
+                raise ParameterError(f"X[{i}][{t}][{name!r:.40}] must be a finite number of at most {LARGEST:.1e}, got "
+                                     f"{value!r:.40}; drop or rescale it")
             found.append((name, float(value)))
         elif isinstance(value, Mapping):
             found += _of_mapping(value, f"{name}:", i, t)

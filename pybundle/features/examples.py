@@ -67,7 +67,7 @@ class Examples:
             self.fingerprint = self.checksum()
         self._sample = self._sampled()
         if not np.isfinite(squares).all():
-            raise ParameterError(_not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
+            raise ParameterError(not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
             self.norms = np.hypot(np.sqrt(squares) * self.scale, self.bias or 0.0)
             overflows = ~np.isfinite(self.norms**2)
@@ -184,7 +184,8 @@ def _sparse(X):
     return X, storage
 
 
-def _not_finite(X, i, name_of):
+def not_finite(X, i, name_of):
+    """The words for row i of X, which holds NaN or infinity or whose norm overflows."""
     row = X[[i]].toarray().ravel() if sp.issparse(X) else X[i]
     bad = np.flatnonzero(~np.isfinite(row))
     if len(bad) == 0:

@@ -21,7 +21,10 @@ from .smooth.lbfgs import LBFGS
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
            "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | dict.fromkeys(
-               ("bounds", "constraints"), "did you mean nonneg? There are no other constraints")
+               ("bounds", "constraints"), "did you mean nonneg? There are no other constraints") | {
+    theirs: f"did you mean {ours}?" for theirs, ours in {
+        "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol", "maxfun": "max_iter",
+        "bound": "radius, or nonneg"}.items()}
 """What to use in place of options that other packages have."""
 
 

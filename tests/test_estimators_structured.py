@@ -669,3 +669,32 @@ def test_advice_names_parameters_that_there_are():
     assert not any("atol" in str(warning.message) for warning in caught)
     with pytest.warns(pb.ConvergenceWarning, match="the objective is about 0: pass atol, .* holds here"):
         pb.minimize(pb.risks.Structured(pb.models.Chain(3, 3), X, y, loss="logistic"), lam=1.0, tol=1e-3)
+
+
+PAIRS, NUMBERS, ARCS = [[("the", "D"), ("dog", "N")]], [np.array([[1, 2], [3, 4]])], [sp.csr_array(np.eye(4))]
+
+
+@pytest.mark.parametrize("data", [PAIRS, NUMBERS, ARCS], ids=["pairs", "numbers", "arcs"])
+@pytest.mark.parametrize("X, words", [
+    ([None], r"X\[0\] must be a list of words, got None of type NoneType; one sentence alone is \[sentence\]"),
+    ([[None]], r"X\[0\]\[0\] must be a word, got None of type NoneType"),
+    ([[("the", "D"), 3]], r"X\[0\]\[1\] must be a word, got 3 of type int"),
+])
+def test_what_is_no_word(data, X, words):
+    """AttributeError, a TypeError of Python, or words of arrays."""
+    model = pb.DependencyParser().fit(data, [[2, 0]])
+    for call in (model.predict, lambda X: pb.DependencyParser().fit(X, [[2, 0]])):
+        with pytest.raises(pb.InputTypeError, match=words) as caught:
+            call(X)
+        assert len(str(caught.value)) < 200
+
+
+def test_words_as_lists_of_numbers():
+    """`fit` took them, `predict` did not."""
+    lists = [NUMBERS[0].tolist()]
+    assert pb.DependencyParser().fit(lists, [[2, 0]]).predict(lists)[0].tolist() == [2, 0]
+
+
+def test_ragged_images():
+    with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be an array, got list"):
+        pb.SegmentationSVM().fit([[[1], [2, 3]]], [[("a", 0)]])

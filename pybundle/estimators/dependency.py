@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of
 from ..core.validation import check_choice, check_integer
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
+from .tokens import is_single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
@@ -232,7 +233,7 @@ class DependencyParser(StructuredEstimator):
         if attributes["is_sparse_"] or not _is_text(X):
             if attributes["kinds_"] is not None:
                 raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
-            return X if isinstance(X, Ragged) else list(X)
+            return X if isinstance(X, Ragged) else [array_of(x, f"X[{i}]") for i, x in enumerate(X)]
         if attributes["kinds_"] is None:
             raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
         tables = {column: {value: k for k, value in enumerate(self._values(attributes["kinds_"], column))}
@@ -264,6 +265,11 @@ class DependencyParser(StructuredEstimator):
                 raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "
                                      "for one sentence alone")
             words = x if isinstance(x, (list, tuple)) and not hasattr(x, "forms") else ()
+            m = next((m for m, word in enumerate(words) if is_single(word)), None)
+            if m is not None or (is_single(x) and not hasattr(x, "forms")):
+                name, odd = (f"X[{i}]", x) if m is None else (f"X[{i}][{m}]", x[m])
+                raise InputTypeError(f"{name} must be a {'list of words' if m is None else 'word'}, got {odd!r:.40} of "
+                                     f"type {type(odd).__name__}; one sentence alone is [sentence]")
             if isinstance(x, (str, bytes, Mapping)) or any(isinstance(word, (str, bytes)) for word in words):
                 raise InputTypeError(f"X[{i}] must be a list of words, each a dictionary or a tuple of "
                                      f"{', '.join(self.attributes)}, got {x!r:.60}; one sentence alone is [sentence]")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
 from .base import documented
@@ -140,7 +140,7 @@ class SegmentationSVM(StructuredEstimator):
 
     def _encode(self, X):
         check_choice("layout", self.layout, ("columns", "image"))
-        images = [np.asarray(x) for x in X]
+        images = [np.asarray(array_of(x, f"X[{i}]")) for i, x in enumerate(X)]
         for i, image in enumerate(images):
             if image.ndim != 2:
                 raise ParameterError(f"X[{i}] must be an image of two dimensions, got shape {image.shape}")

@@ -170,7 +170,7 @@ def of_points(risk, objective, points, gap, labelled=True):
 
 
 def labelled_planes(risk, oracle, w):
-    """Planes of the parts at w (or of what was `FoundLabellings`) from labellings of examples, and these; None for truths."""
+    """Planes of the parts at w, or of `FoundLabellings`, from labellings of examples, and these; None for truths."""
     rows = np.arange(risk.n_examples)
     if isinstance(w, FoundLabellings):
         labellings = w.labellings

@@ -116,7 +116,7 @@ cdef class Blocks(PlaneCache):
         """Asks `oracle` for planes of these examples, `batch` of them at one point, and visits their blocks.
 
         Ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. Gives the
-        sum of the block gaps before the steps.
+        sum of the block gaps before.
         """
         cdef Py_ssize_t first = 0, n = rows.shape[0], size
         cdef double total = 0.0, checked = pb_seconds(), now
@@ -152,7 +152,7 @@ cdef class Blocks(PlaneCache):
         return 0
 
     cdef double _steps(self, const Py_ssize_t* rows, Py_ssize_t n, const int32_t* places) noexcept nogil:
-        """Steps on n blocks, one after another, towards the planes at `places` unless NULL; the sum of the block gaps before the steps."""
+        """Steps on n blocks in turn, towards the planes at `places` unless NULL; the sum of the block gaps before."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         for j in range(n):
@@ -164,7 +164,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def visit(self, rows, offsets, slopes, bint towards=False):
-        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the block gaps before the steps.
+        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the block gaps before.
 
         As `add` and `steps`. With `towards` the new plane is the target of the step.
         """
@@ -172,7 +172,7 @@ cdef class Blocks(PlaneCache):
         return self.steps(rows, places if towards else None)
 
     def steps(self, const Py_ssize_t[::1] rows, places=None):
-        """An oracle step on each of these blocks, towards the planes at `places` if given; the sum of the block gaps before the steps."""
+        """An oracle step on each block, towards the planes at `places` if given; the sum of the block gaps before."""
         cdef Py_ssize_t j, n = rows.shape[0]
         cdef const int32_t[::1] place = places
         cdef const int32_t* target = NULL
@@ -193,7 +193,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
-        """A step on each of these blocks over the planes known, or those in use; gives the sum of the block gaps before the steps."""
+        """A step on each block over the planes known, or those in use; the sum of the block gaps before."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         self._check_rows(rows)

@@ -411,7 +411,7 @@ cdef class LabelDual:
         Returns
         -------
         total : float
-            The sum of the block gaps before the steps.
+            The sum of the block gaps before.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class Core(ABC):
     # ------------------------------------------------------------------ passes
     @abstractmethod
     def exact_pass(self, order):
-        """Asks the oracle for each example of `order` and takes a step on its block; the sum of the block gaps before the steps."""
+        """Asks the oracle for each example of `order` and steps on its block; the sum of the block gaps before."""
 
     @abstractmethod
     def cached_pass(self, rng, target):

@@ -154,7 +154,7 @@ class ExactBlocks(Core):
 
     # ------------------------------------------------------------------ passes
     def exact_pass(self, order):
-        """Exact block steps at the rows of `order`; the sum of the block gaps before the steps."""
+        """Exact block steps at the rows of `order`; the sum of the block gaps before."""
         self._aggregate = self._w = None
         return self._dual.visit(order)
 

@@ -45,7 +45,7 @@ class OraclePass:
         return 8 * self.oracle.dim if self.compiled is None else self.compiled.working_bytes()
 
     def visit(self, order, towards=False):
-        """Asks for each example of `order` and takes a step on its block, till memory is full; the sum of the block gaps before the steps.
+        """Asks for each example and steps on its block, till memory is full; the sum of the block gaps before.
 
         With `towards` the new plane is the target of the step. `blocks.visits` counts the steps.
         """

@@ -10,7 +10,8 @@ A schedule has six members; `BlockMethod` asks nothing else.
 ``describe()``          a few words for the user
 
 Of the run it asks `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator `rng`, the
-best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, those that the last sequential pass saw, and when numbers are close, `rule`.
+best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, the sum of the block gaps that the last sequential pass saw,
+and `rule`, which says when numbers are close.
 """
 
 from __future__ import annotations

@@ -48,18 +48,18 @@ class StochasticSubgradient(Policy):
         risk, objective = loop.risk, loop.master.objective
         with loop.counted(passes=1):
             order = self._rng.permutation(risk.n_examples)
-            record, found = loop.settings.record, {}
+            record, kept = loop.settings.record, {}
             if record is not None and not risk.smooth:
-                found = {"labellings": [None] * risk.n_examples}
-            self._t, planes = sgd_epoch(risk, self._w, order, objective.lam, self._t, self.t0, **found)
-            if found:
-                planes = planes._replace(origin=record.labels(found["labellings"]))
+                kept = {"latest": [None] * risk.n_examples}
+            self._t, from_epoch = sgd_epoch(risk, self._w, order, objective.lam, self._t, self.t0, **kept)
+            if kept:
+                from_epoch = from_epoch._replace(origin=record.labels(kept["latest"]))
             self._w = objective.project(self._w)
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
-        loop.check(planes)           # must lie below the risk at the best point like all others
+        loop.check(from_epoch)           # must lie below the risk at the best point like all others
         loop.append(planes)
-        loop.append(planes)
+        loop.append(from_epoch)
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
@@ -86,7 +86,7 @@ class StochasticSubgradient(Policy):
         return best
 
 
-def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, labellings=None):
+def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     """Stochastic subgradient steps over the examples `order`; w changes in place.
 
     Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to the sum scale.
@@ -103,7 +103,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, labellings=None):
         Row numbers, usually a permutation.
     t, t0 : float
         `t0 + t >= 1`.
-    labellings : list, optional
+    latest : list, optional
         Of a hinge loss: entry i becomes the labelling of example i in the planes, where it is visited.
 
     Returns
@@ -111,7 +111,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, labellings=None):
     t : float
         Counter after the epoch.
     planes : Planes
-        For every part the sum of the example planes found on the way, hence valid planes at no additional oracle call: of
+        For every part the sum of the example planes found on the way, hence valid planes at no further oracle call: of
         several visits the last counts, examples that were not visited contribute nothing (the plane 0, valid as no loss
         is negative). They are tight only when the whole part was visited; `values` are those of the planes at the last
         w.
@@ -128,29 +128,29 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, labellings=None):
     if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= risk.n_examples)):
         raise ParameterError(f"order must be a vector of row numbers 0..{risk.n_examples - 1}")
     steps = _over_labellings if risk.engine is None else _over_rows
-    n_steps, add = steps(risk, w, order, lam, start, labellings)
+    n_steps, add = steps(risk, w, order, lam, start, latest)
     planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))
     return t + n_steps, planes._replace(values=planes.offsets + planes.dot(w))
 
 
-def _over_rows(risk, w, order, lam, start, labellings):
+def _over_rows(risk, w, order, lam, start, latest):
     """Number of steps, and `add(rows, slope) -> offset` of the planes found."""
     label, coef, offset = epoch(risk.engine, w, order, lam, start)
-    if labellings is not None:
+    if latest is not None:
         found = risk._labellings(label, coef)
         for i in order.tolist():
-            labellings[i] = found[i]
+            latest[i] = found[i]
     return len(order), lambda rows, slope: risk.engine.planes_of(label, coef, offset, rows, slope)
 
 
-def _over_labellings(risk, w, order, lam, start, labellings):
+def _over_labellings(risk, w, order, lam, start, latest):
     oracle, batch = risk.oracle(), max(1, risk.dim // MOST_ENTRIES)
-    labellings = [None] * risk.n_examples if labellings is None else labellings
+    latest = [None] * risk.n_examples if latest is None else latest
     for first in range(0, len(order), batch):
         rows = order[first:first + batch]
         labellings = oracle.solve_batch(rows, oracle.prepare(w)).labellings
         for i, labelling in zip(rows, labellings, strict=True):
-            labellings[i] = labelling
+            latest[i] = labelling
         eta = 1.0 / (lam * (start + first / batch))
         w *= 1.0 - eta * lam
         oracle.add_planes(rows, labellings, np.full(len(rows), -eta * risk.n_examples / len(rows)), w)
@@ -158,8 +158,8 @@ def _over_labellings(risk, w, order, lam, start, labellings):
             w[risk.nonneg] = np.maximum(w[risk.nonneg], 0.0)
 
     def add(rows, slope):
-        rows = np.array([i for i in rows if labellings[i] is not None], dtype=np.intp)
-        return oracle.add_planes(rows, [labellings[i] for i in rows], np.ones(len(rows)), slope) if len(rows) else 0.0
+        rows = np.array([i for i in rows if latest[i] is not None], dtype=np.intp)
+        return oracle.add_planes(rows, [latest[i] for i in rows], np.ones(len(rows)), slope) if len(rows) else 0.0
 
     return -(-len(order) // batch), add
 

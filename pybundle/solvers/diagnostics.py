@@ -26,7 +26,7 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     many, wide : float
         After so many passes a gap that is still so wide tells of the problem, not of the limit.
     near : float
-        A best value below this share of F(0) is about 0, if the bound does not say otherwise.
+        A best value below this share of F(0) is about 0.
     finest : float
         Share of F that rounding takes of it in a well scaled problem at most.
     """
@@ -35,8 +35,9 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     if status not in UNFINISHED:
         return about_data
     difference, size = certificate.fun + certificate.error - certificate.lower_bound, run.trace.size
-    is_near_zero = certificate.fun == 0.0 or (max(difference, abs(certificate.fun)) <= near * abs(size)
-                                              and certificate.lower_bound <= 0.1 * abs(certificate.fun))
+    is_near_zero = certificate.fun == 0.0 or max(difference, abs(certificate.fun)) <= near * abs(size)
+    if not run.trace.knows_zero and certificate.lower_bound > 0.1 * abs(certificate.fun):
+        is_near_zero = False        # a far start makes `size` vast
     is_wide = certificate.gap > wide and run.trace.n_passes >= many and not is_near_zero
     is_rough = certificate.error > max(0.1 * tol, finest) * abs(certificate.fun)
     if is_near_zero and run.risk.examples is None:          # values cancel, no data are badly scaled

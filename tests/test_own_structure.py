@@ -138,3 +138,16 @@ def test_all_structures_have_one_layout():
         oracle = importlib.import_module(f"{name}.oracle")
         assert issubclass(getattr(oracle, f"{model.__name__}Oracle"), pb.models.BatchOracle)
     assert not list(root.glob("_*.pyx"))
+
+
+@pytest.mark.parametrize("sizes", [0.001, -1.0, np.inf, np.nan])
+def test_sizes_of_an_oracle_are_counts(sizes):
+    """Roundings are counted by them: in another unit the certificate was wrong by a factor of 50."""
+    class Model(pb.models.Chain):
+        def oracle(self, X, Y):
+            made = super().oracle(X, Y)
+            made.sizes = sizes * np.ones(len(Y))
+            return made
+
+    with pytest.raises(pb.ParameterError, match="sizes of the oracle must be 1 whole numbers >= 0"):
+        pb.risks.Structured(Model(2, 3), [np.eye(3)], [[0, 1, 0]])

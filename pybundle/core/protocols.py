@@ -44,9 +44,9 @@ class ExamplePlane(NamedTuple):
 class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
 
-    Values are losses, which no w makes negative: 0 is the value of the truth. A labelling is whatever names a plane of
-    an example: a class, a sequence, or the score at which a smooth loss is linearised. Weights of examples
-    are part of values, offsets and slopes.
+    Values are maxima over labellings, at least 0, the value of the truth; offsets of planes are at least 0. A labelling
+    is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss is linearised.
+    Weights of examples are part of values, offsets and slopes.
 
     An oracle may offer `Batches`, without which solvers loop over `solve` and `plane`.
     """
@@ -72,7 +72,8 @@ class Batches(Protocol):
     """
 
     sizes: np.ndarray
-    """Work of each example, in any unit, shape (n_examples,)."""
+    """Whole numbers, shape (n_examples,): by them shards are cut and, where `norms` are given, roundings counted. Then
+    each must be at least the number of pieces of its example, the terms that an entry of psi is added from."""
 
     def prepare(self, w: np.ndarray) -> Any:
         """w as batches want it; w must stay as it is while these weights are in use."""

@@ -14,19 +14,21 @@ from ..features._plane_rows import merge_rows
 
 
 class BatchOracle(ABC):
-    """Decodings and planes of batches of examples: a model bound to data. Immutable, callable from many threads.
+    """Decodings and planes of batches of examples: a model bound to data.
 
-    A subclass writes `solve_batch`, and `add_planes` or `planes`; the rest has defaults. For speed a class may offer
-    the same in compiled code, see `compiled`.
+    Callable from many threads; only `met_norms` may change, and grow. A subclass writes `solve_batch`, and
+    `add_planes` or `planes`; the rest has defaults. For speed a class may offer the same in compiled code, see
+    `compiled`.
 
     Attributes
     ----------
     n_examples, dim : int
     sizes : ndarray, shape (n_examples,)
-        Work of each example; batches are cut by it.
+        Whole numbers: the work of each example, by which batches are cut. With `norms` at least the number of its
+        pieces, the terms that an entry of psi is added from: the certificate counts roundings by it.
     norms : ndarray, shape (n_examples,), or None
-        Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y; None
-        where unknown: `uppers` and `met_norms` say then what rounding may do, or it is not counted.
+        Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y. None if
+        unknown: then `uppers` and `met_norms` count rounding, or nobody does.
     table_losses : ndarray, shape (n_examples,), or float
         Losses that a decoder adds to scores, and that cancel in its values: they round, too, unless w is 0.
     met_norms : ndarray, shape (n_examples,), or None

@@ -39,7 +39,7 @@ class ExampleFunctions(Structured):
     max_entries : int, optional
         Room for the entries of psi, default `dim`.
     sizes : array of int, shape (n_examples,), optional
-        Work of each example in any unit, by which shards are cut; default 64 each.
+        Work of each example, by which shards are cut, default 64 each; with `norms` at least the number of pieces.
     norms : array, shape (n_examples,), optional
         Bound on the sum of the norms of the pieces that psi_i(y) is added from; without it the certificate takes
         values as exact.

@@ -94,6 +94,11 @@ class Structured(Partitioned):
                                  f"with norms, which that of {type(self.model).__name__} has not got; see "
                                  "pb.models.BatchOracle")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
+        sizes = np.asarray(oracle.sizes, dtype=float)
+        is_count = (sizes == np.floor(sizes)) & (sizes >= 0.0) & (sizes < np.inf)
+        if sizes.shape != (self.n_examples,) or not is_count.all():
+            raise ParameterError(f"sizes of the oracle must be {self.n_examples} whole numbers >= 0, pieces of each "
+                                 "example: roundings are counted by them")
         self.nonneg = getattr(self.model, "nonneg", None)
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.partition = check_choice("partition", partition, ("strided", "contiguous"))

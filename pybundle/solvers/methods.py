@@ -29,10 +29,11 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 
 def auto(problem, handover=1e-3, patience=150.0, **_):
-    """The method that the capabilities of the risk speak for, the next ones for where it stalls, the reason in words.
+    """Chooses a method by what the risk offers, fallbacks if it stalls, and says why in words.
 
-    Fine tolerances are for the augmented Lagrangian, from a gap of `handover` on: cold it is ten times slower.
-    It also follows where blocks do not halve the gap in `patience` passes: with columns of unequal size, with huge C.
+    For fine tolerances "alm" follows from a gap of `handover` on; cold it is ten times slower. If labels can be
+    enumerated it also follows where blocks do not halve the gap in `patience` passes: with columns of unequal size,
+    with huge C. The last resort is "oca".
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
 

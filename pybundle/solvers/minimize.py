@@ -338,8 +338,8 @@ def _certificate(run, result, home, divisor):
                       RuntimeWarning)
         else:
             if found is None and run.settings.record is not None:
-                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers",
-                          RuntimeWarning)
+                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, and the "
+                          "method must keep some", RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
     evidence, bound = found or (None, run.bound)
     return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w, bound, evidence,

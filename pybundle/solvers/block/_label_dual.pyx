@@ -3,7 +3,7 @@
     maximise  sum_ik alpha_ik L(y_i, k) - |phi|^2 / (2 s) + (kappa / s) <c, phi>,   s = lam + kappa,
     phi = sum_ik alpha_ik (e_k - e_{y_i}) x_i',   alpha_i >= 0 with sum c_i,   W = (kappa c - phi) / s
 
-The step at example i, all other multipliers as they are [sequential dual method, Keerthi et al. 2008; ALGORITHMS 5.3]:
+The step at example i, all other multipliers as they are [sequential dual method, Keerthi et al. 2008]:
 
     1   u_k = L(y_i, k) + <W_k, x_i>,  k = 1..K           scores
     2   gap_i = c_i max_k u_k - <alpha_i, u>               nothing to do where it is 0

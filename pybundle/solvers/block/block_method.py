@@ -4,7 +4,7 @@
         1  the centre moves beyond x = w:  c = x + mom (x - x_before),  w = (kappa c - phi) / (lam + kappa)
         2  the schedule says what follows:
                "visit"   the oracle is asked for example after example, with a step on each block
-               "refine"  cheap passes, over what is known to matter, as far as they are worth while
+               "refine"  steps over stored planes only, until their gaps sum to a share of the gap
                "value"   the oracle is asked for all examples at w, which gives F there
         3  lower bound B - |phi|^2 / (2 lam) of the multipliers, whatever the centre is; stop if best value and best
            bound are close enough
@@ -178,7 +178,7 @@ class BlockMethod(Run):
         return float(self.core.default_kappa(self.objective.lam) if self._wanted is None else self._wanted)
 
     def _move_centre(self):
-        """The test must see w before the centre moves: afterwards it never fires."""
+        """The restart test looks at w before the centre moves; with the new w the product is never positive."""
         lam, x = self.objective.lam, self.core.w.copy()
         self.kappa = self._kappa()
         if self.kappa == 0.0:           # no plane known

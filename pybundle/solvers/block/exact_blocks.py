@@ -1,4 +1,4 @@
-"""Blocks of examples whose labels can be enumerated: exact steps from scores, no plane is ever stored (prox-SDM)."""
+"""Blocks of examples whose labels can be enumerated: exact steps from scores, no plane is ever stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: m
 
 
 class ExactBlocks(Core):
-    """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008; ALGORITHMS 5.6, 6.3].
+    """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008].
 
     The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
     the scores of one row. The search works in the `search_precision` of the risk; what is promised comes from the

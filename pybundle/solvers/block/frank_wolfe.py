@@ -51,7 +51,6 @@ class FrankWolfe(Run):
         self.offset += gamma * (offset - self.offset)
         self._steps += 1
         self.trace.n_iter += 1
-        self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
         self._plane = self._look(self.objective.point(self.phi, lam))
         self._bound()
         self.record(self._value)

@@ -35,7 +35,7 @@ class Schedule:
 
 
 class Accelerated(Schedule):
-    """Few sequential passes, then values alone, with cheap passes in between to a share of the gap [APB, prox-SDM].
+    """Few sequential passes, then values alone, with cheap passes in between to a share of the gap.
 
     A pass over the examples one after another makes more progress than one at a single point, most of all in the
     beginning, but gives no value of F; from `opening` passes on the value is worth more.

@@ -500,3 +500,13 @@ def test_bits_do_not_depend_on_what_the_object_solved_before():
         fresh = SimplexQP().solve(H, f, parts, slack, y, rtol=1e-9, method="active-set")
         np.testing.assert_array_equal(x, y)
         assert first.status == fresh.status == 0 and first.n_steps == fresh.n_steps
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_is_refused(value, place):
+    """A vector f with -inf was worked on for ever."""
+    H, f, x = np.eye(4), np.array([0.0, 1.0, 2.0, 0.5]), np.zeros(4)
+    (f, x, H[1], H[1:, 3])[place][0] = value
+    with pytest.raises(ParameterError, match="H, f and x must be finite"):
+        SimplexQP().solve(H, f, np.zeros(4, dtype=np.int32), np.array([True]), x)

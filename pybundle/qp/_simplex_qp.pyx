@@ -101,6 +101,7 @@ cdef class SimplexQP:
     def reset(self):
         """Forgets the factor kept by `reuse`: to be called when planes were removed or renumbered."""
         self.faces.forget()
+        self.n_known = 0
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, bint reuse=False, method="auto"):
@@ -153,6 +154,10 @@ cdef class SimplexQP:
                                  f"{parts.shape} and {x.shape} for m = {m}")
         if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
+        known = min(self.n_known, m) if reuse and self.keeps_factor else 0
+        if not (0.0 < scale < np.inf and all(np.isfinite(array).all() for array in (f, x, H[known:]))):
+            raise ParameterError("H, f and x must be finite, and scale a number > 0")
+        self.n_known = m
         cdef const double[:, :] H_view = H
         cdef const double[::1] f_view = f
         cdef const int[::1] parts_view = parts

@@ -198,23 +198,6 @@ def test_decoded_labellings_are_taken_as_they_come_and_bits_do_not_depend_on_the
     np.testing.assert_array_equal(other.data, slopes.data)
 
 
-def test_weights_follow_w(case):
-    oracle, _, _ = case
-    rng = np.random.default_rng(8)
-    w = np.abs(rng.normal(size=oracle.dim))
-    rows = np.arange(oracle.n_examples)
-    weights = oracle.prepare(w)
-    for step in range(4):
-        before = oracle.solve_batch(rows, oracle.prepare(w.copy()))
-        found = oracle.solve_batch(rows, weights)
-        np.testing.assert_allclose(found.values, before.values, rtol=1e-12, atol=1e-12)
-        changed = rng.integers(0, oracle.dim, 1 + oracle.dim // 4)
-        if step % 2:
-            w = w.copy()
-        w[changed] += 1.0
-        weights = oracle.update(weights, w, np.concatenate([changed, changed[:3]]))
-
-
 def test_small_batches_of_wide_rows_read_w_as_it_stands():
     rng = np.random.default_rng(9)
     for dtype in (np.float32, np.float64):
@@ -226,11 +209,6 @@ def test_small_batches_of_wide_rows_read_w_as_it_stands():
         assert weights.packed(4) is None and weights.packed(50) is not None and weights.packed(4) is None
         np.testing.assert_allclose(weights.scores(some), full[some], rtol=1e-12)
         np.testing.assert_allclose(weights.scores(np.arange(50)), full, rtol=1e-12)
-        w[[0, 400, 401, 1202]] += 1.0
-        weights.update(w, [1202, 0, 400, 401, 5])
-        full = np.hstack([0.5 * X.toarray(), np.full((50, 1), 2.0)]) @ w.reshape(3, -1).T
-        assert weights.packed(4) is not None
-        np.testing.assert_allclose(weights.scores(some), full[some], rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [3, 30, 49, 400, 5000])
@@ -303,7 +281,7 @@ def test_batches_of_linear_risks_are_their_single_examples():
         planes = risk.planes(w)
         np.testing.assert_allclose(losses.sum(), planes.offsets[0], rtol=1e-5)
         np.testing.assert_allclose(slopes.sum(axis=0), dense(planes.slopes[[0]]).ravel(), rtol=1e-4, atol=1e-4)
-        weights = oracle.update(oracle.prepare(np.zeros(risk.dim)), w, np.arange(risk.dim))
+        weights = oracle.prepare(w)
         np.testing.assert_array_equal(oracle.solve_batch(rows, weights).values, found.values)
 
 
@@ -325,7 +303,7 @@ def test_weights_of_examples_multiply_planes_and_values():
         decoded = oracle.solve(i, w)
         assert decoded.labelling.tolist() == found.labellings[j].tolist()
         np.testing.assert_allclose((found.values[j], found.uppers[j]), decoded[1:], rtol=1e-12)
-    weights = oracle.update(oracle.prepare(np.zeros(model.dim)), w, np.flatnonzero(w))
+    weights = oracle.prepare(w)
     np.testing.assert_array_equal(oracle.solve_batch(rows, weights).values, found.values)
     np.testing.assert_array_equal(oracle.sizes, [len(y) for y in Y])
 
@@ -341,7 +319,7 @@ def test_an_oracle_without_batches_is_asked_one_by_one():
 
     looped, rows, w = batched(Single()), rng.permutation(12), rng.normal(size=oracle.dim)
     assert isinstance(looped, LoopingOracle) and batched(oracle) is oracle
-    weights = looped.update(looped.prepare(np.zeros(oracle.dim)), w, np.arange(oracle.dim))
+    weights = looped.prepare(w)
     for a, b in zip(looped.solve_batch(rows, weights), oracle.solve_batch(rows, oracle.prepare(w)), strict=True):
         assert all(np.allclose(x, y, rtol=1e-12) for x, y in zip(a, b, strict=True))
     picked = [labellings[i] for i in rows]

@@ -78,12 +78,6 @@ class Batches(Protocol):
     def prepare(self, w: np.ndarray) -> Any:
         """w as batches want it; w must stay as it is while these weights are in use."""
 
-    def update(self, weights: Any, w: np.ndarray, indices: np.ndarray) -> Any:
-        """`prepare(w)` where w, perhaps the same array, differs at `indices` only: O(len(indices)) where that pays.
-
-        Indices may be repeated, unsorted or unchanged. The old weights are spent.
-        """
-
     def solve_batch(self, rows: np.ndarray, weights: Any) -> Decodings:
         """`solve` for the examples `rows`."""
 

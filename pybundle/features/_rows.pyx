@@ -300,28 +300,6 @@ cdef class Rows:
             with nogil:
                 self.score_unpacked(&W[0, 0], &rows[0], rows.shape[0], &out[0, 0])
 
-    def repack(self, Weights packed, const double[::1] w, const int32_t[::1] indices):
-        """Brings weights packed in float64 up to date where w = W.ravel() changed; indices beyond W are passed over.
-
-        One write for each index, in any order: much cheaper than `pack` where few of many weights changed.
-        """
-        cdef Py_ssize_t e, j, size = self.n_scores * self.width
-        cdef Py_ssize_t k
-        if packed.is_single or w.shape[0] < size:
-            raise ValueError(f"w must have {size} entries, packed in float64")
-        self.check_weights(packed)
-        with nogil:
-            for e in range(indices.shape[0]):
-                if indices[e] < 0 or indices[e] >= size:
-                    continue
-                k, j = indices[e] // self.width, indices[e] % self.width
-                if j == self.n_features:
-                    packed.base[k] = self.bias * w[indices[e]]
-                elif self.kind >= PB_CSR32:
-                    packed.W64[j, k] = w[indices[e]] * self.scale
-                else:
-                    packed.W64[k, j] = w[indices[e]] * self.scale
-
     def add(self, const Py_ssize_t[::1] rows, labels, const double[::1] coefs, double[::1] slope):
         """slope (K * width,) += sum_e coefs[e] x_rows[e] in the block of labels[e], without scale.
 

@@ -18,8 +18,8 @@ def is_narrow(rows, n):
 class LazyWeights:
     """W (K, width) for rows of features, packed for the kernels when a batch first wants it.
 
-    Which way a batch takes depends on its size alone, not on batches before it, so that threads change no bit. Weights
-    that were updated are meant to last, and are packed for all. w is not copied: it must stay as it is until `update`.
+    Which way a batch takes depends on its size alone, not on batches before it, so that threads change no bit. w is not
+    copied: it must stay as it is.
 
     Parameters
     ----------
@@ -30,25 +30,13 @@ class LazyWeights:
 
     def __init__(self, rows, w):
         self._rows, self._packed = rows, None
-        self._place(w)
-        self._lasts = len(rows.storage) == 1
-        if self._lasts:
-            self._packed = rows.pack(self.W)
-
-    def _place(self, w):
-        rows = self._rows
         self.W = np.ascontiguousarray(w[:rows.n_scores * rows.width], dtype=np.float64).reshape(rows.n_scores, -1)
-
-    def update(self, w, indices):
-        """Follows w, which changed at `indices` only (or beyond W)."""
-        self._place(w)
-        self._lasts = True
-        if self._packed is not None:
-            self._rows.repack(self._packed, self.W.reshape(-1), np.ascontiguousarray(indices, dtype=np.int32))
+        if len(rows.storage) == 1:
+            self._packed = rows.pack(self.W)
 
     def packed(self, n_rows):
         """W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
-        if not self._lasts and is_narrow(self._rows, n_rows):
+        if is_narrow(self._rows, n_rows):
             return None
         if self._packed is None:
             self._packed = self._rows.pack(self.W)        # two threads may both do it: they get the same

@@ -69,14 +69,6 @@ class BatchOracle(ABC):
         """w as the batch methods want it, made once for a pass."""
         return w
 
-    def update(self, weights, w, indices):
-        """`prepare(w)` where w differs from the one that `weights` were prepared from at `indices` only.
-
-        `weights` may be changed, and are not to be used beside what comes back. `indices` (repeated or not, in any
-        order) may name entries that did not change. Cheap where it pays: O(len(indices)) for many sparse features.
-        """
-        return self.prepare(w)
-
     @abstractmethod
     def solve_batch(self, rows, weights, loss=True):
         """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
@@ -197,7 +189,7 @@ class LoopingOracle(BatchOracle):
         self.solve, self.plane, self.key = oracle.solve, oracle.plane, oracle.key
         self.sizes = np.ones(oracle.n_examples, dtype=np.int64)
         if isinstance(oracle, Batches):
-            self.sizes, self.prepare, self.update = oracle.sizes, oracle.prepare, oracle.update
+            self.sizes, self.prepare = oracle.sizes, oracle.prepare
             self.solve_batch, self.planes = oracle.solve_batch, oracle.planes
 
     def solve_batch(self, rows, weights):

@@ -45,13 +45,8 @@ class LinearOracle(BatchOracle):
         return entries + self._risk.n_scores
 
     def prepare(self, w):
-        """w for `solve_batch`, which finds it as it is until `update`."""
+        """w for `solve_batch`; it must stay as it is meanwhile."""
         return LazyWeights(self._risk._engine, check_size("w", w, self.dim))
-
-    def update(self, weights, w, indices):
-        """`prepare(w)` where w changed at `indices` only; O(len(indices))."""
-        weights.update(check_size("w", w, self.dim), indices)
-        return weights
 
     def solve_batch(self, rows, weights):
         """Labellings of largest loss plus score of the examples `rows`, in float64: O(nnz(x_i) K) an example."""

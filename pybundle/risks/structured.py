@@ -284,9 +284,6 @@ class WeightedOracle(BatchOracle):
     def prepare(self, w):
         return self._oracle.prepare(check_size("w", w, self.dim))
 
-    def update(self, weights, w, indices):
-        return self._oracle.update(weights, check_size("w", w, self.dim), indices)
-
     def solve_batch(self, rows, weights):
         rows = check_rows("rows", rows, self.n_examples)
         return self._weighted(rows, self._oracle.solve_batch(rows, weights))

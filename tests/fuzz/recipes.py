@@ -559,8 +559,6 @@ RECIPES |= {
     "rows.pack": lambda r: {"w": f(r, 9), "precision": "float32"}, "rows.at_level": lambda r: {"level": 1},
     "rows.add": lambda r: {"rows": ROWS, "labels": np.array([0, 2]), "coefs": f(r, 2), "slope": np.zeros(9)},
     "rows.scores": lambda r: {"w": OBJECTS["rows"](r).pack(f(r, 9)), "rows": ROWS, "out": np.zeros((2, 3))},
-    "rows.repack": lambda r: {"packed": OBJECTS["rows"](r).pack(f(r, 9)), "w": f(r, 9), "indices": np.array(
-        [1, 4], dtype=np.int32)},
     "ragged.take": lambda r: {"items": ROWS},
 }
 for _object, _boxes in {"windows": np.array([[0, 0], [1, 1]]), "maps": np.array([[0, 0], [1, 1]])}.items():

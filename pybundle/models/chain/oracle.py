@@ -29,20 +29,13 @@ class ChainWeights:
     """w for the kernels: weights of tokens, transition, start and end (K,), and the tables of the decoder."""
 
     def __init__(self, model, rows, w):
-        self._model, self.tokens = model, LazyWeights(rows, w)
-        self._place(w)
-
-    def _place(self, w):
-        _, transition, start, end = self._model.split(w)
-        nothing = np.zeros(self._model.n_labels)
+        self.tokens = LazyWeights(rows, w)
+        _, transition, start, end = model.split(w)
+        nothing = np.zeros(model.n_labels)
         self.transition = np.ascontiguousarray(transition)
-        self.start = np.ascontiguousarray(start) if self._model.start else nothing
-        self.end = np.ascontiguousarray(end) if self._model.end else nothing
+        self.start = np.ascontiguousarray(start) if model.start else nothing
+        self.end = np.ascontiguousarray(end) if model.end else nothing
         self.tables = ChainTables(self.transition, self.start, self.end)
-
-    def update(self, w, indices):
-        self.tokens.update(w, indices)
-        self._place(w)
 
 
 class ChainOracle(BatchOracle):
@@ -82,10 +75,6 @@ class ChainOracle(BatchOracle):
 
     def prepare(self, w):
         return ChainWeights(self._model, self._rows, w)
-
-    def update(self, weights, w, indices):
-        weights.update(w, indices)
-        return weights
 
     def solve_batch(self, rows, weights, loss=True):
         rows = check_rows("rows", rows, self.n_examples)

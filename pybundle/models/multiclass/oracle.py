@@ -76,10 +76,6 @@ class MulticlassOracle(BatchOracle):
                        np.stack([coefs, -coefs], axis=1).ravel(), np.arange(0, 2 * len(rows) + 1, 2))
         return losses, sum_rows(self.dim, sums)
 
-    def update(self, weights, w, indices):
-        weights.update(w, indices)
-        return weights
-
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
         return self._costs[self._y[rows], np.asarray(labellings)]

@@ -143,7 +143,7 @@ def test_questions_that_fail_past_the_scheduler_go_through_it(fails, client, mon
         monkeypatch.setattr(dask_direct, "OPERATION", "no_such_operation")
     b = pb.minimize(remote, lam=1.0, tol=1e-2, method="oca")
     remote.close()
-    client.unregister_worker_plugin(dask_direct.Desk.name)      # so that it is set up anew
+    client.unregister_worker_plugin(dask_direct.Mailbox.name)      # so that it is set up anew
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
     assert len(tried) == 2 * len(set(tried)) == 4 < b.nit       # a try may take a timeout of half a minute
 
@@ -152,7 +152,7 @@ def test_another_version_at_the_workers_is_not_asked():
     from pybundle.distributed import dask_direct
 
     class Older(distributed.WorkerPlugin):
-        name = dask_direct.Desk.name.replace(pb.__version__, "0.0")
+        name = dask_direct.Mailbox.name.replace(pb.__version__, "0.0")
         idempotent = True
 
         def setup(self, worker):

@@ -95,7 +95,7 @@ class Machine:
                 raise
             except Exception as error:
                 self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                run.distrust(error)
+                run.blame(error)
                 raise
             reason = first_reason(self._rules, run.progress())
             self.status = reason if status is None else status

@@ -12,13 +12,13 @@ from ..core.version import __version__
 OPERATION = f"pybundle_answer_{__version__}"
 
 
-class Desk(WorkerPlugin):
+class Mailbox(WorkerPlugin):
     """Lets a worker answer with the parts that it holds, in the threads that its tasks have.
 
     It stays there for other runs, as long as the cluster, which may see several versions.
     """
 
-    name = f"pybundle-desk-{__version__}"
+    name = f"pybundle-mailbox-{__version__}"
     idempotent = True
 
     def setup(self, worker):

@@ -55,10 +55,10 @@ class DaskWorkplace(Workplace):
         self._addresses, self._direct = [None] * len(groups), direct    # where questions may go past the scheduler
         self._failures = Counter()      # of these, for every (group, address)
         if direct:
-            from .dask_direct import Desk
+            from .dask_direct import Mailbox
 
-            with contextlib.suppress(Exception):    # workers without a desk, whyever, are asked through the scheduler
-                client.register_plugin(Desk())
+            with contextlib.suppress(Exception):    # workers without a mailbox are asked through the scheduler
+                client.register_plugin(Mailbox())
 
     def _make(self, g):
         """Future of the parts of a group at its home."""

@@ -225,14 +225,14 @@ class VectorSession:
                                                         slope)
         indices = np.flatnonzero(slope).astype(np.int32)
         if self.settings.certify:
-            self._harvest(len(rows), entropies, indices, len(rows) * slope[indices])
+            self._take_planes(len(rows), entropies, indices, len(rows) * slope[indices])
         return float(values.mean()), indices, slope[indices]
 
     def _violated(self, rows):
         found = self._decode(rows)
         losses, slopes = self.oracle.planes(rows, found.labellings)
         if self.settings.certify:
-            self._harvest(len(rows), losses, slopes.indices, slopes.data)
+            self._take_planes(len(rows), losses, slopes.indices, slopes.data)
         if len(rows) == 1:
             indices, data = slopes.indices, slopes.data
         else:
@@ -252,7 +252,7 @@ class VectorSession:
         self.learner.theta.expand(w)
         return self.oracle.prepare(w)
 
-    def _harvest(self, n_rows, offsets, indices, data):
+    def _take_planes(self, n_rows, offsets, indices, data):
         """Planes of single examples, summed."""
         if self._sum is None:
             self._sum = np.zeros(self.oracle.dim)

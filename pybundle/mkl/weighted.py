@@ -116,7 +116,7 @@ class _WeightedBlocks(CachedBlocks):
         self._weigh()
 
     def phi(self):
-        x = self.blocks.unclipped() * -self.blocks.scale
+        x = self.blocks.unclipped() * -self.blocks.curvature
         if self.kappa:
             x += self.kappa * self.centre
         return x / self._metric

@@ -41,9 +41,9 @@ cdef class ActiveSet:
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
     # Gives up a factor in float32; whether there was one
-    cdef bint distrust(self) noexcept nogil
+    cdef bint use_float64(self) noexcept nogil
     # Adds work done, and looks for signals where much has come together: x must be feasible
-    cdef int breathe(self, double work) except -1 nogil
+    cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil
     cdef bint _pays_to_restart(self) noexcept nogil

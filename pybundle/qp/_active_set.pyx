@@ -34,7 +34,7 @@ cdef double CRUMB = 1e-15
 cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 
 # Work between two looks for signals, some 50 ms.
-cdef double BREATH = 5e7
+cdef double WORK_PER_CHECK = 5e7
 
 # How a face loses variables: all negative ones at once, half of them at a time, or one by one.
 cdef enum:
@@ -68,7 +68,7 @@ cdef class ActiveSet:
         self.face.n = self.face.n_held = 0
         self.exact = self.settled = False
 
-    cdef bint distrust(self) noexcept nogil:
+    cdef bint use_float64(self) noexcept nogil:
         if not (self.face.n and self.face.single):
             return False
         self.exact = True
@@ -90,7 +90,7 @@ cdef class ActiveSet:
         # The tolerance is what `floor` was made from.
         if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
                              > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
-            self.distrust()
+            self.use_float64()
         self.last_gap = point.gap
         for _attempt in range(5):
             self._recall_base(point)
@@ -106,8 +106,8 @@ cdef class ActiveSet:
             n_held = self.face.n_held
             info = self._extend(point, shift)
             # the border of the factor, and the products with all of H in this round
-            self.breathe(0.1 * self.face.n * self.face.n * self.chosen.n
-                         + 1.0 * point.problem.m * point.problem.m)
+            self.check_signals(0.1 * self.face.n * self.face.n * self.chosen.n
+                               + 1.0 * point.problem.m * point.problem.m)
             if info == 0:
                 info = self._find_target(point)
             if info == 0:
@@ -125,9 +125,9 @@ cdef class ActiveSet:
             self.face.n = self.face.n_held = 0
         return 1
 
-    cdef int breathe(self, double work) except -1 nogil:
+    cdef int check_signals(self, double work) except -1 nogil:
         self.work += work
-        if self.work > BREATH:
+        if self.work > WORK_PER_CHECK:
             self.work = 0.0
             with gil:
                 PyErr_CheckSignals()
@@ -257,7 +257,7 @@ cdef class ActiveSet:
                 return info
             self.n_solves += 1
             k = n_parts + self.face.n_held
-            self.breathe(k * (0.03 * k * k + 1.0 * n) + 1.0 * n * n)
+            self.check_signals(k * (0.03 * k * k + 1.0 * n) + 1.0 * n * n)
             k = 0
             length = 1.0
             for i in range(n):
@@ -323,7 +323,7 @@ cdef class ActiveSet:
         curve *= point.problem.scale
         # A target that is the point itself, up to rounding, is no descent either.
         if not slope < -NO_DESCENT * point.gap:
-            if self.distrust():
+            if self.use_float64():
                 return 0
             if self.caution == ONE:
                 return 1

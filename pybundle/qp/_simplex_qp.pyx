@@ -262,7 +262,7 @@ cdef class SimplexQP:
                 idle = stalled = 0
                 turn_value, turn_gap = self.point.value, self.point.gap
             if faces and not pairs_turn:
-                if (idle or stalled >= DOUBTFUL) and self.faces.distrust():
+                if (idle or stalled >= DOUBTFUL) and self.faces.use_float64():
                     idle = stalled = 0
                 exact = self.faces.exact
                 status = self.faces.improve(self.point, floor)
@@ -271,10 +271,10 @@ cdef class SimplexQP:
                     idle = stalled = returns = 0
                     patience = PATIENCE
                 if status == 0:
-                    self.faces.breathe(0.0)
+                    self.faces.check_signals(0.0)
                     continue
             limit = self.pairs.chunk if goal.method == AUTO and not faces else ROUND
             limit = min(goal.max_steps - self._n_steps(), limit)
             n_steps = self.pairs.n_steps
             self.pairs.improve(self.point, limit, max(0.5 * tol, 0.1 * self.point.gap), floor)
-            self.faces.breathe((self.pairs.n_steps - n_steps) * (30.0 + 2.0 * m) + <double>m * m)
+            self.faces.check_signals((self.pairs.n_steps - n_steps) * (30.0 + 2.0 * m) + <double>m * m)

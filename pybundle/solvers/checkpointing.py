@@ -63,7 +63,7 @@ class Risks:
         return self._exact
 
 
-class Unkept:
+class NoCheckpoint:
     """No checkpoint.
 
     Attributes
@@ -102,7 +102,7 @@ class Unkept:
         return problem
 
 
-class Keeper(Unkept):
+class Checkpointing(NoCheckpoint):
     """Writes a run into its checkpoint now and then, and takes it up again from there.
 
     Parameters

@@ -21,7 +21,7 @@ class Stage(NamedTuple):
     patience: float
 
 
-class Relay:
+class MethodSequence:
     """A run that starts as one method and goes on as others, with best point, bound, blocks and history kept.
 
     Parameters

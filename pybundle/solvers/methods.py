@@ -12,7 +12,7 @@ from .block.frank_wolfe import FRANK_WOLFE
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
-from .fallback import Relay, Stage
+from .fallback import MethodSequence, Stage
 from .method import BUNDLE, Method
 from .newton.methods import ALM
 from .objective import Ball
@@ -44,7 +44,7 @@ def auto(problem, handover=1e-3, patience=150.0, **_):
     if isinstance(problem.objective, Ball):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
     if risk.smooth:
-        return _because(Relay(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
+        return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
     if risk.is_mapped:
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:
@@ -59,7 +59,7 @@ def auto(problem, handover=1e-3, patience=150.0, **_):
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         elif has_labels:
             stages.insert(0, Stage(later("alm"), None, patience))
-        return _because(Relay(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")
+        return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")
     return _because(make_run("oca", problem), f"'oca': {why}")
 
 
@@ -78,7 +78,7 @@ METHODS = {
     "mp-bcfw": MP_BCFW,
     "prox-bcfw": PROX_BCFW,
     "frank-wolfe": FRANK_WOLFE,
-    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(Relay,)),
+    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,)),
     "lbfgs": LBFGS,
     "alm": ALM,
 }

@@ -28,7 +28,7 @@ from .arguments import (
     precision_of,
     regrouped,
 )
-from .checkpointing import Keeper, Unkept, terms_of
+from .checkpointing import Checkpointing, NoCheckpoint, terms_of
 from .diagnostics import LONG, UNFINISHED, hint
 from .evidence import Record, certificate_of
 from .method import Problem
@@ -204,7 +204,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         settings = replace(settings, record=getattr(state, "record", None) or Record())
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
-    result, keeper = None, Unkept()
+    result, checkpointing = None, NoCheckpoint()
     try:
         with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
             run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
@@ -212,19 +212,19 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
                 raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
                                      "that does not wait for all of them cannot be repeated")
             if checkpoint is not None:
-                keeper = Keeper(
+                checkpointing = Checkpointing(
                     check_path("checkpoint", checkpoint), every, working,
                     terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
                              random_state=random_state, deterministic=bool(deterministic)), settings)
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
-            result = drive(run, w0, state, rules, report, factor, keeper, at_home, home)
+            result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)
     except KeyboardInterrupt:
         if result is None:
             raise
         result.status = Status.INTERRUPTED      # while workers were given back
     finally:
-        keeper.close()
+        checkpointing.close()
         if executor is None:
             pool.close()
         for rule in watching:
@@ -244,34 +244,34 @@ def _close(rule):
                   RuntimeWarning)
 
 
-def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=None, home=None):
+def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at_home=None, home=None):
     """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
 
-    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`. The keeper
-    writes the run into a checkpoint, or takes it up from there instead of starting it. `at_home` is the risk over the
-    data here where the parts of the run live with workers: the certificate asks it where these are lost. `home` is the
-    risk over the data here in any case, for evidence.
+    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`.
+    `checkpointing` writes the run into a file, or resumes it from there instead of starting it. If the parts of the run
+    live with workers, `at_home` is the risk over the data here, which the certificate asks if they are lost. `home` is
+    the risk over the data here in any case, for evidence.
     """
-    keeper, asking_user, status, words = keeper or Unkept(), False, None, None
+    checkpointing, asking_user, status, words = checkpointing or NoCheckpoint(), False, None, None
     waiting = run.risk.waiting
     try:
         _limit(waiting, rules)
-        run, status = keeper.begin(run, w0, state)
+        run, status = checkpointing.begin(run, w0, state)
         if report is not None:
             report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
-        if keeper.seconds is not None:
+        if checkpointing.seconds is not None:
             if report is not None:
-                report.say(keeper.words)
-            limits = _limits(rules, keeper.seconds)
+                report.say(checkpointing.words)
+            limits = _limits(rules, checkpointing.seconds)
             _limit(waiting, rules)
             status = first_reason(limits, run.progress()) if status is None else status
         while status is None:
-            with keeper.iteration():
+            with checkpointing.iteration():
                 status = run.step()
                 if status is Status.CONVERGED and not run.confirm():
                     status = None
             if status is None:
-                keeper.save(run)
+                checkpointing.save(run)
             progress = run.progress()
             if report is not None:
                 report(progress)
@@ -284,7 +284,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             asking_user = False
             _limit(waiting, rules)
             status = reason if status is None else status
-        result = keeper.finish(run, status)
+        result = checkpointing.finish(run, status)
         result.certificate = _certificate(run, result, home, round(1.0 / factor))
     except (KeyboardInterrupt, OutOfTime) as end:
         if run.w is None:           # before the first pass has ended there is nothing to hand back
@@ -293,20 +293,20 @@ def drive(run, w0, state, rules, report=None, factor=1.0, keeper=None, at_home=N
             raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
                               "or look at their logs") from end
         with suppress(KeyboardInterrupt):       # a second one
-            keeper.rescue(run, status)
+            checkpointing.rescue(run, status)
         result = _ended_early(run, end, at_home)
         # evidence that takes no further pass
         result.certificate = _certificate(run, result, home if run.settings.record is None else None,
                                           round(1.0 / factor))
     except Exception as error:
-        explained = error if asking_user else keeper.explain(error)
+        explained = error if asking_user else checkpointing.explain(error)
         if explained is not error:
             raise explained from error
         if run.w is not None:
             if not asking_user:
-                run.distrust(error)
+                run.blame(error)
             if not run.is_refuted:
-                keeper.rescue(run, status)
+                checkpointing.rescue(run, status)
             result = _scaled(_certified_after(error, run, asking_user, at_home), factor)
             if isinstance(error, BundleError):
                 error.result = result

@@ -253,7 +253,7 @@ class Run:
             return None
         return self.best_values, risk.value_errors(self.w, self.best_values)
 
-    def distrust(self, error):
+    def blame(self, error):
         """What a risk said before it contradicted itself proves nothing; where the user's code raised it does.
 
         The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left

@@ -547,7 +547,7 @@ RECIPES |= {
     "blocks.add": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size))},
     "blocks.visit": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size)),
                                "towards": True},
-    "blocks.set_point": lambda r: {"x": f(r, solved("oca").x.size), "scale": 1.0},
+    "blocks.set_point": lambda r: {"x": f(r, solved("oca").x.size), "curvature": 1.0},
     "blocks.weigh": lambda r: {"metric": r.random(solved("oca").x.size) + 0.1},
     "blocks.assign": lambda r: {"alpha": solved("prox-bcfw").state.blocks.arrays()[2]},
     "blocks.average": lambda r: {"k": 0}, "blocks.forget": lambda r: {"max_idle": 2},

@@ -76,14 +76,14 @@ cdef class Blocks(PlaneCache):
     ----------
     w : ndarray, shape (dim,)
         The point; the caller sets it by `set_point`.
-    scale : float
+    curvature : float
         s.
     visits : int
         Oracle steps taken, by this object.
     """
 
     cdef readonly object w
-    cdef readonly double scale
+    cdef readonly double curvature
     cdef readonly Py_ssize_t visits
     cdef int max_steps, step
     cdef object _free, _is_kept, _drifts
@@ -98,7 +98,7 @@ cdef class Blocks(PlaneCache):
         cdef const uint8_t[::1] kept
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
         self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
-        self.scale = 1.0
+        self.curvature = 1.0
         self.w = np.zeros(dim)
         view = self.w
         self.x, self.free, self.is_kept = &view[0], NULL, NULL
@@ -235,7 +235,7 @@ cdef class Blocks(PlaneCache):
             if b.alpha[q] > 0.0 and self.step != FRANK_WOLFE:
                 b.planes[q].last = self.tick
             if q and self.change[q] != 0.0:                     # lines 5, 6
-                self._move_point(&b.planes[q], -self.change[q] / self.scale)
+                self._move_point(&b.planes[q], -self.change[q] / self.curvature)
                 self.work += b.planes[q].slope.n
                 self.offset += self.change[q] * b.planes[q].offset
                 for k in range(2):
@@ -274,7 +274,7 @@ cdef class Blocks(PlaneCache):
             square += b.alpha[q] * row
             along += b.alpha[q] * G[q * b.room + t]
             mean += b.alpha[q] * self.u[q]
-        distance = (G[t * b.room + t] - 2.0 * along + square) / self.scale
+        distance = (G[t * b.room + t] - 2.0 * along + square) / self.curvature
         if not self.u[t] > mean:
             return
         gamma = min((self.u[t] - mean) / distance, 1.0) if distance > 0.0 else 1.0      # line 3
@@ -301,7 +301,7 @@ cdef class Blocks(PlaneCache):
                 if b.alpha[q] <= 0.0 or not difference > 0.0:
                     continue
                 den = G[i * b.room + i] + G[q * b.room + q] - 2.0 * G[i * b.room + q]
-                den = max(den, NEAR * (G[i * b.room + i] + G[q * b.room + q])) / self.scale
+                den = max(den, NEAR * (G[i * b.room + i] + G[q * b.room + q])) / self.curvature
                 if self.step == PAIRWISE:
                     gain = difference
                 else:
@@ -319,7 +319,7 @@ cdef class Blocks(PlaneCache):
             else:
                 b.alpha[j] -= tau
             b.alpha[i] += tau
-            tau /= self.scale
+            tau /= self.curvature
             for q in range(n):
                 self.u[q] -= tau * (G[q * b.room + i] - G[q * b.room + j])
 
@@ -350,13 +350,13 @@ cdef class Blocks(PlaneCache):
 
     # ------------------------------------------------------------------ the point
 
-    def set_point(self, x, double scale):
-        """Sets s = `scale` and the point, which the caller has computed from phi; clipped here."""
+    def set_point(self, x, double curvature):
+        """Sets s = `curvature` and the point, which the caller has computed from phi; clipped here."""
         cdef const double[::1] view = x
         cdef Py_ssize_t k
         if view.shape[0] != self.dim:
             raise ValueError(f"x must have {self.dim} entries")
-        self.scale = scale
+        self.curvature = curvature
         memcpy(self.x, &view[0], self.dim * sizeof(double))
         if self.is_kept != NULL:
             memcpy(self.free, &view[0], self.dim * sizeof(double))
@@ -432,9 +432,9 @@ cdef class Blocks(PlaneCache):
                 raise ValueError(f"metric must hold {dim} finite numbers > 0")
             self._metric, self.metric = point["metric"], &metric[0]
         self.checked, self.offset = point["checked"], point["offset"]
-        if not np.isfinite(point["x"]).all() or not 0.0 < point["scale"] < INFINITY:
-            raise ValueError("the point must be finite, and its scale a number > 0")
-        self.set_point(point["x"], point["scale"])
+        if not np.isfinite(point["x"]).all() or not 0.0 < point["curvature"] < INFINITY:
+            raise ValueError("the point must be finite, and its curvature a number > 0")
+        self.set_point(point["x"], point["curvature"])
         if point["drifts"] is not None:
             self.start_averages()
             if point["drifts"].shape != (2, dim) or not np.isfinite(point["drifts"]).all():
@@ -446,7 +446,7 @@ cdef class Blocks(PlaneCache):
 
     def __reduce__(self):
         nonneg = None if self.is_kept == NULL else np.asarray(self._is_kept, dtype=bool)
-        point = {"x": self.unclipped(), "scale": self.scale, "offset": self.offset, "checked": self.checked,
+        point = {"x": self.unclipped(), "curvature": self.curvature, "offset": self.offset, "checked": self.checked,
                  "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
         settings = nonneg, NAMES[self.step], self.max_steps, self.cap

@@ -121,7 +121,7 @@ class CachedBlocks(Core):
     def phi(self):
         """phi of the multipliers, from the running point."""
         x = self.blocks.unclipped()
-        x *= -self.blocks.scale
+        x *= -self.blocks.curvature
         if self.kappa:
             x += self.kappa * self.centre
         return x

@@ -12,7 +12,7 @@ from reference.simplex_qp import by_enumeration, by_slsqp
 
 import pybundle
 import pybundle.qp.problem
-from pybundle.core.exceptions import BundleError, InputTypeError, ParameterError
+from pybundle.core.exceptions import BundleError, InputTypeError, NumericalError, ParameterError
 from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
 from pybundle.qp._face import _face_step
 
@@ -508,5 +508,5 @@ def test_what_is_not_finite_is_refused(value, place):
     """A vector f with -inf was worked on for ever."""
     H, f, x = np.eye(4), np.array([0.0, 1.0, 2.0, 0.5]), np.zeros(4)
     (f, x, H[1], H[1:, 3])[place][0] = value
-    with pytest.raises(ParameterError, match="H, f and x must be finite"):
+    with pytest.raises(NumericalError, match="H, f and x must be finite"):
         SimplexQP().solve(H, f, np.zeros(4, dtype=np.int32), np.array([True]), x)

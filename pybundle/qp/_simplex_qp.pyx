@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.core.exceptions import InputTypeError, NumericalError, ParameterError
 from pybundle.core.validation import check_choice, check_integer
 
 from pybundle.qp._active_set cimport ActiveSet
@@ -156,7 +156,8 @@ cdef class SimplexQP:
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
         known = min(self.n_known, m) if reuse and self.keeps_factor else 0
         if not (0.0 < scale < np.inf and all(np.isfinite(array).all() for array in (f, x, H[known:]))):
-            raise ParameterError("H, f and x must be finite, and scale a number > 0")
+            raise NumericalError("H, f and x must be finite, and scale a number > 0; those of a run overflow where the "
+                                 "data or 1/lam are vast: scale the data")
         self.n_known = m
         cdef const double[:, :] H_view = H
         cdef const double[::1] f_view = f

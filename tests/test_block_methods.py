@@ -156,7 +156,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     core.place(1.0, 0.0, None)
     with pytest.raises(KeyboardInterrupt):
         for _ in range(3):
-            core.exact_pass(np.arange(25))
+            core.oracle_pass(np.arange(25))
             core.evaluate(SimpleNamespace(w=core.w.copy(), observe=lambda w, value: value), core.w.copy())
     before, point = [part.copy() for part in core.blocks.arrays()[:3]], core.w.copy()
     executor.close()
@@ -329,7 +329,7 @@ def test_passes_over_known_planes_stop_where_they_no_longer_pay():
     run.rng = np.random.default_rng(0)
     schedule.order(run)
     run.core.dual, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
-    schedule.refine(run)
+    schedule.cached_passes(run)
     assert 200.0 <= run.core.cached_visits <= 400.0
 
 

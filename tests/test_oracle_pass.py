@@ -150,7 +150,7 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
         core.answers = []
         for k in range(5):
             order = rng.permutation(N) if k % 2 else rng.integers(N, size=N // 3)     # sampled: some come twice
-            core.answers.append(core.exact_pass(order))
+            core.answers.append(core.oracle_pass(order))
             core.forget()
         cores.append(core)
     one, two = cores
@@ -167,7 +167,7 @@ def test_an_example_that_fails_is_named_and_nothing_is_lost():
     core = CachedBlocks(lines.risk, L2(LAM), batch=8)
     core.place(LAM, 0.0, None)
     with pytest.raises(pb.OracleError, match="code 7 for example 100"):
-        core.exact_pass(np.arange(N))
+        core.oracle_pass(np.arange(N))
     assert core.visits == 96
     np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)
     with pytest.raises(pb.OracleError, match="example 100") as caught:
@@ -188,13 +188,13 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
         core = CachedBlocks(form(risk), L2(LAM), batch=8)
         core.place(LAM, 0.3, centre)
         with pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
-            core.exact_pass(np.arange(N))
+            core.oracle_pass(np.arange(N))
         texts.add(str(caught.value))
         assert core.visits == 96
         phi = core.blocks.copy().aggregate()[1]
         np.testing.assert_allclose(core.w, (0.3 * centre - phi) / (LAM + 0.3), rtol=1e-12, atol=1e-12)
         core.place(LAM, 0.0, None)
-        assert core.exact_pass(np.arange(N)) > 0.0
+        assert core.oracle_pass(np.arange(N)) > 0.0
     assert len(texts) == 1
 
 
@@ -210,7 +210,7 @@ def test_a_long_example_may_fill_a_batch():
         cores = [CachedBlocks(form(risk), L2(LAM), batch=64) for form in (lambda risk: risk, asked_in_python)]
         for core in cores:
             core.place(LAM, 0.0, None)
-            core.answer = core.exact_pass(np.full(64, 5))
+            core.answer = core.oracle_pass(np.full(64, 5))
         assert cores[0].answer == cores[1].answer and state(cores[0].blocks) == state(cores[1].blocks)
 
 
@@ -219,8 +219,8 @@ def test_rows_outside_are_refused_before_they_are_read():
     rows[3] = 10 ** 9
     core = CachedBlocks(words(), L2(LAM))
     with pytest.raises(IndexError, match=str(10 ** 9)):
-        core.exact_pass(rows)
-    assert core.exact_pass(np.arange(0)) == 0.0
+        core.oracle_pass(rows)
+    assert core.oracle_pass(np.arange(0)) == 0.0
 
 
 def test_batches_have_examples():
@@ -257,7 +257,7 @@ def test_memory_is_looked_at_after_every_batch():
         held = CachedBlocks(which, L2(LAM), batch=8, memory_limit=limit)
         for k in range(6):
             held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
-            held.exact_pass(np.arange(N))
+            held.oracle_pass(np.arange(N))
             held.forget()
             assert held.nbytes() <= own and held.visits == (k + 1) * N
         ends.append((state(held.blocks), held.n_merged))
@@ -312,7 +312,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(name, form):
     core = CachedBlocks(form(RISKS[name]()), L2(1.0), batch=8)
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
     with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
-        core.exact_pass(np.arange(N))
+        core.oracle_pass(np.arange(N))
     assert core.visits < N
 
 
@@ -322,7 +322,7 @@ def test_long_passes_can_be_interrupted():
     core.place(LAM, 0.0, None)
     order = np.tile(np.arange(N), 1000)
     with interrupted_once(lambda: core.blocks.visits > 0):
-        core.exact_pass(order)
+        core.oracle_pass(order)
     assert 0 < core.visits < len(order) and core.visits % 4 == 0
     np.testing.assert_allclose(core.w, dual(core.blocks)[1], atol=1e-12)
 

@@ -53,7 +53,7 @@ class FixedSteps(Run):
         self.offset += weight * (offset - self.offset)
         self.error = max(self.error, error) + 8.0 * UNIT * float(np.linalg.norm(slope))
         self.offer(LowerBound.from_aggregate(self.objective, self.offset, self.phi, self.error, 1e-12 * self.offset))
-        self.record(self.fun)
+        self.log(self.fun)
 
 
 @pytest.fixture

@@ -276,7 +276,7 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
         pool = make_executor(n_jobs)
         core = ExactBlocks(risk.derive(executor=pool))
         core.place(5.0, 3.0, np.zeros(risk.dim))
-        core.exact_pass(np.random.default_rng(3).permutation(n))
+        core.oracle_pass(np.random.default_rng(3).permutation(n))
         seen.append(core.aggregate())
         pool.close()
     offset, phi, error, offset_error = seen[0]
@@ -317,7 +317,7 @@ def test_a_second_slope_only_where_the_data_are_larger():
     short = sp.csr_array((np.ones(columns.size), columns.ravel(), np.arange(3001) * 400), shape=(3000, d))
     assert short.nnz > exact_blocks.LEAST_ENTRIES
     core = ExactBlocks(pb.risks.MulticlassHinge(short, y))
-    core.exact_pass(np.arange(3000))
+    core.oracle_pass(np.arange(3000))
     tracemalloc.start()
     core.aggregate()
     peak = tracemalloc.get_traced_memory()[1]

@@ -148,8 +148,8 @@ class _WeightedRun(BlockMethod):
         self._kept, self._errors = KeptPlanes(objective.n_groups, KEPT, objective.products), np.zeros(2)
         self.weights = []
 
-    def record(self, value):
-        super().record(value)
+    def log(self, value):
+        super().log(value)
         self.weights.append(self.core.beta)
 
     def _bound(self):

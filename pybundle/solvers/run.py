@@ -240,7 +240,7 @@ class Run:
             state.size = self.trace.size
         return state
 
-    def refine(self):
+    def to_float64(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""
 
     def known_value(self):
@@ -397,7 +397,7 @@ class Run:
         is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
         return None if is_relative else self.settings.factor * self.rule.atol
 
-    def record(self, value):
+    def log(self, value):
         """A row of the history."""
         bound = -np.inf if self.bound is None else self.bound.value
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
@@ -444,7 +444,7 @@ class Run:
         self.risk_value = certificate.fun - self.objective.value(self.w)
         self.best_values = None         # those of a coarser pass
         self.risk = self.risk.derive(precision="float64")
-        self.refine()
+        self.to_float64()
         return False
 
     def _is_close_from_zero(self):

@@ -4,7 +4,7 @@
         1  the centre moves beyond x = w:  c = x + mom (x - x_before),  w = (kappa c - phi) / (lam + kappa)
         2  the schedule says what follows:
                "visit"   the oracle is asked for example after example, with a step on each block
-               "refine"  steps over stored planes only, until their gaps sum to a share of the gap
+               "cached"  steps over stored planes only, until their gaps sum to a share of the gap
                "value"   the oracle is asked for all examples at w, which gives F there
         3  lower bound B - |phi|^2 / (2 lam) of the multipliers, whatever the centre is; stop if best value and best
            bound are close enough
@@ -85,7 +85,7 @@ class BlockMethod(Run):
     def iterate(self):
         """One iteration; a Status when the method's own rule says stop, else None."""
         if self.trace.n_iter == 0 and self.is_close():          # as good as the run before
-            self.record(self.fun)
+            self.log(self.fun)
             return Status.CONVERGED
         value = None
         self.trace.n_iter += 1
@@ -94,10 +94,10 @@ class BlockMethod(Run):
         for action in self.schedule.actions(self):
             if action == "visit":
                 with self._counted("oracle"):
-                    self.last_gaps = self.core.exact_pass(self.schedule.order(self))
-            elif action == "refine":
+                    self.last_gaps = self.core.oracle_pass(self.schedule.order(self))
+            elif action == "cached":
                 with self._counted("qp"):
-                    self.schedule.refine(self)
+                    self.schedule.cached_passes(self)
             else:
                 value = self._evaluate(self.core.w.copy())
         self.core.forget()
@@ -106,7 +106,7 @@ class BlockMethod(Run):
         if value is not None:
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
-        self.record(self.fun if value is None else value)
+        self.log(self.fun if value is None else value)
         return Status.CONVERGED if self.is_close() else None
 
     @property
@@ -117,7 +117,7 @@ class BlockMethod(Run):
         if self.risk.search_precision == "float64":
             return Status.STALLED
         self.risk, self._idle = self.risk.derive(precision="float64"), 0        # what float32 cannot tell apart
-        self.refine()
+        self.to_float64()
         return None
 
     def describe(self):
@@ -146,7 +146,7 @@ class BlockMethod(Run):
     def evidence(self, risk):
         return self.core.evidence(self.objective, risk)
 
-    def refine(self):
+    def to_float64(self):
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
         self.core.place(self.objective.lam, self.kappa, self._centre)
         self._bound()

@@ -141,7 +141,7 @@ class CachedBlocks(Core):
         self.blocks.set_point(x, lam + kappa)
 
     # ------------------------------------------------------------------ passes
-    def exact_pass(self, order):
+    def oracle_pass(self, order):
         """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
         total, done, self._phi = 0.0, 0, None
         while done < len(order):

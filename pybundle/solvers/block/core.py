@@ -37,7 +37,7 @@ class Core(ABC):
 
     # ------------------------------------------------------------------ passes
     @abstractmethod
-    def exact_pass(self, order):
+    def oracle_pass(self, order):
         """Asks the oracle for each example of `order` and steps on its block; the sum of the block gaps before."""
 
     @abstractmethod

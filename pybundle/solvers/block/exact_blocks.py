@@ -153,14 +153,14 @@ class ExactBlocks(Core):
         self._dual.set_point(self.w, lam + kappa)
 
     # ------------------------------------------------------------------ passes
-    def exact_pass(self, order):
+    def oracle_pass(self, order):
         """Exact block steps at the rows of `order`; the sum of the block gaps before."""
         self._aggregate = self._w = None
         return self._dual.visit(order)
 
     def cached_pass(self, rng, target):
         """Exact block steps at the active rows, in random order."""
-        return self.exact_pass(rng.permutation(self._dual.active()))
+        return self.oracle_pass(rng.permutation(self._dual.active()))
 
     def nbytes(self):
         """Memory of the multipliers."""

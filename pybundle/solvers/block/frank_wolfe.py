@@ -38,7 +38,7 @@ class FrankWolfe(Run):
         self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
         self._plane = self._look(self.objective.project(w0))
         self._bound()
-        self.record(self.fun)
+        self.log(self.fun)
 
     def iterate(self):
         """One line search and one pass."""
@@ -53,7 +53,7 @@ class FrankWolfe(Run):
         self.trace.n_iter += 1
         self._plane = self._look(self.objective.point(self.phi, lam))
         self._bound()
-        self.record(self._value)
+        self.log(self._value)
         return Status.CONVERGED if self.is_close() else None
 
     def evidence(self, risk):

@@ -4,9 +4,9 @@ A schedule has six members; `BlockMethod` asks nothing else.
 
 ``is_proximal``         whether the centre moves
 ``patience``            iterations without progress after which the run has stalled
-``actions(run)``        "visit", "value" and "refine" in the order of this iteration
+``actions(run)``        "visit", "value" and "cached" in the order of this iteration
 ``order(run)``          the examples to visit
-``refine(run)``         passes over known planes
+``cached_passes(run)``  passes over known planes
 ``describe()``          a few words for the user
 
 Of the run it asks `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator `rng`, the
@@ -30,7 +30,7 @@ class Schedule:
     def order(self, run):
         return run.rng.permutation(run.risk.n_examples)
 
-    def refine(self, run):
+    def cached_passes(self, run):
         pass
 
 
@@ -62,10 +62,10 @@ class Accelerated(Schedule):
         if 1 < k < self.opening and run.rule.holds(run.bound.value + run.last_gaps, run.bound.value, 3.0):
             self.opening = k - 1
         if k < self.opening:
-            return "visit", "refine"
-        return ("visit", "refine", "value") if k == self.opening else ("refine", "value")
+            return "visit", "cached"
+        return ("visit", "cached", "value") if k == self.opening else ("cached", "value")
 
-    def refine(self, run):
+    def cached_passes(self, run):
         gap = run.gap()
         enough = self.share * gap if np.isfinite(gap) else self.share_before * run.last_gaps
         for _ in range(self.most_passes):
@@ -95,12 +95,12 @@ class Exact(Schedule):
         if run.n_planes() == 0:
             yield "visit"
         elif np.isfinite(run.gap()):
-            yield "refine"
+            yield "cached"
             if not self._is_solved:
                 return
         yield "value"
 
-    def refine(self, run):
+    def cached_passes(self, run):
         self._is_solved = run.core.solve(run.w, self.share * run.gap())
 
     def describe(self):
@@ -153,7 +153,7 @@ class MultiPlane(Plain):
 
     def actions(self, run):
         first = super().actions(run)
-        return first if first == ("value",) else ("visit", "refine")
+        return first if first == ("value",) else ("visit", "cached")
 
     def order(self, run):
         self._start = self._time(run), run.dual()
@@ -164,7 +164,7 @@ class MultiPlane(Plain):
             return time.perf_counter()
         return self.cost * run.core.visits + run.core.cached_visits
 
-    def refine(self, run):
+    def cached_passes(self, run):
         (t0, d0), t1, d1 = self._start, self._time(run), run.dual()
         for _ in range(self.max_cached):
             run.core.cached_pass(run.rng, 0.0)

@@ -111,7 +111,7 @@ class BundleMethod(Run):
         aggregate = self.improve_bound(solution)                                          # 2
         self.trace.n_iter += 1
         if self.settings.stop == "certificate" and self.is_close():                       # 3
-            self.record(self.fun)
+            self.log(self.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
         self._changing = True
@@ -126,7 +126,7 @@ class BundleMethod(Run):
             self.settings.record.keep(self.bundle.origins.tolist())
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
-        self.record(found.value)
+        self.log(found.value)
         is_over = found.has_converged if self.settings.stop == "published" else self.is_close()
         return Status.CONVERGED if is_over else None
 
@@ -196,7 +196,7 @@ class BundleMethod(Run):
     def slope_errors(self):
         return self._errors[0]
 
-    def refine(self):
+    def to_float64(self):
         if self.policy.scores is not None:
             with self.counted(passes=1):
                 self.policy.scores = self.risk.scores(read_only(self.w))

@@ -92,7 +92,7 @@ class AugmentedLagrangian(Run):
             gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
         self._advance()
-        self.record(value)
+        self.log(value)
 
     def iterate(self):
         """A Newton step, and a proximal step where Phi is minimal enough; a Status when the run is over, else None."""
@@ -104,7 +104,7 @@ class AugmentedLagrangian(Run):
             direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
         self.trace.n_passes += n_products * faces.n_rows / self.risk.n_examples
         length = self._search(direction)
-        self.record(self._observe())
+        self.log(self._observe())
         if self.is_close():
             return Status.CONVERGED
         excess = float(self._gradient @ self._gradient) / (2.0 * self.lam)
@@ -134,7 +134,7 @@ class AugmentedLagrangian(Run):
         support = np.count_nonzero(alpha > 0.0, axis=1).astype(np.int32)
         return of_labels(risk, self.objective, alpha, self.multipliers.aggregate(alpha, support))
 
-    def refine(self):
+    def to_float64(self):
         """Scores in float64 from now on."""
         self.multipliers.risk = self.risk
         self._scores, self._best_scores = self._score(self._point), self._score(self.w)

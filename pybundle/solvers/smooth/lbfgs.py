@@ -81,7 +81,7 @@ class QuasiNewton(Run):
         if w is None:
             return Status.STALLED
         fun, gradient = self._visit(w)
-        self.record(fun)
+        self.log(fun)
         if self.is_close():
             return Status.CONVERGED
         return None if self.steps.tell(w, fun, gradient) else Status.STALLED
@@ -108,7 +108,7 @@ class QuasiNewton(Run):
         return of_points(risk, self.objective, [self.settings.record.points[k] for k in self._origins if k >= 0],
                          self.fun - self.bound.value)
 
-    def refine(self):
+    def to_float64(self):
         self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones
         self._begin_at(self.w)
 
@@ -128,7 +128,7 @@ class QuasiNewton(Run):
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
         self.steps.begin(w, *self._visit(w))
-        self.record(self.steps.fun)
+        self.log(self.steps.fun)
 
     def _visit(self, w):
         """F and its gradient at w, and the bound that its plane improves: one pass."""

@@ -16,6 +16,7 @@ from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.object_graph import check_array
 from ..core.plane import Planes
+from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
 from ..core.validation import (
     check_choice,
@@ -31,7 +32,6 @@ from ._sparse import SparsePlanes
 from .sizes import SPARSE_BELOW, estimate_bytes
 
 FORMAT, VERSION = "pybundle bundles", 1
-UNIT = 2.0**-53
 
 
 class Bundle:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
+from .rounding import UNIT
+
 
 class Planes(NamedTuple):
     """One plane for each part of a risk, taken at one query point w.
@@ -58,7 +60,7 @@ class Planes(NamedTuple):
             inner, terms = products.sum(axis=1), np.log2(products.shape[1]) + 25.0
             size = np.abs(products, out=products).sum(axis=1)
         offsets = values - inner
-        return cls(values, offsets - 2.0**-53 * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
+        return cls(values, offsets - UNIT * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
 
     def density(self):
         """Share of stored slope entries that are not zero."""

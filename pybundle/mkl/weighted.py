@@ -15,7 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..runtime.certificate import UNIT, LowerBound
+from ..core.rounding import UNIT
+from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.block_method import BlockMethod

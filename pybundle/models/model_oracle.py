@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 from ..core.exceptions import OracleError
 from ..core.protocols import Decodings
+from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
 from ..core.validation import check_choice, check_integer, check_rows, read_only, real_array
 from ..features._plane_rows import merge_rows
 from .batch_oracle import BatchOracle, check_lengths
 
-UNIT = 2.0**-53
 CLIPPED = 1e-9
 """A loss may be this far below 0 by rounding, as one that is a difference may: it is taken for 0."""
 

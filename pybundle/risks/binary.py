@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
+from ..core.rounding import UNIT
 from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
 from .partition import SHARD_ROWS
@@ -103,10 +104,10 @@ class Logistic(_Binary):
         As for `values`: a loss moves by no more than its score, and is itself computed to a few roundings.
         """
         weighted, norm = self.examples.norms * self.sample_weight, float(np.linalg.norm(w))
-        reach = 1.02 * self._engine.score_terms * 2.0**-53 * norm
+        reach = 1.02 * self._engine.score_terms * UNIT * norm
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
         scores = np.array([weighted[rows].sum() for rows in self._parts])
-        return 1.01 * reach * scores + 2.0**-53 * np.array(terms) * values
+        return 1.01 * reach * scores + UNIT * np.array(terms) * values
 
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])

@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.rounding import UNIT
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
 from ._engine import Engine
@@ -108,7 +109,7 @@ class LinearRisk(Partitioned):
         `gamma = terms 2^-53`: the rows of a shard one after another, then the shards.
         """
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
-        return 2.0**-53 * np.array(terms) * self.slope_sizes
+        return UNIT * np.array(terms) * self.slope_sizes
 
     @property
     def slope_sizes(self):
@@ -130,7 +131,7 @@ class LinearRisk(Partitioned):
         if self._piecewise_linear and whole and largest * self.sample_weight.sum() < 2.0**53:
             return np.zeros(self.n_parts)
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
-        return 2.0**-53 * np.array(terms)
+        return UNIT * np.array(terms)
 
     @property
     def is_mapped(self):
@@ -202,7 +203,7 @@ class LinearRisk(Partitioned):
         W = w.reshape(self.n_scores, -1)
         largest = np.sqrt(np.einsum("kj,kj->k", W, W).max())
         scores_in_a_loss = 1 if self.n_scores == 1 else 2
-        reach = 1.02 * scores_in_a_loss * engine.score_terms * 2.0**-53 * largest
+        reach = 1.02 * scores_in_a_loss * engine.score_terms * UNIT * largest
         values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
 
         def shard(item):
@@ -212,7 +213,7 @@ class LinearRisk(Partitioned):
             values[p] += value
             errors[p] += error
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
-        return values, 1.01 * errors + 2.0**-53 * np.array(terms) * values
+        return values, 1.01 * errors + UNIT * np.array(terms) * values
 
     def scores(self, w, out=None):
         """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision.

@@ -11,6 +11,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decodings, ExamplePlane
+from ..core.rounding import UNIT
 from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
@@ -20,7 +21,6 @@ from .reduction import reduce_planes
 
 SHARD_WORK = 1 << 15
 """Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
-UNIT = 2.0**-53
 
 
 class Structured(Partitioned):

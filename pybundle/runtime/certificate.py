@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.protocols import completed
+from ..core.rounding import UNIT
 from ..core.validation import read_only
 
-UNIT = 2.0**-53
 LEAST = 1e-150      # no radius is smaller: below, squares underflow
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
 CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute

@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from ..bundle import Bundle
 from ..core.plane import Planes
 from ..core.protocols import LABELLINGS, errors_of, name_of
+from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
 from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
-from ..runtime.certificate import UNIT, LowerBound, aggregation_errors
+from ..runtime.certificate import LowerBound, aggregation_errors
 from .bundle.master import Master
 
 

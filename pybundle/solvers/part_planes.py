@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.plane import Planes
-from ..runtime.certificate import UNIT
+from ..core.rounding import UNIT
 from .block._bcfw import Blocks
 from .newton.label_multipliers import LabelMultipliers
 

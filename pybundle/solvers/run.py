@@ -16,10 +16,11 @@ from scipy.sparse import issparse
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
 from ..core.protocols import completed
+from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
-from ..runtime.certificate import LEAST, UNIT, Bracket, LowerBound, ball, certify
+from ..runtime.certificate import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.result import CROSSING, Result, Status, sentence

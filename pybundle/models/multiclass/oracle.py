@@ -9,6 +9,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 from ...core.labels import class_labels
 from ...core.protocols import Decodings
+from ...core.rounding import UNIT
 from ...core.validation import check_rows
 from ...features._rows import RowSums, sum_rows
 from ...features.examples import Examples
@@ -93,7 +94,7 @@ class MulticlassOracle(BatchOracle):
         rest = e.sum(axis=1)
         values = np.log1p(rest)
         # the entropy of e / sum(e): s is log(e), all terms are >= 0, and so is what their roundings add up to
-        entropies = (1.0 - (2.0 * K + 32.0) * 2.0**-53) * (values - np.einsum("ik,ik->i", e, s) / (1.0 + rest))
+        entropies = (1.0 - (2.0 * K + 32.0) * UNIT) * (values - np.einsum("ik,ik->i", e, s) / (1.0 + rest))
         if scales.any():
             e[each, best] = 1.0
             coefs = e * (scales / (1.0 + rest))[:, None]

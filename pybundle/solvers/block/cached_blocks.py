@@ -13,9 +13,9 @@ import numpy as np
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.protocols import errors_of
+from ...core.rounding import UNIT
 from ...core.validation import read_only
 from ...models.batch_oracle import batched
-from ...runtime.certificate import UNIT
 from ..evidence import of_blocks
 from ..newton.plane_master import PlaneMaster
 from ._bcfw import Blocks

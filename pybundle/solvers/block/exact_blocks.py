@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
+from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
-from ...runtime.certificate import UNIT
 from ..evidence import of_labels
 from ._label_dual import LabelDual
 from .core import Core

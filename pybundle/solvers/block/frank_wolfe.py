@@ -13,7 +13,8 @@ import numpy as np
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
 from ...core.protocols import BOUNDED
-from ...runtime.certificate import UNIT, LowerBound
+from ...core.rounding import UNIT
+from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..method import WARM_START, Method

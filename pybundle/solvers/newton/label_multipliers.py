@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import ParameterError
+from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
-from ...runtime.certificate import UNIT
 from ._faces import add_face_products, add_rows
 from ._proximal_steps import hinge_step, multiclass_step, project_rows
 from .multipliers import Faces, Multipliers, Step

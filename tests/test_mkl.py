@@ -450,7 +450,7 @@ def test_threads_change_no_bit():
 
 
 def slsqp_optimum(features, y, lam):
-    """min lam/2 sum_k |W_k|^2 / beta_k + mean hinge, as one smooth program over W, beta and slacks."""
+    """min lam/2 sum_k |W_k|^2 / nu_k + mean hinge, as one smooth program over W, nu and slacks."""
     n, K = len(y), y.max() + 1
     sizes = [X.shape[1] * K for X in features]
     edges = np.cumsum([0, *sizes])
@@ -461,8 +461,8 @@ def slsqp_optimum(features, y, lam):
         return W, z[edges[-1]:edges[-1] + p], z[edges[-1] + p:]
 
     def value(z):
-        W, beta, slack = split(z)
-        return 0.5 * lam * sum((w**2).sum() / b for w, b in zip(W, beta, strict=True)) + slack.mean()
+        W, nu, slack = split(z)
+        return 0.5 * lam * sum((w**2).sum() / b for w, b in zip(W, nu, strict=True)) + slack.mean()
 
     def margins(z):
         W, _, slack = split(z)
@@ -487,11 +487,11 @@ def test_certified_optimum_is_that_of_an_independent_solver(lam):
     features = [X[:, :1], X[:, 1:], np.stack([X[:, 0] ** 2, np.sqrt(2.0) * X[:, 0] * X[:, 1], X[:, 1] ** 2], axis=1)]
     groups = [Features([0]), Linear(columns=[1, 2], **PLAIN), Polynomial(2, 0.0, columns=[0, 1], **PLAIN)]
     learner = OnlineMKL(groups, lam=lam, solver="certified", tol=1e-6, random_state=0).fit(X, y)
-    value, beta = slsqp_optimum(features, y, lam)
+    value, nu = slsqp_optimum(features, y, lam)
     assert learner.lower_bound_ <= value * (1.0 + 1e-7)
     assert learner.objective_ >= value * (1.0 - 1e-7)
     assert learner.gap_ <= 1e-6
-    np.testing.assert_allclose(learner.weights_, beta, atol=5e-3)
+    np.testing.assert_allclose(learner.weights_, nu, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", ["kernels", "features", "mixed"])

@@ -39,7 +39,7 @@ def rows(X, Y):
 
 
 def independent_optimum(features, Y, K, has_links, lam):
-    """min lam/2 sum_k |theta_k|^2 / beta_k + mean log-loss over all labellings, written out, by SciPy: F and beta.
+    """min lam/2 sum_k |theta_k|^2 / nu_k + mean log-loss over all labellings, written out, by SciPy: F and nu.
 
     `features` are those of every token for each group, lists of arrays (T, d_k) of the chains.
     """
@@ -60,10 +60,10 @@ def independent_optimum(features, Y, K, has_links, lam):
         psi.append(np.array([joint(y) for y in product(range(K), repeat=len(truth))]) - joint(truth))
 
     def value(z):
-        theta, beta = z[:-p], z[-p:]
+        theta, nu = z[:-p], z[-p:]
         squares = np.bincount(labels, theta**2, p)
-        gradient = np.concatenate([lam * theta / beta[labels], -0.5 * lam * squares / beta**2])
-        total = 0.5 * lam * float((squares / beta).sum())
+        gradient = np.concatenate([lam * theta / nu[labels], -0.5 * lam * squares / nu**2])
+        total = 0.5 * lam * float((squares / nu).sum())
         for A in psi:
             total += logsumexp(A @ theta) / len(psi)
             gradient[:-p] += softmax(A @ theta) @ A / len(psi)
@@ -92,11 +92,11 @@ def test_optimum_is_that_of_an_independent_solver(name, lam):
         learner = OnlineMKL(groups, model=pb.models.Chain(3, 4), **options).fit(X, Y)
     else:
         learner = OnlineMKL(groups, **options).fit(np.concatenate(X), np.concatenate(Y))
-    value, beta = independent_optimum(features, Y, 3, name == "chain", lam)
+    value, nu = independent_optimum(features, Y, 3, name == "chain", lam)
     assert learner.gap_ <= 1e-6
     assert learner.lower_bound_ <= value * (1.0 + 1e-7)
     assert learner.objective_ >= value * (1.0 - 1e-7)
-    np.testing.assert_allclose(learner.weights_, beta, atol=5e-3)
+    np.testing.assert_allclose(learner.weights_, nu, atol=5e-3)
 
 
 @pytest.mark.parametrize("lam", [1e-3, 0.05, 1e3])

@@ -46,11 +46,11 @@ def peers(X, y, Xt, yt):
         seconds = time.thread_time() - began
         rows.append((name, f"{seconds:.2f}", f"{learner.objective_:.5f}", f"{learner.gap_:.1e}",
                      " ".join(f"{w:.3f}" for w in learner.weights_), f"{100 * learner.score(Xt, yt):.2f}"))
-    beta = learner.weights_
+    nu = learner.weights_
     began = time.thread_time()
-    K = sum(b * kernel(X) for b, kernel in zip(beta, kernels, strict=True))
+    K = sum(b * kernel(X) for b, kernel in zip(nu, kernels, strict=True))
     made = time.thread_time() - began
-    Kt = sum(b * kernel(Xt, X) for b, kernel in zip(beta, kernels, strict=True))
+    Kt = sum(b * kernel(Xt, X) for b, kernel in zip(nu, kernels, strict=True))
     began = time.thread_time()
     L = sla.cholesky(K + 1e-9 * np.eye(len(K)), lower=True)
     Zt = sla.solve_triangular(L, Kt.T, lower=True).T

@@ -1,8 +1,8 @@
 """Blocks of the dual of multiple kernel learning at fixed kernel weights, for chains of tokens and single ones.
 
-With weights beta_k, an example's distribution alpha_i over labellings and a centre c
+With weights nu_k, an example's distribution alpha_i over labellings and a centre c
 
-    theta_k = s_k V_k,   s_k = beta_k / (lam + kappa),   V_k = -phi_k + kappa c_k / beta_k,
+    theta_k = s_k V_k,   s_k = nu_k / (lam + kappa),   V_k = -phi_k + kappa c_k / nu_k,
     phi = 1/n sum_i sum_y alpha_iy psi_i(y)
 
 A visit of an example finds its best labelling, keeps it in the example's cache and moves weight between cached

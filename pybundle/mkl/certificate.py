@@ -7,7 +7,7 @@ negative)
     LB(a) = sum_e a_e B_e - max_k |sum_e a_e phi_ek|^2 / (2 lam)   <=   min_f lam/2 (sum_k |f_k|)^2 + R(f)
 
 because the conjugate of lam/2 (sum_k |f_k|)^2 is max_k |phi_k|^2 / (2 lam). The best a is found by turns: for kernel
-weights beta a small QP with the Gram matrix sum_k beta_k G_k, then beta_k in proportion to beta_k |phi_k|. Every turn
+weights nu a small QP with the Gram matrix sum_k nu_k G_k, then nu_k in proportion to nu_k |phi_k|. Every turn
 gives a valid bound.
 """
 
@@ -29,7 +29,7 @@ CLOSE = 1e-4
 """Turns end where this share of the bound at most is left."""
 
 
-def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
+def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
     """The largest LB(a) found, a, and the kernel weights there.
 
     Parameters
@@ -39,7 +39,7 @@ def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
         Inner products of the planes, group by group.
     lam : float
         In the scale of planes.
-    beta : array, shape (n_groups,), optional
+    nu : array, shape (n_groups,), optional
         Kernel weights to start from.
     close : float
         Turns end where this share of the bound at most is left.
@@ -48,34 +48,34 @@ def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
     --------
     >>> import numpy as np
     >>> from pybundle.mkl.certificate import best_bound
-    >>> bound, a, beta = best_bound(np.array([1.0]), np.array([[[2.0]], [[1.0]]]), lam=4.0)
+    >>> bound, a, nu = best_bound(np.array([1.0]), np.array([[[2.0]], [[1.0]]]), lam=4.0)
     >>> round(bound, 6), a
     (0.75, array([1.]))
     """
-    beta = np.full(len(grams), 1.0 / len(grams)) if beta is None else beta
+    nu = np.full(len(grams), 1.0 / len(grams)) if nu is None else nu
     squares, grams = np.einsum("kee->ke", grams), grams.copy()
     np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
     norms = np.sqrt(np.maximum(squares, 0.0))
-    best, best_a, best_beta = 0.0, np.zeros(len(offsets)), beta
+    best, best_a, best_nu = 0.0, np.zeros(len(offsets)), nu
     parts, a = np.zeros(len(offsets), dtype=np.intp), None
     for _ in range(TURNS):
-        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
+        found = solve_simplex_qp(np.tensordot(nu, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
                                  x0=a)
         a = feasible(found.x, parts, np.array([True]))
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
         bound = gain - float((squares + ROUNDING * (norms @ a) ** 2).max()) / (2.0 * lam) - ROUNDING * gain
         if bound > best:
-            best, best_a, best_beta = bound, a, beta
+            best, best_a, best_nu = bound, a, nu
         # at these weights no a does better than the value of the QP
-        if gain - float(beta @ squares) / (2.0 * lam) - best <= close * best:
+        if gain - float(nu @ squares) / (2.0 * lam) - best <= close * best:
             break
-        beta = beta * np.sqrt(squares)
-        if not beta.sum() > 0.0:
+        nu = nu * np.sqrt(squares)
+        if not nu.sum() > 0.0:
             break
-        beta = np.maximum(beta / beta.sum(), 1e-9)
-        beta /= beta.sum()
-    return best, best_a, best_beta
+        nu = np.maximum(nu / nu.sum(), 1e-9)
+        nu /= nu.sum()
+    return best, best_a, best_nu
 
 
 class KeptPlanes:
@@ -116,9 +116,9 @@ class KeptPlanes:
             grams[:, j, -1] = grams[:, -1, j] = self._products(self.slopes[j], slope)
         self.grams = grams
 
-    def bound(self, lam, beta=None, close=CLOSE):
-        """The largest bound found, from kernel weights beta on; as `best_bound`."""
-        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, beta, close)
+    def bound(self, lam, nu=None, close=CLOSE):
+        """The largest bound found, from kernel weights nu on; as `best_bound`."""
+        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close)
         return bound
 
 

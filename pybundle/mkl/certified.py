@@ -1,10 +1,10 @@
 """Certified multiple kernel learning: block ascent at fixed kernel weights, new weights, and a bound that always holds.
 
-    min_f lam/2 (sum_k |f_k|)^2 + R(f)  =  min_beta min_f  lam/2 sum_k |f_k|^2 / beta_k + R(f)   (beta on the simplex)
+    min_f lam/2 (sum_k |f_k|)^2 + R(f)  =  min_nu min_f  lam/2 sum_k |f_k|^2 / nu_k + R(f)   (nu on the simplex)
 
-For fixed beta this is one kernel, sum_k beta_k K_k, and the dual is climbed by blocks with cached labellings and an
+For fixed nu this is one kernel, sum_k nu_k K_k, and the dual is climbed by blocks with cached labellings and an
 extrapolated proximal centre, as by the method "prox-bcfw" of `pb.minimize`, but in terms of the coefficients of tokens:
-no features of a kernel are formed. Then beta_k = |f_k| / sum_j |f_j|. Whatever beta and multipliers are, the bound of
+no features of a kernel are formed. Then nu_k = |f_k| / sum_j |f_j|. Whatever nu and multipliers are, the bound of
 `certificate` holds.
 """
 
@@ -50,17 +50,17 @@ def relative_gap(objective, lower_bound):
     return 0.0 if objective <= lower_bound else (objective - lower_bound) / abs(objective)
 
 
-def reweighed(beta, norms):
-    """Kernel weights from norms |theta_k| of the point found with weights beta; as they are where all norms are 0.
+def reweighed(nu, norms):
+    """Kernel weights from norms |theta_k| of the point found with weights nu; as they are where all norms are 0.
 
     >>> reweighed(np.array([0.5, 0.5]), np.array([1.0, 0.0])).round(3)
     array([1., 0.])
     """
     if not norms.sum() > 0.0:
-        return beta
-    beta = beta * (norms / (norms.sum() * beta)) ** LONGER
-    beta = np.maximum(beta / beta.sum(), FLOOR)
-    return beta / beta.sum()
+        return nu
+    nu = nu * (norms / (norms.sum() * nu)) ** LONGER
+    nu = np.maximum(nu / nu.sum(), FLOOR)
+    return nu / nu.sum()
 
 
 def climb(ascent, lam, tol, max_passes, random_state=None):
@@ -102,7 +102,7 @@ class _Climb:
     def __init__(self, ascent, lam, rng):
         self.ascent, self.lam, self.rng, self.groups = ascent, lam, rng, ascent.groups
         self.n = len(ascent.counts_array())
-        self.beta, self.kappa = np.full(len(self.groups), 1.0 / len(self.groups)), 0.0
+        self.nu, self.kappa = np.full(len(self.groups), 1.0 / len(self.groups)), 0.0
         self.best, self.bound, self.n_passes, self.history = np.inf, 0.0, 0, []
         self.point, self.centre, self.before, self.norms = None, None, None, np.zeros(len(self.groups))
         self.planes = KeptPlanes(len(self.groups), KEPT, _products)
@@ -128,7 +128,7 @@ class _Climb:
         """c = x + mom (x - x_old)."""
         if self.kappa == 0.0:
             return
-        scales = self.beta / (self.lam + self.kappa)
+        scales = self.nu / (self.lam + self.kappa)
         x = [[s * array for array in group.state()] for s, group in zip(scales, self.groups, strict=True)]
         if self.centre is None:
             # the first centre leaves the point where it is, up to the new scale
@@ -137,11 +137,11 @@ class _Climb:
         mom = (1.0 - np.sqrt(q)) / (1.0 + np.sqrt(q))
         moved = [[a - b for a, b in zip(u, v, strict=True)] for u, v in zip(x, self.before, strict=True)]
         ahead = sum(_inner([c - a for c, a in zip(u, v, strict=True)], m) / b
-                    for u, v, m, b in zip(self.centre, x, moved, self.beta, strict=True))
+                    for u, v, m, b in zip(self.centre, x, moved, self.nu, strict=True))
         if ahead > 0.0:
             mom = 0.0
         centre = [[a + mom * d for a, d in zip(u, m, strict=True)] for u, m in zip(x, moved, strict=True)]
-        for group, new, old, b in zip(self.groups, centre, self.centre, self.beta, strict=True):
+        for group, new, old, b in zip(self.groups, centre, self.centre, self.nu, strict=True):
             for array, a, c in zip(group.state(), new, old, strict=True):
                 array += (self.kappa / b) * (a - c)
         self.centre, self.before = centre, x
@@ -149,7 +149,7 @@ class _Climb:
     def _certify(self):
         """Value at the present point, bound from the planes of the last passes; gives |theta_k|."""
         lam, kappa = self.lam, self.kappa
-        scales = self.beta / (lam + kappa)
+        scales = self.nu / (lam + kappa)
         states = [group.state() for group in self.groups]
         norms = [s * np.sqrt(max(_inner(V, V), 0.0)) for s, V in zip(scales, states, strict=True)]
         hinge = float(np.maximum(self.ascent.decode()[1], 0.0).mean())
@@ -158,27 +158,27 @@ class _Climb:
             phi = [[array.copy() for array in V] for V in states]
         else:
             phi = [[a - (kappa / b) * c for a, c in zip(V, centre, strict=True)]
-                   for V, centre, b in zip(states, self.centre, self.beta, strict=True)]
+                   for V, centre, b in zip(states, self.centre, self.nu, strict=True)]
         self.planes.add(phi, self.ascent.offset())           # its sign does not matter to inner products
-        self.bound = max(self.bound, self.planes.bound(lam, self.beta))
+        self.bound = max(self.bound, self.planes.bound(lam, self.nu))
         if value < self.best:
             self.best, self.norms = value, np.array(norms)
             self.point = [[s * array for array in V] for s, V in zip(scales, states, strict=True)]
-        self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.beta.copy()))
+        self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.nu.copy()))
         return np.array(norms)
 
     def _weigh(self, norms):
-        """beta_k from |theta_k| / sum, and the point that belongs to it."""
-        beta = reweighed(self.beta, norms)
+        """nu_k from |theta_k| / sum, and the point that belongs to it."""
+        nu = reweighed(self.nu, norms)
         if self.centre is not None:
-            for group, c, new, old in zip(self.groups, self.centre, beta, self.beta, strict=True):
+            for group, c, new, old in zip(self.groups, self.centre, nu, self.nu, strict=True):
                 for array, a in zip(group.state(), c, strict=True):
                     array += self.kappa * (1.0 / new - 1.0 / old) * a
-        self.beta = beta
+        self.nu = nu
         self._scale()
 
     def _scale(self):
-        for group, b in zip(self.groups, self.beta, strict=True):
+        for group, b in zip(self.groups, self.nu, strict=True):
             group.set_scale(b / (self.lam + self.kappa))
 
     def restore(self):

@@ -69,7 +69,7 @@ class _Descent:
         nonneg = None if risk.nonneg is None else np.concatenate([risk.nonneg, np.ones(p, dtype=bool)])
         self.steps = QuasiNewtonSteps(RowPairs(pairs, lam), nonneg)
         self.planes = KeptPlanes(p, planes, self._products)
-        self.beta, self.was_balanced = np.full(p, 1.0 / p), False
+        self.nu, self.was_balanced = np.full(p, 1.0 / p), False
         x = np.zeros((risk.n_rows, self.n + p))
         value, slope = self._pass(x[:, :self.n], np.zeros(p))
         # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum of this plane, and sqrt(2 R(0) / lam) at that of F
@@ -127,9 +127,9 @@ class _Descent:
         nonneg = self.risk.nonneg       # what pushes towards a constraint does not count
         self.planes.add(slope if nonneg is None else np.where(nonneg, np.minimum(slope, 0.0), slope), offset)
         if norms.any():
-            self.beta = np.maximum(norms / norms.sum(), 1e-9)
-        self.bound = max(self.bound, self.planes.bound(self.lam, self.beta, self.close))
-        self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.beta))
+            self.nu = np.maximum(norms / norms.sum(), 1e-9)
+        self.bound = max(self.bound, self.planes.bound(self.lam, self.nu, self.close))
+        self.history.append((time.perf_counter() - self.began, value, self.bound, self.n_passes, self.nu))
         return loss, slope
 
     def _products(self, a, b):

@@ -1,11 +1,11 @@
 """Certified multiple kernel learning of the hinge of any structured model: blocks of planes, reweighed as they go.
 
-    min_theta lam/2 (sum_k |theta_k|)^2 + R(theta)  =  min_beta min_theta lam/2 sum_k |theta_k|^2 / beta_k + R(theta)
+    min_theta lam/2 (sum_k |theta_k|)^2 + R(theta)  =  min_nu min_theta lam/2 sum_k |theta_k|^2 / nu_k + R(theta)
 
-For fixed beta the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
-inner product `sum_k beta_k <a_k, b_k>`. Planes and multipliers do not depend on beta: before every iteration beta
+For fixed nu the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
+inner product `sum_k nu_k <a_k, b_k>`. Planes and multipliers do not depend on nu: before every iteration nu
 follows the norms of the last point, and only the Gram matrices of the blocks are made afresh. The bound is that of
-`certificate`, from the multipliers of the last passes and mixtures of them, whatever beta was.
+`certificate`, from the multipliers of the last passes and mixtures of them, whatever nu was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .certificate import KeptPlanes, group_sums
 from .certified import KEPT, Certified, reweighed
 
 CENTRE = 0.05
-"""Weight of the centre, as a share of that of "prox-bcfw" alone: it holds back the norms that beta follows."""
+"""Weight of the centre, as a share of that of "prox-bcfw" alone: it holds back the norms that nu follows."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
 
 
 class _WeightedBlocks(CachedBlocks):
-    """Cached planes in the inner product of the kernel weights beta."""
+    """Cached planes in the inner product of the kernel weights nu."""
 
     def __init__(self, risk, objective, known=None, **settings):
         super().__init__(risk, objective, known, **settings)
-        self._objective, self.beta = objective, np.full(objective.n_groups, 1.0 / objective.n_groups)
+        self._objective, self.nu = objective, np.full(objective.n_groups, 1.0 / objective.n_groups)
         self._weigh()
 
     def phi(self):
@@ -126,7 +126,7 @@ class _WeightedBlocks(CachedBlocks):
         """New kernel weights from the norms of the point; multipliers stay."""
         phi, norms = self._phi if self._phi is not None else self.phi(), self._objective.norms(self.w)
         if norms.any():
-            self.beta = reweighed(self.beta, norms)
+            self.nu = reweighed(self.nu, norms)
             self._weigh()
         self._place(lam, kappa, centre, phi)
 
@@ -134,7 +134,7 @@ class _WeightedBlocks(CachedBlocks):
         return CENTRE * super().default_kappa(lam)
 
     def _weigh(self):
-        self._metric = self.beta[self._objective.labels]
+        self._metric = self.nu[self._objective.labels]
         self.blocks.weigh(self._metric)
 
     def _place(self, lam, kappa, centre, phi):
@@ -151,14 +151,14 @@ class _WeightedRun(BlockMethod):
 
     def log(self, value):
         super().log(value)
-        self.weights.append(self.core.beta)
+        self.weights.append(self.core.nu)
 
     def _bound(self):
         objective, kept = self.objective, self._kept
         offset, phi, *errors = self.core.aggregate()
         self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
         kept.add(objective.effective(phi), offset)
-        kept.bound(objective.lam, self.core.beta)
+        kept.bound(objective.lam, self.core.nu)
         # rounding of any plane so far, and of the sum of few of them
         self._errors = np.maximum(self._errors, errors)
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)

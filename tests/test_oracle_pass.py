@@ -13,7 +13,7 @@ import pybundle as pb
 from pybundle.models.batch_oracle import batched
 from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.block.cached_blocks import CachedBlocks
-from pybundle.solvers.objective import L2
+from pybundle.solvers.objective import SquaredNorm
 
 N, LAM = 150, 0.7
 number, integer = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int)
@@ -131,7 +131,7 @@ def dual(blocks, lam=LAM):
 def test_bits_are_those_of_batches_in_python(name, batch, step):
     cores = []
     for is_compiled in (True, False):
-        core = CachedBlocks(RISKS[name](), L2(LAM), batch=batch, step=step, cap=4, average=True)
+        core = CachedBlocks(RISKS[name](), SquaredNorm(LAM), batch=batch, step=step, cap=4, average=True)
         core.place(LAM, 0.3, np.ones(core.dim))
         assert core._pass.compiled is not None
         if not is_compiled:
@@ -154,7 +154,7 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
 
 def test_an_example_that_fails_is_named_and_nothing_is_lost():
     lines = Lines(bad=100)
-    core = CachedBlocks(lines.risk, L2(LAM), batch=8)
+    core = CachedBlocks(lines.risk, SquaredNorm(LAM), batch=8)
     core.place(LAM, 0.0, None)
     with pytest.raises(pb.OracleError, match="code 7 for example 100"):
         core.exact_pass(np.arange(N))
@@ -175,7 +175,7 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
     risk, centre = sentences(np.float64, change=change), np.zeros(12)
     centre[0], texts = 1e200, set()
     for is_compiled in (True, False):
-        core = CachedBlocks(risk, L2(LAM), batch=8)
+        core = CachedBlocks(risk, SquaredNorm(LAM), batch=8)
         core.place(LAM, 0.3, centre)
         if not is_compiled:
             core._pass.compiled = None
@@ -199,7 +199,7 @@ def test_a_long_example_may_fill_a_batch():
     tags = [rng.integers(0, 3, n).astype(np.int32) for n in sizes]
     for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
                  pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
-        cores = [CachedBlocks(risk, L2(LAM), batch=64) for _ in range(2)]
+        cores = [CachedBlocks(risk, SquaredNorm(LAM), batch=64) for _ in range(2)]
         cores[1]._pass.compiled = None
         for core in cores:
             core.place(LAM, 0.0, None)
@@ -210,7 +210,7 @@ def test_a_long_example_may_fill_a_batch():
 def test_rows_outside_are_refused_before_they_are_read():
     rows = np.arange(N)
     rows[3] = 10 ** 9
-    core = CachedBlocks(words(), L2(LAM))
+    core = CachedBlocks(words(), SquaredNorm(LAM))
     with pytest.raises(IndexError, match=str(10 ** 9)):
         core.exact_pass(rows)
     assert core._pass.visit(np.arange(0)) == 0.0
@@ -243,7 +243,7 @@ def test_runs_go_on_as_they_were(options, tmp_path):
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_memory_is_looked_at_after_every_batch(is_compiled):
     risk, seen = words(), []
-    held = CachedBlocks(risk, L2(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
+    held = CachedBlocks(risk, SquaredNorm(LAM), batch=8, memory_limit=8 * 16 * risk.dim + 32 * N + 100_000)
     if not is_compiled:
         held._pass.compiled = None
     shrink = held._keep_within
@@ -266,7 +266,8 @@ def test_memory_is_looked_at_after_every_batch(is_compiled):
 
 
 def test_further_labellings_and_slack_rescaling_are_asked_in_python():
-    for core in CachedBlocks(words(rescaling="slack"), L2(LAM)), CachedBlocks(words(), L2(LAM), n_best=2):
+    objective = SquaredNorm(LAM)
+    for core in CachedBlocks(words(rescaling="slack"), objective), CachedBlocks(words(), objective, n_best=2):
         assert core._pass.compiled is None
 
 
@@ -307,14 +308,14 @@ def test_proxies_are_asked_themselves():
     np.testing.assert_array_equal(proxy.planes(*picked)[0], 0.5 * oracle.planes(*picked)[0])
     risk = rows()
     risk.oracle = lambda: Proxy(rows().oracle())
-    assert CachedBlocks(risk, L2(1.0))._pass.compiled is None
+    assert CachedBlocks(risk, SquaredNorm(1.0))._pass.compiled is None
 
 
 @pytest.mark.parametrize("name", ["dense", "rows", "csr rows", "two classes"])
 @pytest.mark.parametrize("is_compiled", [True, False])
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
-    core = CachedBlocks(RISKS[name](), L2(1.0), batch=8)
+    core = CachedBlocks(RISKS[name](), SquaredNorm(1.0), batch=8)
     if not is_compiled:
         core._pass.compiled = None
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
@@ -325,7 +326,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(name, is_compiled):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of the system")
 def test_long_passes_can_be_interrupted():
-    core = CachedBlocks(words(), L2(LAM), batch=4)
+    core = CachedBlocks(words(), SquaredNorm(LAM), batch=4)
     core.place(LAM, 0.0, None)
     order = np.tile(np.arange(N), 1000)
     with interrupted_once(lambda: core.blocks.visits > 0):

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from ..qp import solve_simplex_qp
 from ..runtime.certificate import feasible
 from ..runtime.executors import Serial
+from .group_norms import group_sums
 
 TURNS = 200
 """Turns between planes and kernel weights, at most; tens of planes make a turn a fraction of a millisecond."""
@@ -92,7 +93,7 @@ class KeptPlanes:
     >>> import numpy as np
     >>> from pybundle.mkl.certificate import KeptPlanes
     >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
-    >>> planes.add(np.array([2.0, 1.0]), 1.0)
+    >>> planes.add(1.0, np.array([2.0, 1.0]))
     >>> round(planes.bound(lam=4.0), 6)
     0.5
     """
@@ -101,7 +102,7 @@ class KeptPlanes:
         self._room, self._products, self.slopes = room, products, []
         self.offsets, self.weights, self.grams = np.zeros(0), np.zeros(0), np.zeros((n_groups, 0, 0))
 
-    def add(self, slope, offset):
+    def add(self, offset, slope):
         """Another plane, in the place of the one of least weight where there is no room."""
         if len(self.slopes) == self._room:
             j = int(np.argmin(self.weights))
@@ -120,18 +121,6 @@ class KeptPlanes:
         """The largest bound found, from kernel weights beta on; as `best_bound`."""
         bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, beta, close)
         return bound
-
-
-def group_sums(labels, n_groups):
-    """A function of values (dim,) that gives their sums by group, shape (n_groups,).
-
-    >>> group_sums(np.array([0, 0, 1]), 2)(np.array([1.0, 2.0, 4.0]))
-    array([3., 4.])
-    """
-    starts = np.searchsorted(labels, np.arange(n_groups))
-    if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
-        return lambda values: np.add.reduceat(values, starts)        # groups in a row: several times faster
-    return lambda values: np.bincount(labels, values, n_groups)
 
 
 def group_products(slopes, labels, n_groups):

@@ -14,7 +14,7 @@ from ..core.warn import warn_user
 from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
 from ..runtime.executors import make_executor, single_threaded_blas
-from .certified import relative_gap
+from ..runtime.stopping import relative_gap
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, optimal_radius
 from .settings import check_settings
 from .structure import FlatTokens, as_structure, classes_of, encode

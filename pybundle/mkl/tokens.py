@@ -11,9 +11,9 @@ from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certificate import ExpectedPlanes, best_bound, plane_grams, plane_of
-from .certified import climb
-from .descent import descend
+from .descent import MeanLoss, descend
 from .parts import LinkPart, block_scores, make_part
+from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
 """Epochs whose labellings, or marginals, which take more room, are kept for the bound."""
@@ -226,10 +226,10 @@ class TokenSession:
             part.absorb(group, self.data.X, self.settings.drop)
 
 
-class _LogLoss:
+class _LogLoss(MeanLoss):
     """The log-loss as `descend` takes it: coefficients and scores of tokens, kernel by kernel, then label pairs."""
 
-    n_rows, nonneg = 2, None
+    n_rows = 2
 
     def __init__(self, session):
         self._session, self.n_groups = session, len(session.groups)

@@ -19,7 +19,7 @@ from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
 from .certificate import best_bound, group_products
-from .descent import descend
+from .descent import MeanLoss, descend
 from .kernel import Kernel
 from .parts import Features
 from .weighted import climb_weights
@@ -162,10 +162,8 @@ class VectorLearner:
         return found
 
 
-class _Smooth:
+class _Smooth(MeanLoss):
     """A log-loss as `descend` takes it."""
-
-    n_rows = 1
 
     def __init__(self, risk, labels, n_groups):
         self._risk, self.labels, self.n_groups, self.nonneg = risk, labels, n_groups, risk.nonneg

@@ -1,11 +1,13 @@
-"""The two regularised problems: `lam/2 |w|^2 + R(w)`, and `R(w)` in the ball `|w| <= radius`; both with w_N >= 0.
+"""What a regulariser is to the solvers, and the two of `pb.minimize`: `lam/2 |w|^2 + R(w)`, and `R(w)` in a ball.
 
-Both turn an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound and a minimiser of the model. A constraint
-w_k >= 0 leaves of phi_k only its negative part: where phi_k > 0 the minimum lies at w_k = 0, and phi_k does not count.
+An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by the conjugate, and into a
+minimiser of the model. A constraint w_k >= 0 leaves of phi_k only its negative part: where phi_k > 0 the minimum lies
+at w_k = 0, and phi_k does not count. Norms of groups, `lam/2 (sum_k |w_k|)^2`, are those of `mkl.group_norms`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +15,22 @@ import numpy as np
 NONE = np.empty(0, dtype=np.intp)
 
 
-class Nonneg:
-    """Common part: the set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
+def inner(a, b):
+    """The inner product of two points: vectors (dim,), or two rows, coefficients and products with the Gram matrix.
+
+    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0])), inner(np.ones((2, 3)), 2.0 * np.ones((2, 3)))
+    (11.0, 6.0)
+    """
+    return float(np.dot(a, b) if a.ndim == 1 else np.dot(a[0], b[-1]))
+
+
+class Signs:
+    """The set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
 
     nonneg: np.ndarray | None
+
+    def __init__(self, nonneg=None):
+        self.nonneg = nonneg
 
     def effective(self, phi):
         """phi without what the constraints take up."""
@@ -28,20 +42,37 @@ class Nonneg:
             return NONE
         return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
 
-    def _clip(self, w):
-        return w if self.nonneg is None or not (w[self.nonneg] < 0.0).any() else np.where(
-            self.nonneg, np.maximum(w, 0.0), w)
+    def contains(self, w):
+        """Whether w is feasible: the signs are right."""
+        return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
 
-    def _has_signs(self, w):
-        return self.nonneg is None or not (w[self.nonneg] < 0.0).any()
+    def project(self, w):
+        """The feasible point nearest to w; w itself where it is feasible."""
+        return w if Signs.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
+
+
+class Objective(Signs, ABC):
+    """`F(w) = Omega(w) + R(w)` over the points that it contains."""
+
+    @abstractmethod
+    def value(self, w):
+        """Omega(w)."""
+
+    @abstractmethod
+    def lower_bound(self, offset, phi, error=0.0):
+        """`min_w Omega(w) + <phi, w> + offset`, with phi known up to `error` in norm."""
+
+    @abstractmethod
+    def point(self, phi, lam):
+        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
 
 
 @dataclass(frozen=True)
-class L2(Nonneg):
+class SquaredNorm(Objective):
     """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
 
     >>> import numpy as np
-    >>> L2(2.0).lower_bound(5.0, np.array([3.0, 4.0]))
+    >>> SquaredNorm(2.0).lower_bound(5.0, np.array([3.0, 4.0]))
     -1.25
     """
 
@@ -59,25 +90,16 @@ class L2(Nonneg):
             return 0.5 * self.lam * float(w @ w)
 
     def lower_bound(self, offset, phi, error=0.0):
-        """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm; -inf where that overflows."""
+        """-inf where that overflows."""
         with np.errstate(over="ignore"):
             return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
-        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
         return -self.effective(phi) / lam
-
-    def contains(self, w):
-        """Whether the signs of w are right."""
-        return self._has_signs(w)
-
-    def project(self, w):
-        """The feasible point nearest to w."""
-        return self._clip(w)
 
 
 @dataclass(frozen=True)
-class Ball(Nonneg):
+class Ball(Objective):
     """`R(w)` subject to `|w| <= radius`; bound `offset - radius |phi|`."""
 
     radius: float
@@ -88,7 +110,6 @@ class Ball(Nonneg):
         return 0.0
 
     def lower_bound(self, offset, phi, error=0.0):
-        """`min_{|w| <= radius} <phi, w> + offset`."""
         return float(offset - self.radius * (np.linalg.norm(self.effective(phi)) + error))
 
     def point(self, phi, lam):
@@ -98,9 +119,9 @@ class Ball(Nonneg):
 
     def contains(self, w):
         """Whether w lies in the ball, up to rounding, and has the right signs."""
-        return self._has_signs(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, w):
         """The feasible point nearest to w."""
-        w = self._clip(w)
+        w = super().project(w)
         return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))

@@ -36,7 +36,7 @@ class CachedBlocks(Core):
     ----------
     risk : Structured or LinearRisk
         Its `oracle()` is asked in batches.
-    objective : L2
+    objective : SquaredNorm
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap

@@ -47,7 +47,7 @@ class Master:
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : L2 or Ball
+    objective : SquaredNorm or Ball
     """
 
     def __init__(self, bundle, slack, objective):

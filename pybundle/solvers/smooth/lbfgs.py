@@ -23,6 +23,7 @@ from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..method import WARM_START, Method, Option, integer, or_none
+from ..objective import inner
 from ..run import Run, State, working_bytes
 from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
@@ -49,6 +50,7 @@ class QuasiNewton(Run):
     """
 
     patience = 60
+    growth = 10.0, 100.0        # by what a trial may exceed the one before, with pairs and without
 
     def __init__(self, risk, objective, settings, memory=None):
         super().__init__(risk, objective, settings)
@@ -59,7 +61,7 @@ class QuasiNewton(Run):
                                  f"{risk.dim}, got {limit}; raise it")
         pairs, planes = rooms(rows)
         self.pairs = Pairs(pairs if memory is None else memory, objective.lam)
-        self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
+        self.planes = self.make_planes(planes)
         self._slope_error = 0.0         # of any plane so far
         self._search = None
         self._origins = []      # of the points of the planes, where evidence is kept
@@ -84,15 +86,13 @@ class QuasiNewton(Run):
         self.trace.n_iter += 1
         if self._search is None and not self._aim():
             return Status.STALLED
-        t = self._search.step
-        trial = self._point + t * self._direction
-        w = self.objective.project(trial)
+        trial = self._point + self._search.step * self._direction
+        w = self.signs.project(trial)
         fun, gradient = self._visit(w)
-        self.record(fun)
         if self.is_close():
             return Status.CONVERGED
         moving = self._direction if w is trial else np.where(w == trial, self._direction, 0.0)
-        if self._search.tell(fun, float(gradient @ moving)):
+        if self._search.tell(fun, inner(gradient, moving)):
             self.pairs.add(w - self._point, gradient - self._gradient)
             self._point, self._fun, self._gradient = w, fun, gradient
             self._search = None
@@ -102,6 +102,15 @@ class QuasiNewton(Run):
             self.pairs.clear()
             self._search = None
         return None
+
+    @property
+    def signs(self):
+        """Which of its variables must not be negative."""
+        return self.objective
+
+    def make_planes(self, room):
+        """The store of planes that gives the bound."""
+        return RecentPlanes(self.risk.dim, room, bool((self.lower_bounds >= 0.0).all()))
 
     def memory(self):
         rows = 2 * self.pairs.room + self.planes.room + self.risk.n_parts
@@ -149,7 +158,6 @@ class QuasiNewton(Run):
         self._point = w
         self._fun, self._gradient = self._visit(w)
         self._search = None
-        self.record(self._fun)
 
     def _visit(self, w):
         """F and its gradient at w, and the bound that its plane improves: one pass."""
@@ -164,6 +172,7 @@ class QuasiNewton(Run):
                 self.settings.record.keep(self._origins)
             self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
+        self.record(fun)
         return fun, self.objective.lam * w + slope
 
     def _tolerance(self):
@@ -174,8 +183,8 @@ class QuasiNewton(Run):
     def _aim(self):
         """Direction and line search from the present iterate; False where there is no descent left."""
         gradient, resting = self._gradient, None
-        if self.objective.nonneg is not None:
-            at_zero = self.objective.nonneg & (self._point <= 0.0)
+        if self.signs.nonneg is not None:
+            at_zero = self.signs.nonneg & (self._point <= 0.0)
             resting = at_zero & (gradient >= 0.0)
         for retry in (False, True):
             if retry:
@@ -183,17 +192,21 @@ class QuasiNewton(Run):
             direction = self.pairs.direction(gradient, resting)
             if resting is not None:
                 direction[at_zero & (direction < 0.0)] = 0.0
-            slope = float(gradient @ direction)
+            slope = inner(gradient, direction)
             if slope < 0.0:
                 break
         else:
             return False
-        # without pairs nothing is known of the scale: to the bound, if F were linear
-        step, growth = (1.0, 10.0) if len(self.pairs) else ((self._fun - self.bound.value) / -slope, 100.0)
-        rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
+        rounding, step = SINGLE if self.risk.precision == "float32" else DOUBLE, 1.0
+        if len(self.pairs) == 0:        # nothing is known of the scale
+            step = self._first_step(slope)
         self._direction = direction
-        self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
+        self._search = WolfeSearch(self._fun, slope, step, self.growth[len(self.pairs) == 0], rounding)
         return True
+
+    def _first_step(self, slope):
+        """To the bound, if F were linear."""
+        return (self._fun - self.bound.value) / -slope
 
 
 def lbfgs(problem, memory):
@@ -218,7 +231,7 @@ class Pairs:
 
     Notes
     -----
-    A subclass may have another inner product of vectors, which may be arrays of any shape; gradients are those of it.
+    Points and gradients are vectors, or two rows each, see `inner` of `solvers.objective`.
 
     Examples
     --------
@@ -233,11 +246,6 @@ class Pairs:
     def __init__(self, room, lam):
         self.room, self.lam, self._pairs = room, lam, []
 
-    @staticmethod
-    def inner(a, b):
-        """The inner product."""
-        return np.dot(a, b)
-
     def __len__(self):
         return len(self._pairs)
 
@@ -250,9 +258,9 @@ class Pairs:
 
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
-        product = float(self.inner(s, y))
-        square = abs(self.inner(y, y))
-        if square > 0.0 and product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(square):
+        product = inner(s, y)
+        square = abs(inner(y, y))
+        if square > 0.0 and product > 1e-14 * math.sqrt(abs(inner(s, s))) * math.sqrt(square):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
@@ -271,21 +279,21 @@ class Pairs:
 
         `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
         """
-        pairs, d, inner = self._pairs, -gradient, self.inner
+        pairs, d = self._pairs, -gradient
         if resting is not None and resting.any():
             moves = ~resting
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]
-            pairs = [(s, y, product) for s, y in pairs if (product := float(inner(s, y))) > 0.0]
+            pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
             d *= moves
         weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
         for s, y, product in reversed(pairs):
-            weights.append(float(inner(s, d)) / product)
+            weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / max(float(inner(y, y)), 1e-300)       # squares may underflow
+            d *= product / max(inner(y, y), 1e-300)       # squares may underflow
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
-            d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
+            d += np.multiply(s, weight - inner(y, d) / product, out=scratch)
         return d
 
 

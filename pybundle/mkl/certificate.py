@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..qp import solve_simplex_qp
+from ..qp._simplex_qp import SimplexQP
 from ..runtime.certificate import feasible
 from ..runtime.executors import Serial
 from .group_norms import group_sums
@@ -58,11 +58,10 @@ def best_bound(offsets, grams, lam, beta=None, close=CLOSE):
     np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
     norms = np.sqrt(np.maximum(squares, 0.0))
     best, best_a, best_beta = 0.0, np.zeros(len(offsets)), beta
-    parts, a = np.zeros(len(offsets), dtype=np.intp), None
+    qp, x, parts, slack = SimplexQP(), np.zeros(len(offsets)), np.zeros(len(offsets), dtype=np.int32), np.array([True])
     for _ in range(TURNS):
-        found = solve_simplex_qp(np.tensordot(beta, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
-                                 x0=a)
-        a = feasible(found.x, parts, np.array([True]))
+        qp.solve(np.tensordot(beta, grams, 1) / lam, offsets, parts, slack, x, rtol=min(1e-8, close))
+        a = feasible(x, parts, slack)
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
         bound = gain - float((squares + ROUNDING * (norms @ a) ** 2).max()) / (2.0 * lam) - ROUNDING * gain

@@ -139,18 +139,28 @@ def plane_of(found, gold, offsets, costs, factors, start, end, n_labels):
     columns = np.concatenate([found[wrong], gold[wrong]])
     values = np.repeat([1.0 / n, -1.0 / n], len(wrong))
     coefs = sp.csr_array((values, (rows, columns)), shape=(len(gold), n_labels))
-    links = np.zeros((n_labels + 2, n_labels))
-    inner = np.ones(len(gold), dtype=bool)
-    inner[offsets[:-1]] = False
-    here = np.flatnonzero(inner)
-    for labels, sign in ((found, 1.0 / n), (gold, -1.0 / n)):
-        np.add.at(links, (labels[here - 1], labels[here]), sign)
-        if start:
-            np.add.at(links[-2], labels[offsets[:-1]], sign)
-        if end:
-            np.add.at(links[-1], labels[offsets[1:] - 1], sign)
+    links = (link_counts(found, offsets, n_labels, start, end) - link_counts(gold, offsets, n_labels, start, end)) / n
     losses = np.add.reduceat(costs[gold, found], offsets[:-1]) * factors
     return coefs, links, float(losses.sum()) / n
+
+
+def link_counts(labels, offsets, n_labels, start, end):
+    """How often each label follows each other one, then how often it is the first and the last, where that counts.
+
+    >>> link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]), 2, start=True, end=False)
+    array([[0., 1.],
+           [0., 1.],
+           [2., 0.],
+           [0., 0.]])
+    """
+    counts, inner = np.zeros((n_labels + 2, n_labels)), np.ones(len(labels), dtype=bool)
+    inner[offsets[:-1]] = False
+    here = np.flatnonzero(inner)
+    np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
+    for row, tokens, has_weights in ((-2, offsets[:-1], start), (-1, offsets[1:] - 1, end)):
+        if has_weights:
+            np.add.at(counts[row], labels[tokens], 1.0)
+    return counts
 
 
 class ExpectedPlanes:

@@ -25,14 +25,41 @@ class Tokens(NamedTuple):
         return len(self.offsets) - 1
 
 
-class FlatTokens:
-    """Single tokens with one of `n_labels` classes each."""
+class TokenStructure:
+    """What the labels of tokens are, and what their losses may be.
 
-    is_flat = True
+    Attributes
+    ----------
+    costs : ndarray, shape (n_labels, n_labels)
+    start, end : bool
+        Whether first and last label have weights.
+    normalised : bool
+        Losses are means over the tokens of an example, and not sums.
+    """
+
+    is_flat = start = end = normalised = False
 
     def __init__(self, costs):
         self.costs, self.n_labels = costs, len(costs)
-        self.start = self.end = False
+
+    def factors(self, offsets):
+        """What the loss of each example is multiplied by."""
+        sizes = np.diff(offsets)
+        return 1.0 / sizes if self.normalised else np.ones(len(sizes))
+
+    def largest_loss(self, offsets):
+        """Of any labelling."""
+        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
+
+    def log_labellings(self, offsets):
+        """The logarithm of their largest number."""
+        return float(np.diff(offsets).max() * np.log(self.n_labels))
+
+
+class FlatTokens(TokenStructure):
+    """Single tokens with one of `n_labels` classes each."""
+
+    is_flat = True
 
     def tokens(self, X):
         X = check_tokens("X", X)
@@ -44,26 +71,13 @@ class FlatTokens:
             raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
         return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
 
-    def factors(self, offsets):
-        return np.ones(len(offsets) - 1)
 
-    def largest_loss(self, offsets):
-        return float(self.costs.max())
-
-    def log_labellings(self, offsets):
-        return float(np.log(self.n_labels))
-
-
-class ChainTokens:
+class ChainTokens(TokenStructure):
     """Chains of tokens, as the model `Chain` describes them."""
 
-    is_flat = False
-
     def __init__(self, model):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        self._model, self.costs, self.n_labels = model, model.costs, model.n_labels
-        self.start, self.end = model.start, model.end
+        super().__init__(model.costs)
+        self._model, self.start, self.end, self.normalised = model, model.start, model.end, model.normalised
 
     def tokens(self, X):
         X = self._model.tokens(X)
@@ -73,24 +87,14 @@ class ChainTokens:
         found = self.tokens(X)
         return found._replace(gold=self._model.labels(Y, np.diff(found.offsets)).values)
 
-    def factors(self, offsets):
-        sizes = np.diff(offsets)
-        return 1.0 / sizes if self._model.normalised else np.ones(len(sizes))
-
-    def largest_loss(self, offsets):
-        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
-
-    def log_labellings(self, offsets):
-        return float(np.diff(offsets).max() * np.log(self.n_labels))
-
 
 def as_structure(model):
     """The tokens of a model, or None where it has none."""
-    if isinstance(model, Multiclass):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        return FlatTokens(model.costs)
-    return ChainTokens(model) if isinstance(model, Chain) else None
+    if not isinstance(model, (Multiclass, Chain)):
+        return None
+    if model.rescaling != "margin":
+        raise ParameterError("model must have rescaling='margin', got 'slack'")
+    return FlatTokens(model.costs) if isinstance(model, Multiclass) else ChainTokens(model)
 
 
 def check_tokens(name, X):

@@ -10,7 +10,7 @@ from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certificate import ExpectedPlanes, best_bound, plane_grams, plane_of
+from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of
 from .descent import MeanLoss, descend
 from .parts import LinkPart, block_scores, make_part
 from .token_blocks import climb
@@ -163,24 +163,20 @@ class TokenSession:
     def log_loss_of(self, scores, links):
         """The mean log-loss for scores (n_tokens, n_labels) of tokens and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
-        L, offsets, gold = structure.n_labels, data.offsets, data.gold
-        transition, start, end = links[:-2], links[-2], links[-1]
-        found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self.executor)
-        inner = np.ones(len(gold), dtype=bool)
-        inner[offsets[:-1]] = False
-        here = np.flatnonzero(inner)
-        truth = (scores[np.arange(len(gold)), gold].sum() + transition[gold[here - 1], gold[here]].sum()
-                 + start[gold[offsets[:-1]]].sum() + end[gold[offsets[1:] - 1]].sum())
-        coefs, links = found.unary.copy(), np.zeros((L + 2, L))
-        coefs[np.arange(len(gold)), gold] -= 1.0
-        links[:-2] = found.pairwise
-        np.subtract.at(links, (gold[here - 1], gold[here]), 1.0)
+        L, offsets, gold, tokens = structure.n_labels, data.offsets, data.gold, np.arange(len(data.gold))
+        found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
+                                       executor=self.executor)
+        counts = link_counts(gold, offsets, L, structure.start, structure.end)
+        truth = float(scores[tokens, gold].sum()) + float(np.vdot(counts, links))
+        coefs, expected = found.unary.copy(), np.zeros((L + 2, L))
+        expected[:-2] = found.pairwise
         if structure.start:
-            links[-2] = coefs[offsets[:-1]].sum(axis=0)
+            expected[-2] = coefs[offsets[:-1]].sum(axis=0)
         if structure.end:
-            links[-1] = coefs[offsets[1:] - 1].sum(axis=0)
-        plane = coefs / n, links / n, float(found.entropies.sum()) / n
-        return (float(found.log_partitions.sum()) - float(truth)) / n, plane
+            expected[-1] = coefs[offsets[1:] - 1].sum(axis=0)
+        coefs[tokens, gold] -= 1.0
+        plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
+        return (float(found.log_partitions.sum()) - truth) / n, plane
 
     def certify(self, tol, max_iter, random_state):
         """The certified optimum, with value and bound made afresh."""

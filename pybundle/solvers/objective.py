@@ -24,6 +24,20 @@ def inner(a, b):
     return float(np.dot(a, b) if a.ndim == 1 else np.dot(a[0], b[-1]))
 
 
+def minimiser(phi, lam, kappa=0.0, centre=None):
+    """`argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints; or a linear map of it.
+
+    >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
+    array([0., 3.])
+    """
+    if not kappa:
+        return -phi / lam
+    w = kappa * centre
+    w -= phi
+    w /= lam + kappa
+    return w
+
+
 class Signs:
     """The set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
 
@@ -95,7 +109,7 @@ class SquaredNorm(Objective):
             return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
-        return -self.effective(phi) / lam
+        return minimiser(self.effective(phi), lam)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.protocols import RiskBase
 from ..solvers.block.block_method import BlockMethod
 from .certificate import KeptPlanes
+from .group_norms import GroupNorms
 
 FLOOR = 1e-6
 """Least kernel weight: a kernel that is wanted again comes back from here."""
@@ -36,6 +38,28 @@ class Certified(NamedTuple):
     is_interrupted: bool = False
 
 
+class MeanLoss(RiskBase):
+    """A mean of losses that are never negative, over points of shape (n_rows, N), see `group_norms`.
+
+    Parameters
+    ----------
+    labels : int array, shape (N,)
+        The groups of all coordinates.
+    n_groups, n_rows, n_examples : int
+    nonneg : bool array, shape (N,), or None
+    """
+
+    n_parts, lower_bounds = 1, 0.0
+
+    def __init__(self, labels, n_groups, n_rows, n_examples, nonneg=None):
+        self.labels, self.n_groups, self.n_rows, self.nonneg = labels, n_groups, n_rows, nonneg
+        self.n_examples, self.dim = n_examples, n_rows * len(labels)
+
+    def objective(self, lam):
+        """Of these groups, at lam."""
+        return GroupNorms(lam, self.labels, self.n_groups, self.nonneg)
+
+
 class Proven(NamedTuple):
     """A lower bound without the plane behind it."""
 
@@ -51,9 +75,9 @@ def finished(run, is_interrupted):
     return Certified(run.fun, run.bound.value, run.objective.norms(run.w), trace.n_passes, rows, is_interrupted)
 
 
-def solve(run, w0, max_passes):
+def solve(run, max_passes):
     """Steps of a run until its gap is small, nothing moves any more or the passes are spent; Ctrl-C ends it, too."""
-    run.start(w0)
+    run.start(np.zeros((run.risk.n_rows, len(run.risk.labels))))
     try:
         while run.trace.n_passes < max_passes and run.step() is None:
             pass

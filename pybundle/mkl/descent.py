@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.protocols import RiskBase
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.objective import Signs
@@ -23,32 +22,9 @@ from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
 from .certificate import CLOSE, KeptPlanes
 from .certified import Proven, solve
-from .group_norms import GroupNorms
 
 LEAST = 1e-3
 """Where no descent is left, v starts again with |v_k|^2 at least this share of the largest: (0, 0) is a saddle."""
-
-
-class MeanLoss(RiskBase):
-    """What `descend` asks of a risk, the mean of losses that are never negative.
-
-    Attributes
-    ----------
-    labels : int array, shape (N,)
-        The groups of all coordinates.
-    n_groups, n_rows : int
-        Points have shape (n_rows, N), see `group_norms`.
-    """
-
-    n_parts, lower_bounds, n_rows = 1, 0.0, 1
-
-    @property
-    def dim(self):
-        return self.n_rows * len(self.labels)
-
-    def plane(self, theta):
-        """(value, offset, slope): the mean loss at theta and its plane there, arrays that nobody changes."""
-        raise NotImplementedError
 
 
 def descend(risk, lam, tol, max_passes):
@@ -57,6 +33,7 @@ def descend(risk, lam, tol, max_passes):
     Parameters
     ----------
     risk : MeanLoss
+        With `plane(theta) -> (value, offset, slope)`, the loss at theta and its plane there; they are not changed.
     lam, tol : float
         Mean scale; relative gap.
     max_passes : int
@@ -67,8 +44,8 @@ def descend(risk, lam, tol, max_passes):
     theta : ndarray, shape (n_rows, N)
         The best point.
     """
-    run = _Descent(risk, GroupNorms(lam, risk.labels, risk.n_groups, risk.nonneg), Settings(GapBelow(tol)))
-    return solve(run, np.zeros((risk.n_rows, len(risk.labels))), max_passes), run.w
+    run = _Descent(risk, risk.objective(lam), Settings(GapBelow(tol)))
+    return solve(run, max_passes), run.w
 
 
 class _Descent(QuasiNewton):

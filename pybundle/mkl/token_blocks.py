@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.exceptions import NumericalError
-from ..core.protocols import RiskBase
 from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
+from ..solvers.objective import minimiser
 from ..solvers.run import Settings
-from .certified import GroupBlocks, reweighed, solve
-from .group_norms import GroupNorms
+from .certified import GroupBlocks, MeanLoss, reweighed, solve
 
 INNER = 5
 """Passes over cached labellings after one with the oracle, at most."""
@@ -42,14 +41,14 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
     Certified
         Value, bound and norms from running sums; the caller makes them afresh. Those of the passes so far after Ctrl-C.
     """
-    groups = [group.state() for group in ascent.groups]
-    labels = np.repeat(np.arange(len(groups)), [arrays[0].size for arrays in groups])
-    objective, start = GroupNorms(lam, labels, len(groups)), np.zeros((max(map(len, groups)), len(labels)))
-    run = GroupBlocks(_Mean(len(ascent.counts_array()), start.size), objective, Settings(GapBelow(tol)), TokenBlocks,
+    arrays = [group.state() for group in ascent.groups]
+    risk = MeanLoss(np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays), max(map(len, arrays)),
+                    len(ascent.counts_array()))
+    run = GroupBlocks(risk, risk.objective(lam), Settings(GapBelow(tol)), TokenBlocks,
                       EachPass(share=SHARE, share_before=np.inf, most_passes=INNER), random_state=random_state,
-                      options={"ascent": ascent, "objective": objective})
+                      options={"ascent": ascent, "lam": lam})
     try:
-        found = solve(run, start, max_passes)
+        found = solve(run, max_passes)
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
     run.core.restore(run.w)
@@ -63,76 +62,58 @@ class EachPass(Accelerated):
         return "visit", "refine", "value"
 
 
-class _Mean(RiskBase):
-    """The mean of the hinges of tokens, which the core alone looks at."""
-
-    n_parts, lower_bounds = 1, 0.0
-
-    def __init__(self, n_examples, dim):
-        self.n_examples, self.dim = n_examples, dim
-
-
 class TokenBlocks(Core):
-    """`Ascent` as a core: `theta_k = s_k V_k`, `s_k = beta_k / (lam + kappa)`, `V_k = kappa c_k / beta_k - phi_k`.
+    """`Ascent` as a core: its groups hold `theta_k = s_k V_k = (kappa c_k - beta_k phi_k) / (lam + kappa)`.
 
-    The groups hold V_k and s_k. Points are two rows as in `group_norms`, one row where no group is a kernel.
+    Steps change V_k by changes of -phi_k, so `s_k = beta_k / (lam + kappa)`.
     """
 
-    def __init__(self, risk, known, ascent, objective):
-        self.n_examples, self.dim, self.visits = risk.n_examples, risk.dim, 0.0
-        self._ascent, self._objective, p = ascent, objective, objective.n_groups
-        self.beta, self._lam, self._kappa, self._heaviest = np.full(p, 1.0 / p), objective.lam, 0.0, 0.0
-        self._parts = [slice(*ends) for ends in np.searchsorted(objective.labels, [[k, k + 1] for k in range(p)])]
-        self._n_rows, self._centre = max(len(group.state()) for group in ascent.groups), None
+    def __init__(self, risk, known, ascent, lam):
+        self.n_examples, self.dim, self.visits, self._risk = risk.n_examples, risk.dim, 0.0, risk
+        self._ascent, self._norms, self._heaviest = ascent, risk.objective(lam).norms, 0.0
+        p = risk.n_groups
+        self._parts = [slice(*ends) for ends in np.searchsorted(risk.labels, [[k, k + 1] for k in range(p)])]
+        self.beta, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), lam, 0.0, None
 
     # ------------------------------------------------------------------ the point
-    def _read(self):
-        """V, shape (n_rows, N)."""
-        V = np.empty((self._n_rows, len(self._objective.labels)))
-        for group, part in zip(self._ascent.groups, self._parts, strict=True):
-            arrays = group.state()
-            V[0, part], V[-1, part] = arrays[0].ravel(), (arrays[1].T if len(arrays) > 1 else arrays[0]).ravel()
-        return V
-
-    def _write(self, V, scales):
-        for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
-            arrays = group.state()
-            for array, row in zip(arrays, (V[0], V[-1]), strict=False):
-                (array if array is arrays[0] else array.T)[:] = row[part].reshape(arrays[0].shape)
-            group.set_scale(scale)
-
     @property
     def w(self):
-        return (self.beta / (self._lam + self._kappa))[self._objective.labels] * self._read()
+        """theta, rows as in `group_norms`: where there are kernels, weights of features stand in both."""
+        theta, s = np.empty((self._risk.n_rows, len(self._risk.labels))), self.beta / (self._lam + self._kappa)
+        for group, part, scale in zip(self._ascent.groups, self._parts, s, strict=True):
+            first, *second = group.state()
+            theta[-1, part] = scale * (second[0].T if second else first).ravel()
+            theta[0, part] = scale * first.ravel()
+        return theta
+
+    def restore(self, theta, scales=None):
+        """The groups hold this point."""
+        scales = np.ones(len(self.beta)) if scales is None else scales
+        for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
+            first, *second = group.state()
+            first[:] = theta[0, part].reshape(first.shape) / scale
+            for scores in second:
+                scores[:] = theta[-1, part].reshape(first.shape).T / scale
+            group.set_scale(scale)
+            group.square()
 
     def phi(self):
-        V = self._read()
-        if not self._kappa:
-            return -V
-        return (self._kappa / self.beta)[self._objective.labels] * self._centre - V
+        theta = -(self._lam + self._kappa) * self.w
+        if self._kappa:
+            theta += self._kappa * self._centre
+        return theta / self.beta[self._risk.labels]
 
     def place(self, lam, kappa, centre):
-        phi = self.phi()
-        self._lam, self._kappa, self._centre = lam, kappa, centre
-        self._move(phi)
+        self._move(self.beta, lam, kappa, centre)
 
     def forget(self):
         """After an iteration: new kernel weights from the norms of the point; multipliers and centre stay."""
-        phi, norms = self.phi(), self._objective.norms(self.w)
-        self.beta = reweighed(self.beta, norms)
-        self._move(phi)
+        self._move(reweighed(self.beta, self._norms(self.w)), self._lam, self._kappa, self._centre)
 
-    def _move(self, phi):
-        V = -phi
-        if self._kappa:
-            V += (self._kappa / self.beta)[self._objective.labels] * self._centre
-        self._write(V, self.beta / (self._lam + self._kappa))
-
-    def restore(self, w):
-        """The groups hold this point."""
-        self._write(w, np.ones(len(self.beta)))
-        for group in self._ascent.groups:
-            group.square()
+    def _move(self, beta, lam, kappa, centre):
+        theta = minimiser(beta[self._risk.labels] * self.phi(), lam, kappa, centre)
+        self.beta, self._lam, self._kappa, self._centre = beta, lam, kappa, centre
+        self.restore(theta, beta / (lam + kappa))
 
     def default_kappa(self, lam):
         """From the first pass on, with `sqrt(lam Rbar^2)` of the sum scale."""
@@ -147,8 +128,7 @@ class TokenBlocks(Core):
         gaps, squares = self._ascent.visit(order, True, MOST_STEPS)
         self.visits += len(order)
         if not self._heaviest:
-            n, lam = self.n_examples, self._lam
-            self._heaviest = CENTRE * float(np.sqrt(lam * squares * lam / n) / np.sqrt(n))
+            self._heaviest = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
         return gaps
 
     def cached_pass(self, rng, target):
@@ -156,14 +136,3 @@ class TokenBlocks(Core):
 
     def evaluate(self, run, w):
         return run.observe(w, float(np.maximum(self._ascent.decode()[1], 0.0).mean()))
-
-    # ------------------------------------------------------------------ what is kept
-    def known(self):
-        return None
-
-    def nbytes(self):
-        return 0
-
-    @classmethod
-    def memory(cls, risk, **options):
-        return {}

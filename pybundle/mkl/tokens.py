@@ -11,7 +11,8 @@ from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of
-from .descent import MeanLoss, descend
+from .certified import MeanLoss
+from .descent import descend
 from .parts import LinkPart, block_scores, make_part
 from .token_blocks import climb
 
@@ -225,15 +226,14 @@ class TokenSession:
 class _LogLoss(MeanLoss):
     """The log-loss as `descend` takes it: coefficients and scores of tokens, kernel by kernel, then label pairs."""
 
-    n_rows = 2
-
     def __init__(self, session):
-        self._session, self.n_groups = session, len(session.groups)
+        self._session, n_groups = session, len(session.groups)
         L, has_links = session.learner.structure.n_labels, session.learner.links is not None
-        self._shapes = [(len(session.data.gold), L)] * (self.n_groups - has_links) + [(L + 2, L)] * has_links
+        self._shapes = [(len(session.data.gold), L)] * (n_groups - has_links) + [(L + 2, L)] * has_links
         self._no_links = None if has_links else np.zeros((L + 2, L))
         sizes = [rows * L for rows, _ in self._shapes]
-        self._edges, self.labels = np.cumsum(sizes)[:-1], np.repeat(np.arange(self.n_groups), sizes)
+        self._edges = np.cumsum(sizes)[:-1]
+        super().__init__(np.repeat(np.arange(n_groups), sizes), n_groups, 2, session.n_examples)
 
     def split(self, row):
         """The arrays of all groups in a row of a vector, views."""

@@ -19,7 +19,8 @@ from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
 from .certificate import best_bound, group_products
-from .descent import MeanLoss, descend
+from .certified import MeanLoss
+from .descent import descend
 from .kernel import Kernel
 from .parts import Features
 from .weighted import climb_weights
@@ -166,7 +167,8 @@ class _Smooth(MeanLoss):
     """A log-loss as `descend` takes it."""
 
     def __init__(self, risk, labels, n_groups):
-        self._risk, self.labels, self.n_groups, self.nonneg = risk, labels, n_groups, risk.nonneg
+        super().__init__(labels, n_groups, 1, risk.n_examples, risk.nonneg)
+        self._risk = risk
 
     def plane(self, theta):
         planes, n = self._risk.planes(theta[0]), self._risk.n_examples

@@ -66,24 +66,23 @@ class Proven(NamedTuple):
     value: float
 
 
-def finished(run, is_interrupted):
-    """What a run has found, which notes the kernel weights of each of its steps in `weights`."""
-    history, trace = run.trace.history.arrays(), run.trace
-    # Ctrl-C may leave one of them out
-    rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
-                    strict=False))
-    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), trace.n_passes, rows, is_interrupted)
-
-
 def solve(run, max_passes):
-    """Steps of a run until its gap is small, nothing moves any more or the passes are spent; Ctrl-C ends it, too."""
+    """Steps of a run until its gap is small, nothing moves any more or the passes are spent; Ctrl-C ends it, too.
+
+    The run notes the kernel weights of each row of its history in `weights`.
+    """
+    is_interrupted = False
     run.start(np.zeros((run.risk.n_rows, len(run.risk.labels))))
     try:
         while run.trace.n_passes < max_passes and run.step() is None:
             pass
     except KeyboardInterrupt:
-        return finished(run, True)
-    return finished(run, False)
+        is_interrupted = True
+    history = run.trace.history.arrays()
+    # Ctrl-C may leave one of them out
+    rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
+                    strict=False))
+    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), run.trace.n_passes, rows, is_interrupted)
 
 
 def reweighed(beta, norms):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from ..solvers.objective import Signs
+from ..solvers.objective import Objective
 from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
 from .certificate import CLOSE, KeptPlanes
@@ -62,7 +62,7 @@ class _Descent(QuasiNewton):
     @cached_property
     def signs(self):
         nonneg, p = self.objective.nonneg, self.objective.n_groups
-        return Signs(None if nonneg is None else np.concatenate([nonneg, np.ones(p, dtype=bool)]))
+        return Objective(None if nonneg is None else np.concatenate([nonneg, np.ones(p, dtype=bool)]))
 
     def make_planes(self, room):
         return KeptPlanes(self.objective.n_groups, room, self.objective.products)

@@ -17,7 +17,7 @@ from ..runtime.stopping import relative_gap
 from .online_learner import OnlineLearner
 from .schedules import optimal_radius
 from .settings import check_settings
-from .structure import FlatTokens, as_structure, classes_of, encode
+from .structure import TokenStructure, as_structure, classes_of, encode
 from .tokens import TokenLearner
 from .vectors import VectorLearner, VectorSession, are_of_weights
 
@@ -244,7 +244,7 @@ class OnlineMKL(OnlineLearner):
     def _start(self, settings, X, Y, classes, n_epochs):
         """A new learner; nothing of an old one is lost where this fails."""
         if self.model is None:
-            structure = FlatTokens(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
+            structure = TokenStructure(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
         else:
             model = as_model(self.model, X, Y)
             structure = None if are_of_weights(self.groups) else as_structure(model)

@@ -26,26 +26,45 @@ class Tokens(NamedTuple):
 
 
 class TokenStructure:
-    """What the labels of tokens are, and what their losses may be.
+    """What the labels of tokens are, and what their losses may be: of single tokens, or of chains as `Chain` has them.
+
+    Parameters
+    ----------
+    costs : ndarray, shape (n_labels, n_labels)
+    chain : Chain or None
+        None for single tokens.
 
     Attributes
     ----------
-    costs : ndarray, shape (n_labels, n_labels)
-    start, end : bool
-        Whether first and last label have weights.
-    normalised : bool
-        Losses are means over the tokens of an example, and not sums.
+    is_flat, start, end : bool
+        Whether tokens are single, and whether first and last label have weights.
     """
 
-    is_flat = start = end = normalised = False
+    def __init__(self, costs, chain=None):
+        self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
+        self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
 
-    def __init__(self, costs):
-        self.costs, self.n_labels = costs, len(costs)
+    def tokens(self, X):
+        """Examples without labels."""
+        if self.is_flat:
+            X = check_tokens("X", X)
+            return Tokens(X, np.arange(X.shape[0] + 1), None)
+        X = self._chain.tokens(X)
+        return Tokens(check_tokens("X", X.values), X.offsets, None)
+
+    def bind(self, X, Y):
+        """Examples with theirs."""
+        found = self.tokens(X)
+        if not self.is_flat:
+            return found._replace(gold=self._chain.labels(Y, np.diff(found.offsets)).values)
+        if len(Y) != found.n_examples:
+            raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
+        return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
 
     def factors(self, offsets):
         """What the loss of each example is multiplied by."""
         sizes = np.diff(offsets)
-        return 1.0 / sizes if self.normalised else np.ones(len(sizes))
+        return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
     def largest_loss(self, offsets):
         """Of any labelling."""
@@ -56,45 +75,13 @@ class TokenStructure:
         return float(np.diff(offsets).max() * np.log(self.n_labels))
 
 
-class FlatTokens(TokenStructure):
-    """Single tokens with one of `n_labels` classes each."""
-
-    is_flat = True
-
-    def tokens(self, X):
-        X = check_tokens("X", X)
-        return Tokens(X, np.arange(X.shape[0] + 1), None)
-
-    def bind(self, X, Y):
-        found = self.tokens(X)
-        if len(Y) != found.n_examples:
-            raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
-        return found._replace(gold=np.ascontiguousarray(Y, dtype=np.int32))
-
-
-class ChainTokens(TokenStructure):
-    """Chains of tokens, as the model `Chain` describes them."""
-
-    def __init__(self, model):
-        super().__init__(model.costs)
-        self._model, self.start, self.end, self.normalised = model, model.start, model.end, model.normalised
-
-    def tokens(self, X):
-        X = self._model.tokens(X)
-        return Tokens(check_tokens("X", X.values), X.offsets, None)
-
-    def bind(self, X, Y):
-        found = self.tokens(X)
-        return found._replace(gold=self._model.labels(Y, np.diff(found.offsets)).values)
-
-
 def as_structure(model):
     """The tokens of a model, or None where it has none."""
     if not isinstance(model, (Multiclass, Chain)):
         return None
     if model.rescaling != "margin":
         raise ParameterError("model must have rescaling='margin', got 'slack'")
-    return FlatTokens(model.costs) if isinstance(model, Multiclass) else ChainTokens(model)
+    return TokenStructure(model.costs, None if isinstance(model, Multiclass) else model)
 
 
 def check_tokens(name, X):

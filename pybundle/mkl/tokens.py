@@ -25,7 +25,7 @@ class TokenLearner:
 
     Parameters
     ----------
-    structure : FlatTokens or ChainTokens
+    structure : TokenStructure
     groups : list of kernels and `Features`
     settings : Settings
     data : Tokens

@@ -7,7 +7,6 @@ at w_k = 0, and phi_k does not count. Norms of groups, `lam/2 (sum_k |w_k|)^2`, 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,13 +37,28 @@ def minimiser(phi, lam, kappa=0.0, centre=None):
     return w
 
 
-class Signs:
-    """The set N of weights that must not be negative, `nonneg` (bool (dim,) or None)."""
+class Objective:
+    """`F(w) = Omega(w) + R(w)` for weights of the signs asked for: the set N = `nonneg` (bool (dim,) or None) is >= 0.
+
+    A subclass gives `value`, `lower_bound` and `point`.
+    """
 
     nonneg: np.ndarray | None
 
     def __init__(self, nonneg=None):
         self.nonneg = nonneg
+
+    def value(self, w):
+        """Omega(w)."""
+        raise NotImplementedError
+
+    def lower_bound(self, offset, phi, error=0.0):
+        """`min_w Omega(w) + <phi, w> + offset`, with phi known up to `error` in norm."""
+        raise NotImplementedError
+
+    def point(self, phi, lam):
+        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
+        raise NotImplementedError
 
     def effective(self, phi):
         """phi without what the constraints take up."""
@@ -61,24 +75,8 @@ class Signs:
         return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
 
     def project(self, w):
-        """The feasible point nearest to w; w itself where it is feasible."""
-        return w if Signs.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
-
-
-class Objective(Signs, ABC):
-    """`F(w) = Omega(w) + R(w)` over the points that it contains."""
-
-    @abstractmethod
-    def value(self, w):
-        """Omega(w)."""
-
-    @abstractmethod
-    def lower_bound(self, offset, phi, error=0.0):
-        """`min_w Omega(w) + <phi, w> + offset`, with phi known up to `error` in norm."""
-
-    @abstractmethod
-    def point(self, phi, lam):
-        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
+        """The feasible point nearest to w; w itself where its signs are right."""
+        return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
 
 @dataclass(frozen=True)

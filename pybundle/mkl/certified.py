@@ -82,7 +82,8 @@ def solve(run, max_passes):
     # Ctrl-C may leave one of them out
     rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
                     strict=False))
-    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), run.trace.n_passes, rows, is_interrupted)
+    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes), rows,
+                     is_interrupted)
 
 
 def reweighed(beta, norms):

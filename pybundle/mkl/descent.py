@@ -51,8 +51,6 @@ def descend(risk, lam, tol, max_passes):
 class _Descent(QuasiNewton):
     """L-BFGS on x = (u, v), with v in the last columns of each row."""
 
-    growth = 100.0, 10.0
-
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
         self.n, p = len(risk.labels), objective.n_groups

@@ -61,10 +61,6 @@ class Features:
         factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
         return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
 
-    def function(self, theta):
-        """As `KernelPart.function` has it: the group itself, no support, weights of its columns."""
-        return self, None, theta
-
 
 def block_scores(scorers, n, n_labels, executor=None):
     """Sums (n, n_labels) of scorers, None for 0, block by block; the same bits for any number of threads."""
@@ -203,7 +199,8 @@ class FeaturePart(Weights):
 
     def function(self):
         """What was learnt, as `KernelPart.function` has it; for `Features` (group, None, weights (n, n_labels))."""
-        return self._features.function(self.theta.point())
+        features, theta = self._features, self.theta.point()
+        return (features, None, theta) if isinstance(features, Features) else features.function(theta)
 
     def scorer(self, X):
         """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""

@@ -50,7 +50,6 @@ class QuasiNewton(Run):
     """
 
     patience = 60
-    growth = 10.0, 100.0        # by what a trial may exceed the one before, with pairs and without
 
     def __init__(self, risk, objective, settings, memory=None):
         super().__init__(risk, objective, settings)
@@ -197,11 +196,11 @@ class QuasiNewton(Run):
                 break
         else:
             return False
-        rounding, step = SINGLE if self.risk.precision == "float32" else DOUBLE, 1.0
-        if len(self.pairs) == 0:        # nothing is known of the scale
-            step = self._first_step(slope)
+        # without pairs nothing is known of the scale
+        step, growth = (1.0, 10.0) if len(self.pairs) else (self._first_step(slope), 100.0)
+        rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
         self._direction = direction
-        self._search = WolfeSearch(self._fun, slope, step, self.growth[len(self.pairs) == 0], rounding)
+        self._search = WolfeSearch(self._fun, slope, step, growth, rounding)
         return True
 
     def _first_step(self, slope):

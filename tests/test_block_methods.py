@@ -11,7 +11,7 @@ import pytest
 import pybundle as pb
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.schedules import MultiPlane
-from pybundle.solvers.objective import L2
+from pybundle.solvers.objective import SquaredNorm
 from pybundle.solvers.part_planes import part_planes
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
@@ -152,7 +152,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     monkeypatch.setattr("pybundle.solvers.block.oracle_pass.SHARD", 1)
     executor = Interrupting(at)
-    core = CachedBlocks(chains().derive(executor=executor), L2(1.0), batch=6)
+    core = CachedBlocks(chains().derive(executor=executor), SquaredNorm(1.0), batch=6)
     core.place(1.0, 0.0, None)
     with pytest.raises(KeyboardInterrupt):
         for _ in range(3):

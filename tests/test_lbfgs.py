@@ -11,8 +11,7 @@ from scipy.special import expit
 
 import pybundle as pb
 from pybundle.features import MapFeatures
-from pybundle.mkl.descent import RowPairs
-from pybundle.solvers.objective import L2
+from pybundle.solvers.objective import SquaredNorm
 from pybundle.solvers.smooth.lbfgs import Pairs
 from pybundle.solvers.smooth.recent_planes import RecentPlanes
 from pybundle.solvers.smooth.wolfe import WolfeSearch
@@ -355,7 +354,7 @@ def test_pairs_of_any_inner_product_are_those_of_its_coordinates():
     A = rng.normal(size=(4, 4))
     K = A @ A.T + 0.1 * np.eye(4)               # <a, b> = a'Kb, by a row of coefficients and one of products with K
     C = np.linalg.cholesky(K)
-    ours, twin = RowPairs(5, 1.0), Pairs(5, 1.0)
+    ours, twin = Pairs(5, 1.0), Pairs(5, 1.0)
     for _ in range(4):
         s = rng.normal(size=4)
         y = s + A @ A.T @ s
@@ -383,7 +382,7 @@ def test_resting_coordinates_take_no_part():
 def test_bound_of_planes_is_the_best_and_keeps_its_room(signs):
     rng = np.random.default_rng(2)
     planes, nonneg = RecentPlanes(4, 3, slack=True), np.arange(4) < 2
-    objective_ = L2(0.5, nonneg if signs else None)
+    objective_ = SquaredNorm(0.5, nonneg if signs else None)
     for k in range(6):
         planes.add(abs(rng.normal()), rng.normal(size=4))
         for _ in range(5 if signs else 1):              # constraints settle

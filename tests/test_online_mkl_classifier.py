@@ -189,7 +189,7 @@ def test_interrupts_and_limits(monkeypatch):
     assert svm.score(X, y) > 0.5
     # a certified run hands its best point over, too
     svm = pb.OnlineMKLClassifier(kernels=FEW, solver="certified", loss="logistic", tol=1e-12)
-    monkeypatch.setattr("pybundle.mkl.descent._Descent.step", interrupted(_Descent.step, 5))
+    monkeypatch.setattr("pybundle.mkl.descent._Descent.iterate", interrupted(_Descent.iterate, 5))
     with pytest.raises(KeyboardInterrupt):
         svm.fit(X, y)
     assert svm.score(X, y) > 0.5 and svm.certified_ and not svm.converged_

@@ -23,7 +23,7 @@ from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor
 from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
-from pybundle.solvers.objective import L2, Ball
+from pybundle.solvers.objective import Ball, SquaredNorm
 from pybundle.solvers.smooth.recent_planes import RecentPlanes
 
 
@@ -62,12 +62,12 @@ def test_history_has_equal_lengths():
     assert arrays["primal"][0] == 6.0 and arrays["gap"][0] == pytest.approx(0.1) and arrays["time"][0] == 0.1
 
 
-@pytest.mark.parametrize("objective", [L2(3.0), Ball(0.7)])
+@pytest.mark.parametrize("objective", [SquaredNorm(3.0), Ball(0.7)])
 def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
     rng = np.random.default_rng(0)
     phi, offset = rng.normal(size=4), 2.5
     bound = LowerBound.from_aggregate(objective, offset, phi).value
-    w = objective.point(phi, 3.0 if isinstance(objective, L2) else 1e-9)
+    w = objective.point(phi, 3.0 if isinstance(objective, SquaredNorm) else 1e-9)
     assert objective.value(w) + offset + phi @ w == pytest.approx(bound)
     for _ in range(200):
         v = rng.normal(size=4)
@@ -75,7 +75,7 @@ def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
             assert objective.value(v) + offset + phi @ v >= bound
 
 
-@pytest.mark.parametrize("objective", [L2(1.0), Ball(0.7)])
+@pytest.mark.parametrize("objective", [SquaredNorm(1.0), Ball(0.7)])
 def test_rounding_errors_count_against_the_bound(objective):
     phi = np.array([3.0, 4.0])
     exact = LowerBound.from_aggregate(objective, 1.0, phi).value
@@ -95,13 +95,13 @@ def test_a_lower_bound_is_one_in_exact_arithmetic():
         phi, lam = rng.standard_normal(rng.integers(1, 6)) * 10.0 ** rng.uniform(-12, 6), 10.0 ** rng.uniform(-6, 6)
         offset = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
         exact = Fraction(offset) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
-        assert Fraction(LowerBound.from_aggregate(L2(lam), offset, phi).value) <= exact
+        assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), offset, phi).value) <= exact
 
 
 def test_errors_of_slopes_count_against_the_bound_of_recent_planes():
     rng = np.random.default_rng(2)
     for error in (1e-9, 1e-3):
-        planes, objective = RecentPlanes(3, 4, False), L2(1.0)
+        planes, objective = RecentPlanes(3, 4, False), SquaredNorm(1.0)
         slopes, offsets = rng.standard_normal((4, 3)), rng.random(4)
         for offset, slope in zip(offsets, slopes, strict=True):
             planes.add(offset, slope)
@@ -114,11 +114,11 @@ def test_errors_of_slopes_count_against_the_bound_of_recent_planes():
 def test_certify_recomputes_both_sides():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
     bound = LowerBound(3.0, np.array([-4.0]), 0.0, value=99.0)     # a wrong stored value must not survive
-    certificate = certify(risk, L2(1.0), np.array([0.5]), bound)
+    certificate = certify(risk, SquaredNorm(1.0), np.array([0.5]), bound)
     assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
     assert certificate.lower_bound == pytest.approx(3.0 - 8.0) and certificate.certified
     for offset, slope in ((50.0, 0.0), (1.0, 0.5)):     # above F(w), and above R(w), which is 1, with a bound of 0.875
-        wrong = certify(risk, L2(1.0), np.array([0.5]), LowerBound(offset, np.array([slope]), 0.0, 0.875))
+        wrong = certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(offset, np.array([slope]), 0.0, 0.875))
         assert not wrong.certified
 
 
@@ -130,14 +130,14 @@ def test_the_offset_error_counts_against_the_bound():
     assert offset_error == pytest.approx(1.01 * (2.0 * 1e-3 + 2.0 * 1e-2))
     assert aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.zeros(2))[1] == 1.01 * 10 * UNIT * 4.0
     phi = np.array([3.0, 4.0])
-    exact, counted = (LowerBound.from_aggregate(L2(1.0), 1.0, phi, 0.0, e).value for e in (0.0, 0.25))
+    exact, counted = (LowerBound.from_aggregate(SquaredNorm(1.0), 1.0, phi, 0.0, e).value for e in (0.0, 0.25))
     assert exact - counted == pytest.approx(0.25)
 
 
 def test_the_rounding_of_a_cancelling_bound_is_counted():
     phi = np.full(10, 1e8 / 3)
     exact = Fraction(float(phi @ phi / 2)) - sum(Fraction(float(p)) ** 2 for p in phi) / 2
-    assert LowerBound.from_aggregate(L2(1.0), float(phi @ phi / 2), phi).value <= exact
+    assert LowerBound.from_aggregate(SquaredNorm(1.0), float(phi @ phi / 2), phi).value <= exact
 
 
 def test_the_gap_of_a_certificate_counts_the_error():
@@ -152,7 +152,7 @@ def test_a_value_that_cancels_is_certified_with_its_error():
     X, y = rng.integers(0, 256, (60, 30)).astype(np.uint8), np.arange(60) % 3
     risk = pb.risks.MulticlassHinge(X, y, scale=1e4)
     w = pb.minimize(risk, lam=1e-7, tol=1e-3, max_iter=300).x
-    certificate = certify(risk, L2(1e-7), w, LowerBound(0.0, np.zeros(90), 0.0, 0.0))
+    certificate = certify(risk, SquaredNorm(1e-7), w, LowerBound(0.0, np.zeros(90), 0.0, 0.0))
     loss = Fraction(0)
     W = [[Fraction(float(v)) for v in row] for row in w.reshape(3, 30)]
     for x, truth in zip(X, y, strict=True):
@@ -173,9 +173,9 @@ def test_a_risk_may_state_its_errors():
         def values(self, w):
             return np.array([1.0, 2.0]), np.array([0.25, 0.5])
 
-    certificate = certify(Stated(), L2(1.0), np.zeros(1), LowerBound(3.5, np.zeros(1), 0.0, 0.0))
+    certificate = certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(3.5, np.zeros(1), 0.0, 0.0))
     assert certificate.fun == 3.0 and certificate.certified and certificate.error == pytest.approx(0.7575)
-    assert not certify(Stated(), L2(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0)).certified
+    assert not certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0)).certified
 
 
 def test_executors_keep_the_order():

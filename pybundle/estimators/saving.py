@@ -5,6 +5,7 @@ The class is looked up by name among those of this package, and parameters are d
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -239,6 +240,7 @@ def _decode(value, arrays, make):
 
 def classes():
     """The classes of this package by name; no other is saved or loaded. Bases are called `...Estimator`."""
+    import_module(f"{__package__}.online_mkl")          # the one that is not imported with the others
     found, todo = {}, [StoredEstimator]
     while todo:
         for cls in todo.pop().__subclasses__():

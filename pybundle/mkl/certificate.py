@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..qp import solve_simplex_qp
+from ..qp._simplex_qp import SimplexQP
 from ..runtime.certificate import feasible
 from ..runtime.executors import Serial
+from .group_norms import group_sums
 
 TURNS = 200
 """Turns between planes and kernel weights, at most; tens of planes make a turn a fraction of a millisecond."""
@@ -57,11 +58,10 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
     np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
     norms = np.sqrt(np.maximum(squares, 0.0))
     best, best_a, best_nu = 0.0, np.zeros(len(offsets)), nu
-    parts, a = np.zeros(len(offsets), dtype=np.intp), None
+    qp, x, parts, slack = SimplexQP(), np.zeros(len(offsets)), np.zeros(len(offsets), dtype=np.int32), np.array([True])
     for _ in range(TURNS):
-        found = solve_simplex_qp(np.tensordot(nu, grams, 1) / lam, offsets, parts, tol=min(1e-8, close), slack=True,
-                                 x0=a)
-        a = feasible(found.x, parts, np.array([True]))
+        qp.solve(np.tensordot(nu, grams, 1) / lam, offsets, parts, slack, x, rtol=min(1e-8, close))
+        a = feasible(x, parts, slack)
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
         bound = gain - float((squares + ROUNDING * (norms @ a) ** 2).max()) / (2.0 * lam) - ROUNDING * gain
@@ -92,7 +92,7 @@ class KeptPlanes:
     >>> import numpy as np
     >>> from pybundle.mkl.certificate import KeptPlanes
     >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
-    >>> planes.add(np.array([2.0, 1.0]), 1.0)
+    >>> planes.add(1.0, np.array([2.0, 1.0]))
     >>> round(planes.bound(lam=4.0), 6)
     0.5
     """
@@ -101,7 +101,7 @@ class KeptPlanes:
         self._room, self._products, self.slopes = room, products, []
         self.offsets, self.weights, self.grams = np.zeros(0), np.zeros(0), np.zeros((n_groups, 0, 0))
 
-    def add(self, slope, offset):
+    def add(self, offset, slope):
         """Another plane, in the place of the one of least weight where there is no room."""
         if len(self.slopes) == self._room:
             j = int(np.argmin(self.weights))
@@ -122,18 +122,6 @@ class KeptPlanes:
         return bound
 
 
-def group_sums(labels, n_groups):
-    """A function of values (dim,) that gives their sums by group, shape (n_groups,).
-
-    >>> group_sums(np.array([0, 0, 1]), 2)(np.array([1.0, 2.0, 4.0]))
-    array([3., 4.])
-    """
-    starts = np.searchsorted(labels, np.arange(n_groups))
-    if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
-        return lambda values: np.add.reduceat(values, starts)        # groups in a row: several times faster
-    return lambda values: np.bincount(labels, values, n_groups)
-
-
 def group_products(slopes, labels, n_groups):
     """Inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
     grams, sums = np.empty((n_groups, len(slopes), len(slopes))), group_sums(labels, n_groups)
@@ -151,18 +139,28 @@ def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
     columns = np.concatenate([found[wrong], truth[wrong]])
     values = np.repeat([1.0 / n, -1.0 / n], len(wrong))
     coefs = sp.csr_array((values, (rows, columns)), shape=(len(truth), n_labels))
-    links = np.zeros((n_labels + 2, n_labels))
-    inner = np.ones(len(truth), dtype=bool)
-    inner[offsets[:-1]] = False
-    here = np.flatnonzero(inner)
-    for labels, sign in ((found, 1.0 / n), (truth, -1.0 / n)):
-        np.add.at(links, (labels[here - 1], labels[here]), sign)
-        if start:
-            np.add.at(links[-2], labels[offsets[:-1]], sign)
-        if end:
-            np.add.at(links[-1], labels[offsets[1:] - 1], sign)
+    links = (link_counts(found, offsets, n_labels, start, end) - link_counts(truth, offsets, n_labels, start, end)) / n
     losses = np.add.reduceat(costs[truth, found], offsets[:-1]) * factors
     return coefs, links, float(losses.sum()) / n
+
+
+def link_counts(labels, offsets, n_labels, start, end):
+    """How often each label follows each other one, then how often it is the first and the last, where that counts.
+
+    >>> link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]), 2, start=True, end=False)
+    array([[0., 1.],
+           [0., 1.],
+           [2., 0.],
+           [0., 0.]])
+    """
+    counts, inner = np.zeros((n_labels + 2, n_labels)), np.ones(len(labels), dtype=bool)
+    inner[offsets[:-1]] = False
+    here = np.flatnonzero(inner)
+    np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
+    for row, tokens, has_weights in ((-2, offsets[:-1], start), (-1, offsets[1:] - 1, end)):
+        if has_weights:
+            np.add.at(counts[row], labels[tokens], 1.0)
+    return counts
 
 
 class ExpectedPlanes:

@@ -50,7 +50,6 @@ class Kernel:
     def __repr__(self):
         return described(self)
 
-    is_sparse = False
     is_trusted = True           # known to be symmetric
 
     def fit(self, X):

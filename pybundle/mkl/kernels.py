@@ -99,8 +99,6 @@ class B1Spline(Kernel):
            [0. , 0. , 1. ]])
     """
 
-    is_sparse = True
-
     def __init__(self, width=None, sparsity=0.95, columns=None):
         super().__init__(False, columns)
         self.width = None if width is None else check_number("width", width, low=0.0, strict=True)

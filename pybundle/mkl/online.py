@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_number, check_vector
 from ..models.callable_model import as_model
 from ..prox import GroupwiseRegulariser, Regulariser
 from ..runtime.executors import single_threaded_blas
 from .dense import DenseLearner, DenseSession
-from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, check_rate
+from .online_learner import OnlineLearner
+from .schedules import Rate
+from .settings import check_rounds
 from .vectors import VectorLearner, VectorSession
-
-
-class Settings(NamedTuple):
-    """The checked parameters of a learner."""
-
-    regularisers: list
-    loss: str
-    batch: int
-    radius: float
-    lam: float = 0.0
-    certify: bool = False
-
-    @property
-    def regulariser(self):
-        """The only one."""
-        return self.regularisers[0]
 
 
 class Regret(NamedTuple):
@@ -40,7 +25,7 @@ class Regret(NamedTuple):
     bound: float
 
 
-class OnlineProximal:
+class OnlineProximal(OnlineLearner):
     """Online proximal learning of any structured model.
 
     Minimises `F(theta) = sum_j R_j(theta) + 1/n sum_i L(theta; x_i, y_i)` (mean scale) over a ball, by rounds
@@ -105,31 +90,19 @@ class OnlineProximal:
 
     def fit(self, X, Y):
         """Learns from scratch, `n_epochs` passes in random order."""
-        settings, n_epochs = self._settings(), check_integer("n_epochs", self.n_epochs, low=1)
-        before = dict(self.__dict__)
-        try:
-            self._start(settings, X, Y, n_epochs)
-        except Exception:
-            self.__dict__ = before
-            raise
+        settings = self._settings()
+        with self._all_or_nothing():
+            self._start(settings, X, Y, settings.n_epochs)
         return self
 
     def partial_fit(self, X, Y):
         """One pass over more examples; where it raises the learner is what it was."""
-        settings, before = self._settings(), dict(self.__dict__)
-        is_new = not hasattr(self, "_learner")
-        saved = None if is_new else (self._learner.saved(), self._rng.bit_generator.state)
-        try:
-            if is_new:
-                self._start(settings, X, Y, 1)
-            else:
+        settings, goes_on = self._settings(), hasattr(self, "_learner")
+        with self._all_or_nothing(goes_on):
+            if goes_on:
                 self._run(self._session(self._learner, X, Y, settings), 1)
-        except Exception:
-            self.__dict__ = before
-            if not is_new:
-                self._learner.restore(saved[0])
-                self._rng.bit_generator.state = saved[1]
-            raise
+            else:
+                self._start(settings, X, Y, 1)
         return self
 
     def predict(self, X):
@@ -180,12 +153,8 @@ class OnlineProximal:
         else:
             learner = DenseLearner(model, self.average)
         session = self._session(learner, X, Y, settings)
-        eta0 = self.eta0
-        if eta0 == "auto":
-            eta0 = 1.0 if self.rate == "strong" else self._tune(session, settings)
-        self._learner, self.eta0_, self.n_rounds_, self._online, self._largest_gradient = learner, eta0, 0, 0.0, 0.0
-        self._rng = np.random.default_rng(self.random_state)
-        self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0)}
+        self._begin(learner, session)
+        self._online = self._largest_gradient = 0.0
         self._run(session, n_epochs)
 
     @staticmethod
@@ -194,36 +163,17 @@ class OnlineProximal:
         return kind(learner, X, Y, settings)
 
     def _run(self, session, n_epochs):
-        rate, n = Rate(self.rate, self.eta0_, self.sigma), session.n_examples
-        n_rounds = -(-n // session.settings.batch)
         try:
             with single_threaded_blas():
-                for _ in range(n_epochs):
-                    began = time.perf_counter()
-                    total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
-                    self._online += total
-                    self.n_rounds_ += n_rounds
-                    row = {"seconds": time.perf_counter() - began, "online": total / n_rounds}
-                    self.history_ = {name: np.append(self.history_[name], row[name]) for name in self.history_}
+                self._epochs(session, n_epochs)
         finally:
             session.finish()
             self._largest_gradient = max(self._largest_gradient, session.largest_gradient)
             self.coef_ = self._learner.weights()
 
-    def _tune(self, session, settings):
-        chosen = np.random.default_rng(self.random_state).permutation(session.n_examples)[:TRIAL_EXAMPLES]
-        n_rounds = -(-len(chosen) // settings.batch)
-
-        def trial(eta0):
-            session.restart()
-            rate = Rate(self.rate, eta0)
-            for epoch in range(TRIAL_EPOCHS):
-                total = session.run(chosen, rate(1 + epoch * n_rounds, n_rounds))
-            return total
-
-        best = best_rate(trial)
-        session.restart()
-        return best
+    def _noted(self, session, total):
+        self._online += total
+        return {}
 
     def _settings(self):
         regularisers = _as_list(self.regularisers)
@@ -232,18 +182,10 @@ class OnlineProximal:
                 raise InputTypeError(f"regularisers[{j}] must be a Regulariser of pb.prox, got {type(R).__name__}")
         if not regularisers:
             raise ParameterError("regularisers must hold at least one Regulariser, got none")
-        check_choice("loss", self.loss, ("hinge", "logistic"))
-        check_rate(self.rate, self.eta0, self.sigma)
-        if self.random_state is not None:
-            check_integer("random_state", self.random_state, low=0)
-        if not isinstance(self.average, (bool, np.bool_)):
-            raise InputTypeError(f"average must be True or False, got {self.average!r}")
-        radius = np.inf if self.radius is None else check_number("radius", self.radius, low=0.0, strict=True)
-        return Settings(regularisers, self.loss, check_integer("batch", self.batch, low=1), radius)
-
-    def _check_learnt(self):
-        if not hasattr(self, "_learner"):
-            raise StateError("this OnlineProximal has learnt nothing yet; call fit or partial_fit first")
+        settings = check_rounds(self)
+        if isinstance(self.radius, str):
+            raise InputTypeError(f"radius must be a number > 0 or None, got {self.radius!r}")
+        return settings._replace(regularisers=tuple(regularisers), regulariser=regularisers[0])
 
 
 def _as_list(regularisers):

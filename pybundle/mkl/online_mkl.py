@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 
 import numpy as np
@@ -14,15 +13,16 @@ from ..core.warn import warn_user
 from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
 from ..runtime.executors import make_executor, single_threaded_blas
-from .certified import relative_gap
-from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate, optimal_radius
+from ..runtime.stopping import relative_gap
+from .online_learner import OnlineLearner
+from .schedules import optimal_radius
 from .settings import check_settings
-from .structure import FlatTokens, as_structure, classes_of, encode
+from .structure import TokenStructure, as_structure, classes_of, encode
 from .tokens import TokenLearner
 from .vectors import VectorLearner, VectorSession, are_of_weights
 
 
-class OnlineMKL:
+class OnlineMKL(OnlineLearner):
     """Online proximal multiple kernel learning, Algorithm 3 of Martins et al. 2011.
 
     Minimises, with a function `f_k` of the Hilbert space of every group k of features or kernel,
@@ -148,12 +148,9 @@ class OnlineMKL:
         X : array or CSR, shape (n, n_features); for chains a list of such arrays or a `Ragged`
         Y : classes (n,); for chains a list of label arrays or a `Ragged`
         """
-        settings, before = check_settings(self), dict(self.__dict__)
-        try:
+        settings = check_settings(self)
+        with self._all_or_nothing():
             self._start(settings, X, Y, None if self.model is not None else classes_of(Y), settings.n_epochs)
-        except Exception:
-            self.__dict__ = before
-            raise
         return self
 
     def partial_fit(self, X, Y, classes=None):
@@ -162,27 +159,19 @@ class OnlineMKL:
         All or nothing: where it raises, for bad data or scores that overflow, the learner is what it was. Ctrl-C keeps
         the rounds that were made.
         """
-        settings, before = check_settings(self), dict(self.__dict__)
+        settings, goes_on = check_settings(self), hasattr(self, "_learner")
         if settings.solver != "online":
             raise ParameterError("partial_fit needs solver='online', got 'certified'")
-        is_new = not hasattr(self, "_learner")
-        if not is_new and self._rng is None:
+        if goes_on and self._rng is None:
             raise StateError("partial_fit goes on from rounds, and this OnlineMKL was fitted with solver='certified'; "
                              "call fit with solver='online' first")
-        saved = None if is_new else (self._learner.saved(), self._rng.bit_generator.state)
-        try:
-            if is_new:
+        with self._all_or_nothing(goes_on):
+            if goes_on:
+                self._go_on(settings._replace(certify=False), X, Y)
+            else:
                 if self.model is None:
                     classes = classes_of(Y if classes is None else classes)
                 self._start(settings, X, Y, classes, 1)
-            else:
-                self._go_on(settings._replace(certify=False), X, Y)
-        except Exception:
-            self.__dict__ = before
-            if not is_new:
-                self._learner.restore(saved[0])
-                self._rng.bit_generator.state = saved[1]
-            raise
         return self
 
     def _go_on(self, settings, X, Y):
@@ -193,7 +182,7 @@ class OnlineMKL:
             else:
                 data = self._structure.bind(X, self._encode(Y))
                 session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
-            self._run(session, settings, 1)
+            self._run(session, 1)
 
     def decision_function(self, X):
         """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
@@ -255,7 +244,7 @@ class OnlineMKL:
     def _start(self, settings, X, Y, classes, n_epochs):
         """A new learner; nothing of an old one is lost where this fails."""
         if self.model is None:
-            structure = FlatTokens(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
+            structure = TokenStructure(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
         else:
             model = as_model(self.model, X, Y)
             structure = None if are_of_weights(self.groups) else as_structure(model)
@@ -279,7 +268,7 @@ class OnlineMKL:
                 session.finish()
                 self._take(learner, structure, classes, found, settings)
                 return
-            self._begin(learner, structure, classes, session, settings, n_epochs)
+            self._learn(learner, structure, classes, session, n_epochs)
 
     def _start_vectors(self, settings, model, X, Y, n_epochs):
         """The same for a model whose weights are in groups."""
@@ -291,20 +280,17 @@ class OnlineMKL:
                 self._take(learner, None, None, learner.climb(X, Y, settings, executor), settings)
                 return
             session = VectorSession(learner, X, Y, settings, executor)
-            self._begin(learner, None, None, session, settings, n_epochs)
+            self._learn(learner, None, None, session, n_epochs)
 
-    def _begin(self, learner, structure, classes, session, settings, n_epochs):
+    def _learn(self, learner, structure, classes, session, n_epochs):
         """The first epochs of a new learner."""
+        settings = session.settings
         if settings.regulariser is not None:
             settings.regulariser.shrink(np.zeros(learner.n_groups))         # rates of each group fit the groups
-        eta0 = settings.eta0
-        if eta0 == "auto":
-            eta0 = 1.0 if settings.rate == "strong" else self._tune(session, settings)
-        # from here on nothing is expected to fail
-        self._learner, self._structure, self.classes_, self.eta0_, self.n_rounds_ = learner, structure, classes, eta0, 0
-        self._rng = np.random.default_rng(settings.random_state)
-        self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, learner.n_groups))}
-        self._run(session, settings, n_epochs, certify=settings.certify)
+        self._begin(learner, session)
+        self._structure, self.classes_ = structure, classes
+        self.history_["weights"] = np.zeros((0, learner.n_groups))
+        self._run(session, n_epochs)
 
     def _take(self, learner, structure, classes, found, settings):
         """The certified optimum, which `learner` holds."""
@@ -323,53 +309,26 @@ class OnlineMKL:
             warn_user(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
                       + remedy)
 
-    def _run(self, session, settings, n_epochs, certify=False):
-        """Epochs; Ctrl-C keeps what was learnt."""
-        rate, n = Rate(settings.rate, self.eta0_, settings.sigma), session.n_examples
-        n_rounds = -(-n // settings.batch)
-        rows = []
+    def _run(self, session, n_epochs):
+        """Epochs, and the certificate where it is wanted; Ctrl-C keeps what was learnt."""
         self.objective_ = self.lower_bound_ = self.gap_ = np.nan
         try:
-            for _ in range(n_epochs):
-                began = time.perf_counter()
-                total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
-                session.end_epoch()
-                self.n_rounds_ += n_rounds
-                self.norms_ = session.norms()
-                self.weights_ = _shares(self.norms_)
-                rows.append((time.perf_counter() - began, total / n_rounds, self.weights_))
-                if self.callback is not None and self.callback(self):
-                    break
-            if certify:
+            self._epochs(session, n_epochs)
+            if session.settings.certify:
                 self.objective_, bound = session.certificate()
                 self.lower_bound_ = min(bound, self.objective_)         # by rounding, where they meet
                 self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         finally:
-            self.norms_ = session.norms()
-            self.weights_ = _shares(self.norms_)
+            self._note_norms(session)
             session.finish()
-            if rows:
-                self.history_ = {name: np.concatenate([self.history_[name], np.array([row[j] for row in rows])])
-                                 for j, name in enumerate(("seconds", "online", "weights"))}
 
-    def _tune(self, session, settings):
-        """The eta0 of the published grid that decreases the objective most."""
-        rng, n = np.random.default_rng(settings.random_state), session.n_examples
-        chosen = rng.permutation(n)[:TRIAL_EXAMPLES]
-        n_rounds = -(-len(chosen) // settings.batch)
+    def _noted(self, session, total):
+        self._note_norms(session)
+        return {"weights": self.weights_}
 
-        def trial(eta0):
-            session.restart()
-            rate = Rate(settings.rate, eta0)
-            for epoch in range(TRIAL_EPOCHS):
-                total = session.run(chosen, rate(1 + epoch * n_rounds, n_rounds))
-            if settings.regulariser is not None:
-                return total
-            return 0.5 * settings.lam * session.norms().sum() ** 2 + session.risk()
-
-        best = best_rate(trial)
-        session.restart()
-        return best
+    def _note_norms(self, session):
+        self.norms_ = session.norms()
+        self.weights_ = _shares(self.norms_)
 
     def _resolve(self, settings, data, structure):
         """Settings whose radius is a number."""
@@ -380,10 +339,6 @@ class OnlineMKL:
 
     def _encode(self, Y):
         return Y if self.classes_ is None else encode(Y, self.classes_)
-
-    def _check_learnt(self):
-        if not hasattr(self, "_learner"):
-            raise StateError("this OnlineMKL has learnt nothing yet; call fit or partial_fit first")
 
 
 def _is_list(groups):

@@ -52,6 +52,15 @@ class Features:
     def __repr__(self):
         return described(self)
 
+    def __call__(self, X):
+        """The features of tokens."""
+        X = Kernel(columns=self.columns).take(X)
+        if not self.normalise:
+            return X
+        norms = np.sqrt(squares_of(X))
+        factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
+        return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
+
 
 def block_scores(scorers, n, n_labels, executor=None):
     """Sums (n, n_labels) of scorers, None for 0, block by block; the same bits for any number of threads."""
@@ -70,7 +79,7 @@ def block_scores(scorers, n, n_labels, executor=None):
 def make_part(group, index, X, n_labels, averaging):
     """The part of an entry of `groups`; X are the tokens that automatic choices look at."""
     if isinstance(group, Features):
-        return FeaturePart(_Columns(group), X, n_labels, averaging)
+        return FeaturePart(group, X, n_labels, averaging)
     kernel = as_kernel(group, index).fit(X)
     if kernel.low_rank is not None:
         return FeaturePart(LowRank(kernel, X), X, n_labels, averaging)
@@ -154,25 +163,6 @@ class KernelPart:
         return some
 
 
-class _Columns:
-    """Columns of tokens as features."""
-
-    def __init__(self, features):
-        self._features, self._kernel, self._normalise = features, Kernel(columns=features.columns), features.normalise
-
-    def function(self, theta):
-        """The group itself, no support, weights of its columns."""
-        return self._features, None, theta
-
-    def __call__(self, X):
-        X = self._kernel.take(X)
-        if not self._normalise:
-            return X
-        norms = np.sqrt(squares_of(X))
-        factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
-        return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
-
-
 class Weights:
     """What parts with weights of their own, `theta`, have in common."""
 
@@ -209,7 +199,8 @@ class FeaturePart(Weights):
 
     def function(self):
         """What was learnt, as `KernelPart.function` has it; for `Features` (group, None, weights (n, n_labels))."""
-        return self._features.function(self.theta.point())
+        features, theta = self._features, self.theta.point()
+        return (features, None, theta) if isinstance(features, Features) else features.function(theta)
 
     def scorer(self, X):
         """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""

@@ -1,4 +1,4 @@
-"""The parameters of `OnlineMKL`, checked."""
+"""The parameters of online learners, checked."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from .schedules import RATES, check_rate
 
 
 class Settings(NamedTuple):
-    """The checked parameters of a learner."""
+    """The checked parameters of a learner; those with a default belong to `OnlineMKL`, `regularisers` to the other."""
 
-    lam: float
     loss: str
     rate: str
     eta0: object
@@ -24,24 +23,38 @@ class Settings(NamedTuple):
     batch: int
     average: bool
     radius: float
-    regulariser: object
-    precision: str
-    drop: float
-    solver: str
-    tol: float
-    max_iter: int
-    certify: bool
     random_state: object
+    lam: float = 0.0
+    regulariser: object = None      # in the place of lam/2 (sum_k |theta_k|)^2
+    regularisers: tuple = ()
+    precision: str = "float64"
+    drop: float = 0.0
+    solver: str = "online"
+    tol: float = 0.0
+    max_iter: int = 0
+    certify: bool = False
+
+
+def check_rounds(learner):
+    """The parameters of rounds, checked; a radius given as a text, which the caller knows, is left as it is."""
+    check_choice("rate", learner.rate, RATES)
+    check_rate(learner.rate, learner.eta0, learner.sigma)
+    check_choice("loss", learner.loss, ("hinge", "logistic"))
+    if not isinstance(learner.average, (bool, np.bool_)):
+        raise InputTypeError(f"average must be True or False, got {learner.average!r}")
+    radius = np.inf if learner.radius is None else learner.radius
+    if learner.radius is not None and not isinstance(radius, str):
+        radius = check_number("radius", radius, low=0.0, strict=True)
+    seed = learner.random_state
+    return Settings(learner.loss, learner.rate, learner.eta0, learner.sigma,
+                    check_integer("n_epochs", learner.n_epochs, low=1), check_integer("batch", learner.batch, low=1),
+                    bool(learner.average), radius, None if seed is None else check_integer("random_state", seed, low=0))
 
 
 def check_settings(learner):
     """The parameters of an `OnlineMKL`, checked, before anything is touched."""
-    check_choice("rate", learner.rate, RATES)
-    check_rate(learner.rate, learner.eta0, learner.sigma)
-    check_choice("loss", learner.loss, ("hinge", "logistic"))
+    settings = check_rounds(learner)
     check_choice("precision", learner.precision, ("float64", "float32"))
-    if not isinstance(learner.average, (bool, np.bool_)):
-        raise InputTypeError(f"average must be True or False, got {learner.average!r}")
     if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
         raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
                              f"{type(learner.regulariser).__name__}")
@@ -49,24 +62,14 @@ def check_settings(learner):
     has_objective = learner.regulariser is None and not learner.average
     if learner.solver == "certified" and not (has_objective and learner.batch == 1 and learner.radius is None):
         raise ParameterError("solver='certified' needs average=False, batch=1 and neither radius nor regulariser")
-    radius = learner.radius
-    if isinstance(radius, str):
-        check_choice("radius", radius, ("auto",))
+    if isinstance(learner.radius, str):
+        check_choice("radius", learner.radius, ("auto",))
         if learner.regulariser is not None:
             raise ParameterError("radius='auto' holds the solution for lam/2 (sum_k |f_k|)^2 only, got a regulariser "
                                  "beside it; pass a number")
-    elif radius is not None:
-        radius = check_number("radius", radius, low=0.0, strict=True)
-    return Settings(check_number("lam", learner.lam, low=0.0, strict=True), learner.loss, learner.rate, learner.eta0,
-                    learner.sigma, check_integer("n_epochs", learner.n_epochs, low=1),
-                    check_integer("batch", learner.batch, low=1), bool(learner.average),
-                    np.inf if radius is None else radius, learner.regulariser, learner.precision,
-                    check_number("drop", learner.drop, low=0.0, high=1.0), learner.solver,
-                    check_number("tol", learner.tol, low=0.0, strict=True),
-                    check_integer("max_iter", learner.max_iter, low=1),
-                    bool(learner.certify) and has_objective, check_seed(learner.random_state))
-
-
-def check_seed(random_state):
-    """None, or an integer >= 0."""
-    return None if random_state is None else check_integer("random_state", random_state, low=0)
+    return settings._replace(lam=check_number("lam", learner.lam, low=0.0, strict=True),
+                             regulariser=learner.regulariser, precision=learner.precision,
+                             drop=check_number("drop", learner.drop, low=0.0, high=1.0), solver=learner.solver,
+                             tol=check_number("tol", learner.tol, low=0.0, strict=True),
+                             max_iter=check_integer("max_iter", learner.max_iter, low=1),
+                             certify=bool(learner.certify) and has_objective)

@@ -25,72 +25,63 @@ class Tokens(NamedTuple):
         return len(self.offsets) - 1
 
 
-class FlatTokens:
-    """Single tokens with one of `n_labels` classes each."""
+class TokenStructure:
+    """What the labels of tokens are, and what their losses may be: of single tokens, or of chains as `Chain` has them.
 
-    is_flat = True
+    Parameters
+    ----------
+    costs : ndarray, shape (n_labels, n_labels)
+    chain : Chain or None
+        None for single tokens.
 
-    def __init__(self, costs):
-        self.costs, self.n_labels = costs, len(costs)
-        self.start = self.end = False
+    Attributes
+    ----------
+    is_flat, start, end : bool
+        Whether tokens are single, and whether first and last label have weights.
+    """
+
+    def __init__(self, costs, chain=None):
+        self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
+        self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
 
     def tokens(self, X):
-        X = check_tokens("X", X)
-        return Tokens(X, np.arange(X.shape[0] + 1), None)
+        """Examples without labels."""
+        if self.is_flat:
+            X = check_tokens("X", X)
+            return Tokens(X, np.arange(X.shape[0] + 1), None)
+        X = self._chain.tokens(X)
+        return Tokens(check_tokens("X", X.values), X.offsets, None)
 
     def bind(self, X, Y):
+        """Examples with theirs."""
         found = self.tokens(X)
+        if not self.is_flat:
+            return found._replace(truth=self._chain.labels(Y, np.diff(found.offsets)).values)
         if len(Y) != found.n_examples:
             raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
         return found._replace(truth=np.ascontiguousarray(Y, dtype=np.int32))
 
     def factors(self, offsets):
-        return np.ones(len(offsets) - 1)
-
-    def largest_loss(self, offsets):
-        return float(self.costs.max())
-
-    def log_labellings(self, offsets):
-        return float(np.log(self.n_labels))
-
-
-class ChainTokens:
-    """Chains of tokens, as the model `Chain` describes them."""
-
-    is_flat = False
-
-    def __init__(self, model):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        self._model, self.costs, self.n_labels = model, model.costs, model.n_labels
-        self.start, self.end = model.start, model.end
-
-    def tokens(self, X):
-        X = self._model.tokens(X)
-        return Tokens(check_tokens("X", X.values), X.offsets, None)
-
-    def bind(self, X, Y):
-        found = self.tokens(X)
-        return found._replace(truth=self._model.labels(Y, np.diff(found.offsets)).values)
-
-    def factors(self, offsets):
+        """What the loss of each example is multiplied by."""
         sizes = np.diff(offsets)
-        return 1.0 / sizes if self._model.normalised else np.ones(len(sizes))
+        return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
     def largest_loss(self, offsets):
+        """Of any labelling."""
         return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
 
     def log_labellings(self, offsets):
+        """The logarithm of their largest number."""
         return float(np.diff(offsets).max() * np.log(self.n_labels))
 
 
 def as_structure(model):
     """The tokens of a model, or None where it has none."""
-    if isinstance(model, Multiclass):
-        if model.rescaling != "margin":
-            raise ParameterError("model must have rescaling='margin', got 'slack'")
-        return FlatTokens(model.costs)
-    return ChainTokens(model) if isinstance(model, Chain) else None
+    if not isinstance(model, (Multiclass, Chain)):
+        return None
+    if model.rescaling != "margin":
+        raise ParameterError("model must have rescaling='margin', got 'slack'")
+    return TokenStructure(model.costs, None if isinstance(model, Multiclass) else model)
 
 
 def check_tokens(name, X):

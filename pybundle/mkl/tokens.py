@@ -10,10 +10,11 @@ from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certificate import ExpectedPlanes, best_bound, plane_grams, plane_of
-from .certified import climb
+from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of
+from .certified import MeanLoss
 from .descent import descend
 from .parts import LinkPart, block_scores, make_part
+from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
 """Epochs whose labellings, or marginals, which take more room, are kept for the bound."""
@@ -24,7 +25,7 @@ class TokenLearner:
 
     Parameters
     ----------
-    structure : FlatTokens or ChainTokens
+    structure : TokenStructure
     groups : list of kernels and `Features`
     settings : Settings
     data : Tokens
@@ -163,24 +164,20 @@ class TokenSession:
     def log_loss_of(self, scores, links):
         """The mean log-loss for scores (n_tokens, n_labels) of tokens and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
-        L, offsets, truth = structure.n_labels, data.offsets, data.truth
-        transition, start, end = links[:-2], links[-2], links[-1]
-        found = forward_backward_batch(scores, offsets, transition, start, end, entropy=True, executor=self.executor)
-        inner = np.ones(len(truth), dtype=bool)
-        inner[offsets[:-1]] = False
-        here = np.flatnonzero(inner)
-        true_score = (scores[np.arange(len(truth)), truth].sum() + transition[truth[here - 1], truth[here]].sum()
-                 + start[truth[offsets[:-1]]].sum() + end[truth[offsets[1:] - 1]].sum())
-        coefs, links = found.unary.copy(), np.zeros((L + 2, L))
-        coefs[np.arange(len(truth)), truth] -= 1.0
-        links[:-2] = found.pairwise
-        np.subtract.at(links, (truth[here - 1], truth[here]), 1.0)
+        L, offsets, truth, tokens = structure.n_labels, data.offsets, data.truth, np.arange(len(data.truth))
+        found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
+                                       executor=self.executor)
+        counts = link_counts(truth, offsets, L, structure.start, structure.end)
+        true_score = float(scores[tokens, truth].sum()) + float(np.vdot(counts, links))
+        coefs, expected = found.unary.copy(), np.zeros((L + 2, L))
+        expected[:-2] = found.pairwise
         if structure.start:
-            links[-2] = coefs[offsets[:-1]].sum(axis=0)
+            expected[-2] = coefs[offsets[:-1]].sum(axis=0)
         if structure.end:
-            links[-1] = coefs[offsets[1:] - 1].sum(axis=0)
-        plane = coefs / n, links / n, float(found.entropies.sum()) / n
-        return (float(found.log_partitions.sum()) - float(true_score)) / n, plane
+            expected[-1] = coefs[offsets[1:] - 1].sum(axis=0)
+        coefs[tokens, truth] -= 1.0
+        plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
+        return (float(found.log_partitions.sum()) - true_score) / n, plane
 
     def certify(self, tol, max_iter, random_state):
         """The certified optimum, with value and bound made afresh."""
@@ -226,18 +223,17 @@ class TokenSession:
             part.absorb(group, self.data.X, self.settings.drop)
 
 
-class _LogLoss:
+class _LogLoss(MeanLoss):
     """The log-loss as `descend` takes it: coefficients and scores of tokens, kernel by kernel, then label pairs."""
 
-    n_rows, nonneg = 2, None
-
     def __init__(self, session):
-        self._session, self.n_groups = session, len(session.groups)
+        self._session, n_groups = session, len(session.groups)
         L, has_links = session.learner.structure.n_labels, session.learner.links is not None
-        self._shapes = [(len(session.data.truth), L)] * (self.n_groups - has_links) + [(L + 2, L)] * has_links
+        self._shapes = [(len(session.data.truth), L)] * (n_groups - has_links) + [(L + 2, L)] * has_links
         self._no_links = None if has_links else np.zeros((L + 2, L))
         sizes = [rows * L for rows, _ in self._shapes]
-        self._edges, self.labels = np.cumsum(sizes)[:-1], np.repeat(np.arange(self.n_groups), sizes)
+        self._edges = np.cumsum(sizes)[:-1]
+        super().__init__(np.repeat(np.arange(n_groups), sizes), n_groups, 2, session.n_examples)
 
     def split(self, row):
         """The arrays of all groups in a row of a vector, views."""

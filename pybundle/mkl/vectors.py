@@ -19,6 +19,7 @@ from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
 from .certificate import best_bound, group_products
+from .certified import MeanLoss
 from .descent import descend
 from .kernel import Kernel
 from .parts import Features
@@ -162,13 +163,12 @@ class VectorLearner:
         return found
 
 
-class _Smooth:
+class _Smooth(MeanLoss):
     """A log-loss as `descend` takes it."""
 
-    n_rows = 1
-
     def __init__(self, risk, labels, n_groups):
-        self._risk, self.labels, self.n_groups, self.nonneg = risk, labels, n_groups, risk.nonneg
+        super().__init__(labels, n_groups, 1, risk.n_examples, risk.nonneg)
+        self._risk = risk
 
     def plane(self, theta):
         planes, n = self._risk.planes(theta[0]), self._risk.n_examples

@@ -10,66 +10,21 @@ follows the norms of the last point, and only the Gram matrices of the blocks ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 
 from ..core.rounding import UNIT
 from ..runtime.certificate import LowerBound
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from ..solvers.block.block_method import BlockMethod
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.minimize import drive
-from ..solvers.objective import Objective
 from ..solvers.run import Settings
-from .certificate import KeptPlanes, group_sums
-from .certified import KEPT, Certified, reweighed
+from .certified import KEPT, Certified, GroupBlocks, reweighed
+from .group_norms import GroupNorms
 
 CENTRE = 0.05
 """Weight of the centre, as a share of that of "prox-bcfw" alone: it holds back the norms that nu follows."""
-
-
-@dataclass(frozen=True)
-class GroupNorms(Objective):
-    """`lam/2 (sum_k |w_k|)^2`; bound `offset - max_k |phi_k|^2 / (2 lam)`.
-
-    >>> import numpy as np
-    >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
-    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.lower_bound(5.0, np.array([3.0, 4.0, 1.0]))
-    (36.0, -1.25)
-    """
-
-    lam: float
-    labels: np.ndarray
-    n_groups: int
-    nonneg: np.ndarray | None = None
-
-    def norms(self, w):
-        """|w_k|, shape (n_groups,)."""
-        return np.sqrt(self.products(w, w))
-
-    def products(self, a, b):
-        """Inner products group by group."""
-        return self._sums(a * b)
-
-    @cached_property
-    def _sums(self):
-        return group_sums(self.labels, self.n_groups)
-
-    def value(self, w):
-        return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
-
-    def lower_bound(self, offset, phi, error=0.0):
-        """`min_w lam/2 (sum_k |w_k|)^2 + <phi, w> + offset`, with phi known up to `error` in norm."""
-        return float(offset - (self.norms(self.effective(phi)).max() + error) ** 2 / (2.0 * self.lam))
-
-    def point(self, phi, lam):
-        """One of the minimisers: the group of largest |phi_k| alone."""
-        phi = self.effective(phi)
-        return np.where(self.labels == int(np.argmax(self.norms(phi))), -phi / lam, 0.0)
 
 
 def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
@@ -141,24 +96,14 @@ class _WeightedBlocks(CachedBlocks):
         super()._place(lam, kappa, centre, self._metric * phi)
 
 
-class _WeightedRun(BlockMethod):
-    """Block method whose bound is that of the best mixture of the planes of the last passes."""
+class _WeightedRun(GroupBlocks):
+    """The mixture with the rounding of vectors of weights, which is known."""
 
-    def __init__(self, risk, objective, *arguments, **options):
-        super().__init__(risk, objective, *arguments, **options)
-        self._kept, self._errors = KeptPlanes(objective.n_groups, KEPT, objective.products), np.zeros(2)
-        self.weights = []
+    _errors = np.zeros(2)
 
-    def log(self, value):
-        super().log(value)
-        self.weights.append(self.core.nu)
-
-    def _bound(self):
-        objective, kept = self.objective, self._kept
-        offset, phi, *errors = self.core.aggregate()
+    def offer_mixture(self, value, offset, phi, errors):
+        objective, kept = self.objective, self.kept
         self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
-        kept.add(objective.effective(phi), offset)
-        kept.bound(objective.lam, self.core.nu)
         # rounding of any plane so far, and of the sum of few of them
         self._errors = np.maximum(self._errors, errors)
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)

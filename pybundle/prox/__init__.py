@@ -1,5 +1,6 @@
 """Proximity operators, projections and regularisers, of entries and of groups of features."""
 
+from .base import GroupwiseRegulariser, Regulariser
 from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso
 from .groups import Groups, OverlappingGroups
 from .operators import (
@@ -15,7 +16,6 @@ from .operators import (
     prox_tree,
 )
 from .projections import project_l1_ball, project_l2_ball, project_l21_ball, project_simplex
-from .regulariser import GroupwiseRegulariser, Regulariser
 from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
 
 __all__ = [

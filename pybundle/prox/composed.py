@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.validation import check_integer, check_vector
+from .base import Regulariser
 from .checks import check_rates, check_step, match_rates
 from .groups import Groups, OverlappingGroups, euclidean
-from .regulariser import Regulariser
 from .shrinkage import quotient, soft_threshold
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.validation import check_number
+from .base import GroupwiseRegulariser
 from .checks import check_norms, check_rates, match_rates
 from .groups import Groups, euclidean
-from .regulariser import GroupwiseRegulariser
 from .shrinkage import mixed_norm, quotient, shrink_power, shrink_squared_l1, shrink_squared_mixed, soft_threshold
 
 

@@ -13,7 +13,7 @@ from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .methods import METHODS
-from .objective import L2, Ball
+from .objective import Ball, SquaredNorm
 from .run import Settings, is_fine
 
 LARGEST = 1e100
@@ -62,7 +62,7 @@ def make_signs(nonneg, risk):
 
 
 def make_objective(lam, radius, method, nonneg, n):
-    """`L2` or `Ball`; lam is multiplied by n."""
+    """`SquaredNorm` or `Ball`; lam is multiplied by n."""
     if (lam is None) == (radius is None):
         raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
     if radius is not None:
@@ -71,7 +71,7 @@ def make_objective(lam, radius, method, nonneg, n):
         return Ball(_check_scale("radius", radius), nonneg)
     if method == "cutting-plane":
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    return L2(n * _check_scale("lam", lam), nonneg)
+    return SquaredNorm(n * _check_scale("lam", lam), nonneg)
 
 
 def _check_scale(name, value):

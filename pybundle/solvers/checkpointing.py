@@ -252,7 +252,7 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
     ----------
     risk, given : Risk
         In the parts of the run, and as the caller gave it.
-    objective : L2 or Ball
+    objective : SquaredNorm or Ball
     options, w0, **parameters
         Of `minimize`.
     """

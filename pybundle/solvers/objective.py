@@ -2,7 +2,7 @@
 
 An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by its conjugate, and into the
 minimiser of the model. A constraint w_k >= 0 leaves of phi_k only its negative part: if phi_k > 0, the minimum lies at
-w_k = 0, and phi_k does not count. Multiple kernel learning adds a third one, `GroupNorms` in `mkl/weighted.py`.
+w_k = 0, and phi_k does not count. Multiple kernel learning adds a third one, `GroupNorms` in `mkl/group_norms.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 
 NONE = np.empty(0, dtype=np.intp)
+
+
+def inner(a, b):
+    """Return the inner product of two points: vectors (dim,), or two rows (2, N) of coefficients and scores.
+
+    The scores are the products of the coefficients with a Gram matrix, so `<a, b> = a[0] . b[1]`.
+
+    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0])), inner(np.ones((2, 3)), 2.0 * np.ones((2, 3)))
+    (11.0, 6.0)
+    """
+    return float(np.dot(a, b) if a.ndim == 1 else np.dot(a[0], b[-1]))
+
+
+def minimiser(phi, lam, kappa=0.0, centre=None):
+    """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints; or a linear map of it.
+
+    >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
+    array([0., 3.])
+    """
+    if not kappa:
+        return -phi / lam
+    w = kappa * centre
+    w -= phi
+    w /= lam + kappa
+    return w
 
 
 class Objective(ABC):
@@ -42,12 +67,12 @@ class Objective(ABC):
         """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
 
     def contains(self, w):
-        """Whether w is feasible."""
-        return self._has_signs(w)
+        """Whether w is feasible: the signs are right."""
+        return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
 
     def project(self, w):
-        """The feasible point nearest to w."""
-        return self._clip(w)
+        """The feasible point nearest to w; w itself if its signs are right."""
+        return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
     def effective(self, phi):
         """phi without what the constraints take up."""
@@ -59,20 +84,13 @@ class Objective(ABC):
             return NONE
         return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
 
-    def _clip(self, w):
-        return w if self.nonneg is None or not (w[self.nonneg] < 0.0).any() else np.where(
-            self.nonneg, np.maximum(w, 0.0), w)
-
-    def _has_signs(self, w):
-        return self.nonneg is None or not (w[self.nonneg] < 0.0).any()
-
 
 @dataclass(frozen=True)
-class L2(Objective):
+class SquaredNorm(Objective):
     """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
 
     >>> import numpy as np
-    >>> L2(2.0).lower_bound(5.0, np.array([3.0, 4.0]))
+    >>> SquaredNorm(2.0).lower_bound(5.0, np.array([3.0, 4.0]))
     -1.25
     """
 
@@ -93,7 +111,7 @@ class L2(Objective):
             return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
-        return -self.effective(phi) / lam
+        return minimiser(self.effective(phi), lam)
 
 
 @dataclass(frozen=True)
@@ -113,13 +131,13 @@ class Ball(Objective):
 
     def point(self, phi, lam):
         """Minimiser of the model in the ball; lam is the multiplier of the ball that the master found."""
-        w = -self.effective(phi) / lam
+        w = minimiser(self.effective(phi), lam)
         return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
     def contains(self, w):
         """Whether w lies in the ball, up to rounding, and has the right signs."""
-        return self._has_signs(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, w):
-        w = self._clip(w)
+        w = super().project(w)
         return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))

@@ -26,7 +26,7 @@ from ..runtime.history import History
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
 from .diagnostics import advice
-from .objective import L2, Ball
+from .objective import Ball, SquaredNorm
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 
 NAMELESS = "unknown"
@@ -165,7 +165,8 @@ class Run:
         Classes that its state is made of, for checkpoints; subclasses name only what they add.
     """
 
-    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, L2, Ball)
+    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, SquaredNorm,
+                         Ball)
     patience = 300
     _idle = 0
     best_values = None

@@ -28,6 +28,7 @@ from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
 from ...runtime.certificate import LowerBound
 from ...runtime.result import Status
+from ..objective import inner
 from ..run import Run, State
 
 
@@ -37,7 +38,7 @@ class BlockMethod(Run):
     Parameters
     ----------
     risk, objective, settings
-        As in `Run`; the objective is `L2`.
+        As in `Run`; the objective is `SquaredNorm`.
     core : type
         `core(risk, known=blocks, **options)` makes the core, with the blocks of another run or None.
     schedule : Schedule
@@ -185,7 +186,7 @@ class BlockMethod(Run):
             return
         root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
-        if float((self._centre - x) @ (x - self._before)) > 0.0 or self._rises >= 2:
+        if inner(self._centre - x, x - self._before) > 0.0 or self._rises >= 2:
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
         self.core.place(lam, self.kappa, self._centre)

@@ -18,6 +18,7 @@ from ...core.validation import read_only
 from ...models.batch_oracle import batched
 from ..evidence import of_blocks
 from ..newton.plane_master import PlaneMaster
+from ..objective import minimiser
 from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass
@@ -36,7 +37,7 @@ class CachedBlocks(Core):
     ----------
     risk : Structured or LinearRisk
         Its `oracle()` is asked in batches.
-    objective : L2
+    objective : SquaredNorm
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap
@@ -131,10 +132,7 @@ class CachedBlocks(Core):
         self._place(lam, kappa, centre, self._phi if self._phi is not None else self.phi())
 
     def _place(self, lam, kappa, centre, phi):
-        x = -phi
-        if kappa:
-            x += kappa * centre
-        x /= lam + kappa
+        x = minimiser(phi, lam, kappa, centre)
         if not np.isfinite(x).all():
             raise NumericalError("squares of the planes or the point overflow; scale the data or the risk down")
         self.lam, self.kappa, self.centre = lam, kappa, centre

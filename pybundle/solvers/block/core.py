@@ -49,18 +49,18 @@ class Core(ABC):
         """Asks the oracle for all examples at w, or at a better point, tells `run.observe`, and returns F there."""
 
     # ------------------------------------------------------------------ what is kept, and proven
-    @abstractmethod
     def known(self):
-        """The blocks, for another run."""
+        """The blocks, for another run; None where no run can go on from them."""
+        return None
 
-    @abstractmethod
     def nbytes(self):
         """Memory of the blocks."""
+        return 0
 
     @classmethod
-    @abstractmethod
     def memory(cls, risk, **options):
         """As `Run.memory`, before anything large is made."""
+        return {}
 
     def n_planes(self):
         """Planes stored."""

@@ -10,6 +10,7 @@ from ...core.object_graph import check_array, check_float
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
 from ..evidence import of_labels
+from ..objective import minimiser
 from ._label_dual import LabelDual
 from .core import Core
 
@@ -142,9 +143,7 @@ class ExactBlocks(Core):
     def w(self):
         """(kappa c - phi) / s, shape (dim,), from sums in float64."""
         if self._w is None:
-            self._w = self._kappa * self._centre
-            self._w -= self.aggregate()[1]
-            self._w /= self._lam + self._kappa
+            self._w = minimiser(self.aggregate()[1], self._lam, self._kappa, self._centre)
         return self._w
 
     def place(self, lam, kappa, centre):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...qp._simplex_qp import SimplexQP
-from ..objective import Ball
+from ..objective import Ball, minimiser
 from ._alpha_search import least_alpha
 
 
@@ -47,7 +47,7 @@ class Master:
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : L2 or Ball
+    objective : SquaredNorm or Ball
     """
 
     def __init__(self, bundle, slack, objective):
@@ -65,9 +65,7 @@ class Master:
         """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN where that overflows."""
         lam, alpha = solution.lam, solution.alpha
         with np.errstate(over="ignore", invalid="ignore"):
-            if alpha == 0.0:
-                return -solution.h / lam
-            return (2.0 * alpha * self.bundle.products - solution.h) / (lam + 2.0 * alpha)
+            return minimiser(solution.h, lam, 2.0 * alpha, self.bundle.products)
 
     def value(self, solution):
         """Cutting-plane model of F at the minimiser."""
@@ -79,8 +77,7 @@ class Master:
 
     def point(self, solution, phi):
         """`w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi, whatever the constraints."""
-        lam, alpha = self.objective.lam, solution.alpha
-        return -phi / lam if alpha == 0.0 else (2.0 * alpha * self.bundle.centre - phi) / (lam + 2.0 * alpha)
+        return minimiser(phi, self.objective.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
         """Makes w the centre c; where w is the minimiser of a solution, products follow without touching the planes."""

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from ...core.object_graph import check_array
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
-from ..objective import L2
+from ..objective import SquaredNorm
 from ..run import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
@@ -46,8 +46,8 @@ class PlaneMaster:
         slopes = csr_array((slopes.data, place[slopes.indices], slopes.indptr),
                            shape=(len(rows), len(self._columns)))
         self._risk = KnownPlanes(blocks.n_blocks, rows, offsets, slopes)
-        self._run = AugmentedLagrangian(PlaneMultipliers(self._risk), L2(lam), Settings(GapBelow(0.0, 0.0)), sigma,
-                                        growth, largest_rank=0, max_products=MOST_PRODUCTS)
+        self._run = AugmentedLagrangian(PlaneMultipliers(self._risk), SquaredNorm(lam), Settings(GapBelow(0.0, 0.0)),
+                                        sigma, growth, largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
 

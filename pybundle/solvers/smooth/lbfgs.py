@@ -54,8 +54,8 @@ class QuasiNewton(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
         pairs, planes = rooms(rows)
-        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, objective.lam), objective.nonneg)
-        self.planes = RecentPlanes(risk.dim, planes, bool((self.lower_bounds >= 0.0).all()))
+        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, objective.lam), self.signs())
+        self.planes = self.make_planes(planes)
         self._slope_error = 0.0         # of any plane so far
         self._origins = []      # of the points of the planes, where evidence is kept
 
@@ -81,10 +81,17 @@ class QuasiNewton(Run):
         if w is None:
             return Status.STALLED
         fun, gradient = self._visit(w)
-        self.log(fun)
         if self.is_close():
             return Status.CONVERGED
         return None if self.steps.tell(w, fun, gradient) else Status.STALLED
+
+    def signs(self):
+        """Which variables must not be negative: bool array, or None."""
+        return self.objective.nonneg
+
+    def make_planes(self, room):
+        """The store of at most `room` planes that proves the bound."""
+        return RecentPlanes(self.risk.dim, room, bool((self.lower_bounds >= 0.0).all()))
 
     def memory(self):
         rows = 2 * self.steps.pairs.room + self.planes.room + self.risk.n_parts
@@ -128,7 +135,6 @@ class QuasiNewton(Run):
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
         self.steps.begin(w, *self._visit(w))
-        self.log(self.steps.fun)
 
     def _visit(self, w):
         """F and its gradient at w, and the bound that its plane improves: one pass."""
@@ -143,6 +149,7 @@ class QuasiNewton(Run):
                 self.settings.record.keep(self._origins)
             self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
+        self.log(fun)
         return fun, self.objective.lam * w + slope
 
     def _tolerance(self):

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from ...core.object_graph import check_array, check_float
+from ..objective import inner
 from .wolfe import WolfeSearch
 
 
@@ -72,7 +73,7 @@ class QuasiNewtonSteps:
 
         False if the search has failed along the steepest descent, too.
         """
-        if self._search.tell(fun, float(self.pairs.inner(gradient, self._moving))):
+        if self._search.tell(fun, inner(gradient, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
         elif self._search.has_failed:
@@ -100,7 +101,7 @@ class QuasiNewtonSteps:
             self._direction = self._moving = self.pairs.direction(self.gradient, resting)
             if at_zero is not None:
                 self._direction[at_zero & (self._direction < 0.0)] = 0.0
-            slope = float(self.pairs.inner(self.gradient, self._direction))
+            slope = inner(self.gradient, self._direction)
             if slope < 0.0:
                 break
             if len(self.pairs) == 0:
@@ -122,7 +123,7 @@ class Pairs:
 
     Notes
     -----
-    A subclass may have another inner product of vectors, which may be arrays of any shape; gradients are those of it.
+    Points and gradients are vectors, or two rows each, see `inner` of `solvers.objective`.
 
     Examples
     --------
@@ -137,11 +138,6 @@ class Pairs:
     def __init__(self, room, lam):
         self.room, self.lam, self._pairs = room, lam, []
 
-    @staticmethod
-    def inner(a, b):
-        """The inner product."""
-        return np.dot(a, b)
-
     def __len__(self):
         return len(self._pairs)
 
@@ -154,9 +150,9 @@ class Pairs:
 
     def add(self, s, y):
         """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
-        product = float(self.inner(s, y))
-        square = abs(self.inner(y, y))
-        if square > 0.0 and product > 1e-14 * math.sqrt(abs(self.inner(s, s))) * math.sqrt(square):
+        product = inner(s, y)
+        square = abs(inner(y, y))
+        if square > 0.0 and product > 1e-14 * math.sqrt(abs(inner(s, s))) * math.sqrt(square):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
@@ -175,19 +171,19 @@ class Pairs:
 
         `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
         """
-        pairs, d, inner = self._pairs, -gradient, self.inner
+        pairs, d = self._pairs, -gradient
         if resting is not None and resting.any():
             moves = ~resting
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]
-            pairs = [(s, y, product) for s, y in pairs if (product := float(inner(s, y))) > 0.0]
+            pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
             d *= moves
         weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
         for s, y, product in reversed(pairs):
-            weights.append(float(inner(s, d)) / product)
+            weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / max(float(inner(y, y)), 1e-300)       # squares may underflow
+            d *= product / max(inner(y, y), 1e-300)       # squares may underflow
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
-            d += np.multiply(s, weight - float(inner(y, d)) / product, out=scratch)
+            d += np.multiply(s, weight - inner(y, d) / product, out=scratch)
         return d

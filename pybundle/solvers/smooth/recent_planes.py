@@ -35,11 +35,11 @@ class RecentPlanes:
     Examples
     --------
     >>> import numpy as np
-    >>> from pybundle.solvers.objective import L2
+    >>> from pybundle.solvers.objective import SquaredNorm
     >>> planes = RecentPlanes(dim=1, room=2, slack=False)
     >>> planes.add(0.0, np.array([1.0])), planes.add(0.0, np.array([-1.0]))
     (0, 1)
-    >>> planes.bound(L2(1.0), tol=1e-9).value > -1e-9       # max(w, -w) has its minimum at 0
+    >>> planes.bound(SquaredNorm(1.0), tol=1e-9).value > -1e-9       # max(w, -w) has its minimum at 0
     True
     """
 
@@ -100,7 +100,7 @@ class RecentPlanes:
 
         Parameters
         ----------
-        objective : L2
+        objective : SquaredNorm
         slope_error : float
             Bound on the rounding error of any slope in the Euclidean norm; offsets must be true lower ones.
 

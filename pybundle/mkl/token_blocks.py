@@ -1,0 +1,138 @@
+"""The dual of the hinge over tokens, climbed by blocks with cached labellings, in terms of coefficients of tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.exceptions import NumericalError
+from ..runtime.stopping import GapBelow
+from ..solvers.block.core import Core
+from ..solvers.block.schedules import Accelerated
+from ..solvers.objective import minimiser
+from ..solvers.run import Settings
+from .certified import GroupBlocks, MeanLoss, reweighed, solve
+
+INNER = 5
+"""Passes over cached labellings after one with the oracle, at most."""
+MOST_STEPS = 10
+"""Pairwise steps of one visit."""
+CENTRE = 0.1
+"""Weight of the centre, as a share of sqrt(lam Rbar^2): it holds back the norms that kernel weights follow."""
+SHARE = 0.1
+"""Inner passes end where the gaps they see are this share of the gap of the certificate."""
+
+
+def climb(ascent, lam, tol, max_passes, random_state=None):
+    """Passes until F - LB <= tol |F|; the groups hold the best point afterwards, with scale 1.
+
+    Parameters
+    ----------
+    ascent : Ascent
+        Fresh: all examples at their truths, all groups 0.
+    lam : float
+        Mean scale.
+    tol : float
+        Relative gap.
+    max_passes : int
+        Of the oracle.
+
+    Returns
+    -------
+    Certified
+        Value, bound and norms from running sums; the caller makes them afresh. Those of the passes so far after Ctrl-C.
+    """
+    arrays = [group.state() for group in ascent.groups]
+    risk = MeanLoss(np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays), max(map(len, arrays)),
+                    len(ascent.counts_array()))
+    run = GroupBlocks(risk, risk.objective(lam), Settings(GapBelow(tol)), TokenBlocks,
+                      EachPass(share=SHARE, share_before=np.inf, most_passes=INNER), random_state=random_state,
+                      options={"ascent": ascent, "lam": lam})
+    try:
+        found = solve(run, max_passes)
+    except FloatingPointError:
+        raise NumericalError("scores went beyond the range of float64; scale the features") from None
+    run.core.restore(run.w)
+    return found
+
+
+class EachPass(Accelerated):
+    """The value after each pass of the oracle: it costs little where labellings are decoded in compiled code."""
+
+    def actions(self, run):
+        return "visit", "cached", "value"
+
+
+class TokenBlocks(Core):
+    """`Ascent` as a core: its groups hold `theta_k = s_k V_k = (kappa c_k - nu_k phi_k) / (lam + kappa)`.
+
+    Steps change V_k by changes of -phi_k, so `s_k = nu_k / (lam + kappa)`.
+    """
+
+    def __init__(self, risk, known, ascent, lam):
+        self.n_examples, self.dim, self.visits, self._risk = risk.n_examples, risk.dim, 0.0, risk
+        self._ascent, self._norms, self._heaviest = ascent, risk.objective(lam).norms, 0.0
+        p = risk.n_groups
+        self._parts = [slice(*ends) for ends in np.searchsorted(risk.labels, [[k, k + 1] for k in range(p)])]
+        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), lam, 0.0, None
+
+    # ------------------------------------------------------------------ the point
+    @property
+    def w(self):
+        """theta, rows as in `group_norms`: where there are kernels, weights of features stand in both."""
+        theta, s = np.empty((self._risk.n_rows, len(self._risk.labels))), self.nu / (self._lam + self._kappa)
+        for group, part, scale in zip(self._ascent.groups, self._parts, s, strict=True):
+            first, *second = group.state()
+            theta[-1, part] = scale * (second[0].T if second else first).ravel()
+            theta[0, part] = scale * first.ravel()
+        return theta
+
+    def restore(self, theta, scales=None):
+        """The groups hold this point."""
+        scales = np.ones(len(self.nu)) if scales is None else scales
+        for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
+            first, *second = group.state()
+            first[:] = theta[0, part].reshape(first.shape) / scale
+            for scores in second:
+                scores[:] = theta[-1, part].reshape(first.shape).T / scale
+            group.set_scale(scale)
+            group.square()
+
+    def phi(self):
+        theta = -(self._lam + self._kappa) * self.w
+        if self._kappa:
+            theta += self._kappa * self._centre
+        return theta / self.nu[self._risk.labels]
+
+    def place(self, lam, kappa, centre):
+        self._move(self.nu, lam, kappa, centre)
+
+    def forget(self):
+        """After an iteration: new kernel weights from the norms of the point; multipliers and centre stay."""
+        self._move(reweighed(self.nu, self._norms(self.w)), self._lam, self._kappa, self._centre)
+
+    def _move(self, nu, lam, kappa, centre):
+        theta = minimiser(nu[self._risk.labels] * self.phi(), lam, kappa, centre)
+        self.nu, self._lam, self._kappa, self._centre = nu, lam, kappa, centre
+        self.restore(theta, nu / (lam + kappa))
+
+    def default_kappa(self, lam):
+        """From the first pass on, with `sqrt(lam Rbar^2)` of the sum scale."""
+        return self._heaviest
+
+    def aggregate(self):
+        """From running sums, whose rounding the bound of mixtures counts."""
+        return self._ascent.offset(), self.phi(), 0.0, 0.0
+
+    # ------------------------------------------------------------------ passes
+    def oracle_pass(self, order):
+        gaps, squares = self._ascent.visit(order, True, MOST_STEPS)
+        self.visits += len(order)
+        if not self._heaviest:
+            self._heaviest = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
+        return gaps
+
+    def cached_pass(self, rng, target):
+        return self._ascent.visit(rng.permutation(self.n_examples), False, MOST_STEPS)[0]
+
+    def evaluate(self, run, w):
+        return run.observe(w, float(np.maximum(self._ascent.decode()[1], 0.0).mean()))

@@ -1,14 +1,16 @@
 """Certificates of multiple kernel learning: any model, the log-loss, mixtures of planes, scaled risks."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import pybundle as pb
-from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL
+from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
 from pybundle.mkl.certificate import KeptPlanes, best_bound, group_products
 from pybundle.mkl.group_norms import GroupNorms
+from pybundle.mkl.tokens import TokenSession
 
 
 def chains(n=20, d=4, K=3, seed=0):
@@ -214,7 +216,7 @@ def test_groups_without_any_feature_that_is_not_zero():
 def test_interrupts_keep_the_best_point(monkeypatch, kind, loss):
     model, X, Y, labels = chain_problem()
     n_calls, lam = 0, 0.05
-    plain = KeptPlanes.bound
+    plain = KeptPlanes.proven
 
     def bound(self, *arguments, **options):
         nonlocal n_calls
@@ -223,7 +225,7 @@ def test_interrupts_keep_the_best_point(monkeypatch, kind, loss):
             raise KeyboardInterrupt
         return plain(self, *arguments, **options)
 
-    monkeypatch.setattr(KeptPlanes, "bound", bound)
+    monkeypatch.setattr(KeptPlanes, "proven", bound)
     groups = [Features(slice(0, 2)), Linear(columns=slice(2, 4), normalise=False)] if kind == "tokens" else labels
     learner = OnlineMKL(groups, model=model, lam=lam, loss=loss, solver="certified", tol=1e-9, random_state=0)
     with pytest.raises(KeyboardInterrupt):
@@ -255,3 +257,26 @@ def test_a_certified_learner_does_not_go_on_by_rounds():
     learner.regulariser, learner.radius = pb.prox.L1(0.1), "auto"
     with pytest.raises(pb.ParameterError, match="radius='auto'"):
         learner.fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("lam", [1e-10, 1e-7, 1e-3])
+def test_bounds_of_kernels_hold_in_exact_arithmetic(monkeypatch, lam, loss):
+    """At lam = 1e-7 one was above by 4e-9: terms of the best plane cancel, and running sums drifted."""
+    X, y = (np.concatenate(part)[:30] for part in chains())
+    grams, planes, bound_of = [X @ X.T, (X @ X.T) ** 2], [], TokenSession._bound_of
+    monkeypatch.setattr(TokenSession, "_bound_of", lambda self, mixed: planes.extend(mixed) or bound_of(self, mixed))
+    options = {"tol": 1e-12, "max_iter": 300, "precision": "float64", "random_state": 0, "loss": loss}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        kernels = [Precomputed(K, normalise=False) for K in grams]
+        learner = OnlineMKL(kernels, lam=lam, solver="certified", **options).fit(np.arange(30)[:, None], y)
+    [(coefs, _, offset)] = planes
+    coefs = coefs if isinstance(coefs, np.ndarray) else coefs.toarray()
+    columns = [[Fraction(float(c)) for c in column] for column in coefs.T]
+    squares = [sum(a * b * Fraction(float(k)) for column in columns for a, row in zip(column, K, strict=True)
+                   for b, k in zip(column, row, strict=True)) for K in grams]
+    exact = Fraction(float(offset)) - max(squares) / (2 * Fraction(lam))
+    assert 0.0 <= learner.lower_bound_ <= max(exact, 0)
+    if lam == 1e-3:
+        assert learner.lower_bound_ >= float(exact) * (1.0 - 1e-9) and learner.gap_ < 1e-4

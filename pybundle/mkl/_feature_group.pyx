@@ -37,6 +37,10 @@ cdef class FeatureGroup(Group):
         scores = (coefs.T @ X) @ X.T
         return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
 
+    def lengths(self):
+        X = self._features()
+        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel() if self.is_sparse else np.einsum("tj,tj->t", X, X))
+
     def place(self, coefs):
         Group.place(self, self._features().T @ coefs)
 

@@ -39,6 +39,10 @@ cdef class Group:
         """What <phi, .> needs of a plane: scores of all tokens (n_labels, n), or `links` itself."""
         raise NotImplementedError
 
+    def lengths(self):
+        """|phi(x)| of all tokens, shape (n,); None of weights of links."""
+        raise NotImplementedError
+
     def place(self, coefs):
         """theta from coefficients of tokens (n, n_labels), or of pairs of labels; `renew` has to follow."""
         self.theta.set(coefs)
@@ -96,6 +100,9 @@ cdef class LinkGroup(Group):
 
     def image(self, coefs, links):
         return links
+
+    def lengths(self):
+        return None
 
     def all_weights(self):
         """theta, shape (n_labels + 2, n_labels)."""

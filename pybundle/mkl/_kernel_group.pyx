@@ -208,6 +208,9 @@ cdef class KernelGroup(Group):
             out += coefs[first:first + ROWS].T @ gram[first:first + ROWS]
         return out
 
+    def lengths(self):
+        return np.sqrt([max(self.kernel(t, t), 0.0) for t in range(self.n)])
+
     def continue_average(self, total, double n_ticks):
         """Starts from a sum of earlier points, of the coefficients of the old support (n_old, n_labels)."""
         theta, square, is_zero = self.theta.point(), self.theta.square[0], self.theta.is_zero[0]

@@ -13,6 +13,8 @@ gives a valid bound.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -24,13 +26,13 @@ from .group_norms import group_sums
 TURNS = 200
 """Turns between planes and kernel weights, at most; tens of planes make a turn a fraction of a millisecond."""
 ROUNDING = 2.0**-46
-"""Rounding of an inner product of planes in parts of the product of their norms, and of B: sums of N terms are off by
-`sqrt(N) 2^-53` as a rule. It counts where planes cancel, at tiny lam."""
+"""Rounding error of a sum relative to the sum of its absolute terms: with N terms `sqrt(N) 2^-53` as a rule. It counts
+at tiny lam, where the terms of the best plane cancel."""
 CLOSE = 1e-4
 """Turns end where this share of the bound at most is left."""
 
 
-def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
+def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=None):
     """The largest LB(a) found, a, and the kernel weights there.
 
     Parameters
@@ -44,6 +46,10 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
         Kernel weights to start from.
     close : float
         Turns end where this share of the bound at most is left.
+    sizes : array, shape (n_groups, E), optional
+        Norms of the planes if their terms did not cancel, see `plane_sizes`; default their norms.
+    errors : array, shape (E,), optional
+        Bounds on the errors of the slopes in norm; default 0.
 
     Examples
     --------
@@ -57,6 +63,8 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
     squares, grams = np.einsum("kee->ke", grams), grams.copy()
     np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
     norms = np.sqrt(np.maximum(squares, 0.0))
+    sizes = norms if sizes is None else np.maximum(sizes, norms)
+    errors = np.zeros(len(offsets)) if errors is None else errors
     best, best_a, best_nu = 0.0, np.zeros(len(offsets)), nu
     qp, x, parts, slack = SimplexQP(), np.zeros(len(offsets)), np.zeros(len(offsets), dtype=np.int32), np.array([True])
     for _ in range(TURNS):
@@ -64,7 +72,8 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
         a = feasible(x, parts, slack)
         squares = np.maximum(np.einsum("e,kef,f->k", a, grams, a), 0.0)
         gain = float(a @ offsets)
-        bound = gain - float((squares + ROUNDING * (norms @ a) ** 2).max()) / (2.0 * lam) - ROUNDING * gain
+        largest = np.sqrt(squares + ROUNDING * (sizes @ a) ** 2).max() + errors @ a
+        bound = gain - float(largest**2) / (2.0 * lam) - ROUNDING * gain
         if bound > best:
             best, best_a, best_nu = bound, a, nu
         # at these weights no a does better than the value of the QP
@@ -76,6 +85,24 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE):
         nu = np.maximum(nu / nu.sum(), 1e-9)
         nu /= nu.sum()
     return best, best_a, best_nu
+
+
+class Proven(NamedTuple):
+    """A lower bound of F, and the planes whose mixture proves it, if they were kept."""
+
+    value: float
+    weights: np.ndarray | None = None
+    sources: list | None = None
+
+    @property
+    def offset(self):
+        """F(0) is not below this."""
+        return self.value
+
+    def plane(self):
+        """The mixture, in the terms of its sources."""
+        return tuple(sum(a * term for a, term in zip(self.weights, terms, strict=True))
+                     for terms in zip(*self.sources, strict=True))
 
 
 class KeptPlanes:
@@ -93,33 +120,40 @@ class KeptPlanes:
     >>> from pybundle.mkl.certificate import KeptPlanes
     >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
     >>> planes.add(1.0, np.array([2.0, 1.0]))
-    >>> round(planes.bound(lam=4.0), 6)
+    >>> round(planes.proven(lam=4.0).value, 6)
     0.5
     """
 
     def __init__(self, n_groups, room, products):
-        self._room, self._products, self.slopes = room, products, []
-        self.offsets, self.weights, self.grams = np.zeros(0), np.zeros(0), np.zeros((n_groups, 0, 0))
+        self._room, self._products, self.slopes, self.sources = room, products, [], []
+        self.offsets, self.errors, self.weights = np.zeros(0), np.zeros(0), np.zeros(0)
+        self.grams = np.zeros((n_groups, 0, 0))
 
-    def add(self, offset, slope):
-        """Another plane, in the place of the one of least weight where there is no room."""
+    def add(self, offset, slope, source=None, error=0.0):
+        """Add a plane, in place of the one of least weight if there is no room; its source is kept beside it.
+
+        `error` bounds the error of the slope in norm.
+        """
         if len(self.slopes) == self._room:
             j = int(np.argmin(self.weights))
-            del self.slopes[j]
-            self.offsets, self.weights = np.delete(self.offsets, j), np.delete(self.weights, j)
+            del self.slopes[j], self.sources[j]
+            self.offsets, self.errors = np.delete(self.offsets, j), np.delete(self.errors, j)
+            self.weights = np.delete(self.weights, j)
             self.grams = np.delete(np.delete(self.grams, j, axis=1), j, axis=2)
         self.slopes.append(slope)
-        self.offsets, self.weights = np.append(self.offsets, offset), np.append(self.weights, 0.0)
+        self.sources.append(source)
+        self.offsets, self.errors = np.append(self.offsets, offset), np.append(self.errors, error)
+        self.weights = np.append(self.weights, 0.0)
         n, grams = len(self.slopes), np.empty((len(self.grams), len(self.slopes), len(self.slopes)))
         grams[:, :-1, :-1] = self.grams
         for j in range(n):
             grams[:, j, -1] = grams[:, -1, j] = self._products(self.slopes[j], slope)
         self.grams = grams
 
-    def bound(self, lam, nu=None, close=CLOSE):
-        """The largest bound found, from kernel weights nu on; as `best_bound`."""
-        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close)
-        return bound
+    def proven(self, lam, nu=None, close=CLOSE):
+        """The largest bound found, from kernel weights nu on, as `best_bound`; with the mixture that proves it."""
+        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close, errors=self.errors)
+        return Proven(bound, self.weights, list(self.sources))
 
 
 def group_products(slopes, labels, n_groups):
@@ -213,3 +247,21 @@ def plane_grams(groups, planes, executor=None):
     tasks = [(k, e) for k in range(len(groups)) for e in range(len(planes))]
     grams = np.array((executor or Serial()).map(products, tasks)).reshape(len(groups), len(planes), len(planes))
     return 0.5 * (grams + grams.transpose(0, 2, 1))
+
+
+def plane_sizes(groups, planes, n_examples):
+    """Norms that planes (coefs, links, B) would have if their terms did not cancel, and errors of their slopes in norm.
+
+    Returns
+    -------
+    sizes : array, shape (n_groups, E)
+        `sqrt(sum_c (sum_t |coefs_tc| |phi_k(x_t)|)^2)`; for links their norms.
+    errors : array, shape (E,)
+        Terms of the coefficients of a token add up to 2/n at most.
+    """
+    sizes, reach = np.empty((len(groups), len(planes))), 0.0
+    for k, group in enumerate(groups):
+        lengths = group.lengths()
+        reach = max(reach, float(planes[0][0].shape[0] if lengths is None else lengths.sum()))
+        sizes[k] = [np.linalg.norm(links if lengths is None else abs(coefs).T @ lengths) for coefs, links, _ in planes]
+    return sizes, np.full(len(planes), ROUNDING * 2.0 * reach / n_examples)

@@ -60,17 +60,6 @@ class MeanLoss(RiskBase):
         return GroupNorms(lam, self.labels, self.n_groups, self.nonneg)
 
 
-class Proven(NamedTuple):
-    """A lower bound without the plane behind it."""
-
-    value: float
-
-    @property
-    def offset(self):
-        """F(0) is not below this."""
-        return self.value
-
-
 def solve(run, max_passes):
     """Steps of a run until its gap is small, nothing moves any more or the passes are spent; Ctrl-C ends it, too.
 
@@ -105,7 +94,10 @@ def reweighed(nu, norms):
 
 
 class GroupBlocks(BlockMethod):
-    """Block method whose bound is that of the best mixture of the planes of the last passes; its core has a `nu`."""
+    """Block method whose bound is that of the best mixture of the planes of the last passes.
+
+    Its core has kernel weights `nu`, and `source`, which returns what proves the plane of its multipliers.
+    """
 
     def __init__(self, risk, objective, *arguments, **options):
         super().__init__(risk, objective, *arguments, **options)
@@ -117,10 +109,9 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         offset, phi, *errors = self.core.aggregate()
-        self.kept.add(offset, self.objective.effective(phi))
-        value = self.kept.bound(self.objective.lam, self.core.nu)
-        self.offer_mixture(value, offset, phi, errors)
+        self.kept.add(offset, self.objective.effective(phi), self.core.source())
+        self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), offset, phi, errors)
 
-    def offer_mixture(self, value, offset, phi, errors):
+    def offer_mixture(self, proven, offset, phi, errors):
         """The bound of the best mixture of the planes kept, the last of which is (offset, phi)."""
-        self.offer(Proven(value))
+        self.offer(proven)

@@ -18,7 +18,7 @@ from ..runtime.stopping import GapBelow
 from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
 from .certificate import CLOSE, KeptPlanes
-from .certified import Proven, solve
+from .certified import solve
 
 LEAST = 1e-3
 """Where no descent is left, v starts again with |v_k|^2 at least this share of the largest: (0, 0) is a saddle."""
@@ -30,7 +30,8 @@ def descend(risk, lam, tol, max_passes):
     Parameters
     ----------
     risk : MeanLoss
-        With `plane(theta) -> (value, offset, slope)`, the loss at theta and its plane there; they are not changed.
+        With `plane(theta) -> (value, offset, slope, error, source)`: the loss at theta and its plane there, a bound on
+        the error of the slope in norm, and what proves the plane. They are not changed.
     lam, tol : float
         Mean scale; relative gap.
     max_passes : int
@@ -40,9 +41,11 @@ def descend(risk, lam, tol, max_passes):
     found : Certified
     theta : ndarray, shape (n_rows, N)
         The best point.
+    bound : Proven
+        The mixture of planes that proves the bound.
     """
     run = _Descent(risk, risk.objective(lam), Settings(GapBelow(tol)))
-    return solve(run, max_passes), run.w
+    return solve(run, max_passes), run.w, run.bound
 
 
 class _Descent(QuasiNewton):
@@ -107,14 +110,15 @@ class _Descent(QuasiNewton):
 
     def _pass(self, theta):
         """R and its slope at theta; value and bound of F are kept."""
-        loss, offset, slope = self.risk.plane(theta)
+        loss, offset, slope, error, source = self.risk.plane(theta)
         self.trace.n_passes += 1
         norms = self.objective.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.observe(theta, loss)
-        self.planes.add(offset, self.objective.effective(slope))        # what pushes towards a constraint is left out
-        self.offer(Proven(self.planes.bound(self.objective.lam, self.nu, self.close)))
+        # what pushes towards a constraint is left out
+        self.planes.add(offset, self.objective.effective(slope), source, error)
+        self.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
         self.log(value)
         self.weights.append(self.nu)
         return loss, slope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError
 from ..runtime.stopping import GapBelow
@@ -38,8 +39,11 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
 
     Returns
     -------
-    Certified
-        Value, bound and norms from running sums; the caller makes them afresh. Those of the passes so far after Ctrl-C.
+    found : Certified
+        Value, bound and norms come from running sums; the caller computes them afresh. After Ctrl-C: of the passes so
+        far.
+    plane : tuple
+        Coefficients of tokens and links, and offset, of the plane that proves the bound, summed from multipliers.
     """
     arrays = [group.state() for group in ascent.groups]
     risk = MeanLoss(np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays), max(map(len, arrays)),
@@ -52,7 +56,7 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
     run.core.restore(run.w)
-    return found
+    return found, run.bound.plane()
 
 
 class EachPass(Accelerated):
@@ -120,8 +124,13 @@ class TokenBlocks(Core):
         return self._heaviest
 
     def aggregate(self):
-        """From running sums, whose rounding the bound of mixtures counts."""
+        """phi from running sums, which drift by rounding: `source` is the plane itself."""
         return self._ascent.offset(), self.phi(), 0.0, 0.0
+
+    def source(self):
+        """The plane of the multipliers in coefficients: of tokens (CSR), of links, and its offset."""
+        coefs, links, offset = self._ascent.planes()
+        return sp.csr_array(coefs), links, offset
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of
+from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
 from .certified import MeanLoss
 from .descent import descend
 from .parts import LinkPart, block_scores, make_part
@@ -137,7 +136,7 @@ class TokenSession:
 
     def certificate(self):
         """Value at the present point, and the best bound that the planes of the last epochs prove."""
-        lam, penalty = self.settings.lam, 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
+        penalty = 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
         if self.settings.loss == "hinge":
             loss, planes = self.hinge(), [self._plane(found) for found in self._recent]
         else:
@@ -145,8 +144,7 @@ class TokenSession:
             planes = [*self._recent, last]
         if not planes:
             return penalty + loss, 0.0
-        grams = plane_grams(self.groups, planes, self.executor)
-        return penalty + loss, best_bound(np.array([B for _, _, B in planes]), grams, lam)[0]
+        return penalty + loss, self._bound_of(planes)
 
     def _plane(self, found):
         """The plane of one labelling of each example."""
@@ -175,43 +173,42 @@ class TokenSession:
             expected[-2] = coefs[offsets[:-1]].sum(axis=0)
         if structure.end:
             expected[-1] = coefs[offsets[1:] - 1].sum(axis=0)
-        coefs[tokens, truth] -= 1.0
+        coefs[tokens, truth] = 0.0
+        coefs[tokens, truth] = -coefs.sum(axis=1)       # p - 1 would cancel
         plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 
     def certify(self, tol, max_iter, random_state):
-        """The certified optimum, with value and bound made afresh."""
-        lam = self.settings.lam
-        if self.settings.loss == "hinge":
-            found, plane = self._climb(tol, max_iter, random_state)
-            self._renew()
-            loss = self.hinge()
-        else:
-            found = self._descend(tol, max_iter)
-            self._renew()
-            loss, plane = self._log_loss()
-        bound = best_bound(np.array([plane[2]]), plane_grams(self.groups, [plane], self.executor), lam)[0]
-        norms = self.norms()
-        return found._replace(objective=0.5 * lam * float(norms.sum()) ** 2 + loss, norms=norms,
-                              lower_bound=max(bound, found.lower_bound))
+        """The certified optimum, with value and bound computed afresh."""
+        is_hinge = self.settings.loss == "hinge"
+        found, plane = self._climb(tol, max_iter, random_state) if is_hinge else self._descend(tol, max_iter)
+        self._renew()
+        loss, norms = self.risk(), self.norms()
+        return found._replace(objective=0.5 * self.settings.lam * float(norms.sum()) ** 2 + loss, norms=norms,
+                              lower_bound=self._bound_of([plane]))
+
+    def _bound_of(self, planes):
+        """The best bound of a mixture of planes, with inner products computed afresh and their rounding counted."""
+        grams = plane_grams(self.groups, planes, self.executor)
+        sizes, errors = plane_sizes(self.groups, planes, self.n_examples)
+        offsets = np.array([B for _, _, B in planes])
+        return best_bound(offsets, grams, self.settings.lam, sizes=sizes, errors=errors)[0]
 
     def _climb(self, tol, max_iter, random_state):
-        """By blocks of the dual of the hinge: what was found, and the plane of its multipliers."""
+        """By blocks of the dual of the hinge: what was found, and the plane that proves its bound."""
         structure, data = self.learner.structure, self.data
         tokens = self.groups[:-1] if self._links is not None else self.groups
         ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end)
-        found = climb(ascent, self.settings.lam, tol, max_iter, random_state)
-        coefs, links, offset = ascent.planes()
-        return found, (sp.csr_array(coefs), links, offset)
+        return climb(ascent, self.settings.lam, tol, max_iter, random_state)
 
     def _descend(self, tol, max_iter):
-        """By quasi-Newton steps on the log-loss."""
+        """By quasi-Newton steps on the log-loss: what was found, and the plane that proves its bound."""
         risk = _LogLoss(self)
-        found, theta = descend(risk, self.settings.lam, tol, max_iter)
+        found, theta, bound = descend(risk, self.settings.lam, tol, max_iter)
         for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
             group.place(coefs)
-        return found
+        return found, bound.plane()
 
     def _renew(self):
         """What was accumulated is computed afresh."""
@@ -258,4 +255,4 @@ class _LogLoss(MeanLoss):
             of_coefs[:], of_scores[:] = coefs, group.image(coefs, links).T
 
         self._session.executor.map(fill, parts)
-        return loss, offset, slope
+        return loss, offset, slope, 0.0, (coefs, links, offset)

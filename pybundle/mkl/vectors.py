@@ -18,7 +18,7 @@ from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
-from .certificate import best_bound, group_products
+from .certificate import ROUNDING, best_bound, group_products
 from .certified import MeanLoss
 from .descent import descend
 from .kernel import Kernel
@@ -158,7 +158,7 @@ class VectorLearner:
                                          settings.random_state, executor)
         else:
             smooth = _Smooth(risk.derive(executor=executor), labels, self.n_groups)
-            found, (theta,) = descend(smooth, settings.lam, settings.tol, settings.max_iter)
+            found, (theta,), _ = descend(smooth, settings.lam, settings.tol, settings.max_iter)
         self.theta.set(theta[:, None])
         return found
 
@@ -171,8 +171,10 @@ class _Smooth(MeanLoss):
         self._risk = risk
 
     def plane(self, theta):
-        planes, n = self._risk.planes(theta[0]), self._risk.n_examples
-        return planes.values.sum() / n, planes.offsets.sum() / n, planes.slopes / n
+        risk, n = self._risk, self._risk.n_examples
+        planes = risk.planes(theta[0])
+        offset = float(planes.offsets.sum()) - 1.01 * float((risk.offset_errors * np.abs(planes.offsets)).sum())
+        return planes.values.sum() / n, offset / n, planes.slopes / n, float(np.sum(risk.slope_errors)) / n, None
 
 
 def chunks(function, n, executor=None):
@@ -253,17 +255,19 @@ class VectorSession:
         return self.oracle.prepare(w)
 
     def _take_planes(self, n_rows, offsets, indices, data):
-        """Planes of single examples, summed."""
+        """Planes of single examples, summed; `_size` is the sum of their absolute numbers."""
         if self._sum is None:
-            self._sum = np.zeros(self.oracle.dim)
+            self._sum, self._size = np.zeros(self.oracle.dim), 0.0
         np.add.at(self._sum, indices, data)
+        self._size += float(np.abs(data).sum())
         self._offset += float(offsets.sum())
         self._visits += n_rows
 
     def end_epoch(self):
         """The labellings found since all examples were visited last make a plane."""
         if self._visits:
-            self._planes = [*self._planes[1 - KEPT:], (self._sum / self._visits, self._offset / self._visits)]
+            self._planes = [*self._planes[1 - KEPT:], (self._sum / self._visits, self._offset / self._visits,
+                                                       self._size / self._visits)]
         self._sum, self._offset, self._visits = None, 0.0, 0
 
     def restart(self):
@@ -294,8 +298,9 @@ class VectorSession:
         objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.risk()
         if not self._planes:
             return objective, 0.0
-        grams = group_products([phi for phi, _ in self._planes], self.learner.group_labels(), p)
-        return objective, best_bound(np.array([B for _, B in self._planes]), grams, lam)[0]
+        slopes, offsets, sizes = zip(*self._planes, strict=True)
+        grams = group_products(slopes, self.learner.group_labels(), p)
+        return objective, best_bound(np.array(offsets), grams, lam, errors=ROUNDING * np.array(sizes))[0]
 
     def finish(self):
         """Scales are folded in."""

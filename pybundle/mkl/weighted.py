@@ -85,6 +85,10 @@ class _WeightedBlocks(CachedBlocks):
             self._weigh()
         self._place(lam, kappa, centre, phi)
 
+    def source(self):
+        """None: slopes of planes are sums of the multipliers already."""
+        return
+
     def default_kappa(self, lam):
         return CENTRE * super().default_kappa(lam)
 
@@ -101,7 +105,7 @@ class _WeightedRun(GroupBlocks):
 
     _errors = np.zeros(2)
 
-    def offer_mixture(self, value, offset, phi, errors):
+    def offer_mixture(self, proven, offset, phi, errors):
         objective, kept = self.objective, self.kept
         self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
         # rounding of any plane so far, and of the sum of few of them

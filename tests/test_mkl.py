@@ -67,7 +67,7 @@ def test_chain_iterates_are_those_of_explicit_features(name, radius):
     norms = [np.linalg.norm(theta[labels == g]) for g in range(3)]
     np.testing.assert_allclose(learner.norms_, norms, atol=1e-10)
     np.testing.assert_allclose(learner.weights_, norms / np.sum(norms), atol=1e-10)
-    found = learner._learner.links.weights()
+    found = learner.link_weights()
     for ours, theirs in zip(found, (transition, start, end), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
     for x, y in zip(new, learner.predict(new), strict=True):
@@ -195,7 +195,7 @@ def test_negligible_support_is_dropped():
     X, y = flat(n=200)
     plain = OnlineMKL([Gaussian()], eta0=1.0, n_epochs=10, random_state=0).fit(X, y)
     short = OnlineMKL([Gaussian()], eta0=1.0, n_epochs=10, random_state=0, drop=0.2).fit(X, y)
-    assert 0 < short._learner.parts[0].support.shape[0] < plain._learner.parts[0].support.shape[0]
+    assert 0 < len(short.functions()[0][1]) < len(plain.functions()[0][1])
 
 
 class Generic(pb.models.StructuredModel):
@@ -230,7 +230,7 @@ def test_weights_of_any_model_in_groups(batch, average):
     learner = OnlineMKL(labels, model=Generic(model), **options).fit(X, Y)
     np.testing.assert_allclose(learner.history_["online"], twin.history_["online"], atol=1e-11)
     np.testing.assert_allclose(learner.norms_, twin.norms_, atol=1e-11)
-    W = model.split(learner._learner.weights())[0]
+    W = model.split(learner.coef_)[0]
     for x, scores in zip(X, twin.decision_function(X), strict=True):
         np.testing.assert_allclose(scores, x @ W.T, atol=1e-11)
     assert abs(learner.score(X, Y) - twin.score(X, Y)) < 1e-12
@@ -256,7 +256,7 @@ def test_templates_are_groups_of_a_parser(average):
     points = online_mkl(model, labels, X, Y, np.concatenate(order), np.ones(240), 0.3)[1:]
     zeros = np.array([[not p[labels == g].any() for g in range(5)] for p in points])
     assert (np.diff(zeros.astype(int), axis=0) > 0).sum() > 5         # groups that are reset, and come back
-    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0) if average else points[-1],
+    np.testing.assert_allclose(learner.coef_, np.mean(points, axis=0) if average else points[-1],
                                atol=1e-11)
     # a feature of each template lies in its block
     feature = model.joint_feature(X[0], Y[0])
@@ -277,14 +277,13 @@ def test_groups_of_features_of_arcs(labels, average, dtype):
     model, labels = pb.models.Dependency(9), np.array(labels)
     options = {"lam": 0.3, "rate": "fixed", "eta0": 1.0, "n_epochs": 6, "average": average, "random_state": 0}
     learner = OnlineMKL(labels, model=model, **options).fit(X, Y)
-    assert learner._learner.is_scaled
     order, rng = [], np.random.default_rng(0)
     for _ in range(6):
         order.append(rng.permutation(len(X)))
     points = online_mkl(model, labels, X, Y, np.concatenate(order), np.ones(240), 0.3)[1:]
     zeros = np.array([[not p[labels == g].any() for g in range(3)] for p in points])
     assert (np.diff(zeros.astype(int), axis=0) != 0).sum() > 5        # groups that are reset, and come back
-    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0) if average else points[-1],
+    np.testing.assert_allclose(learner.coef_, np.mean(points, axis=0) if average else points[-1],
                                atol=1e-11)
     if not average:
         assert 0.0 <= learner.lower_bound_ <= learner.objective_
@@ -316,8 +315,8 @@ def test_features_that_never_come_change_no_bit(loss):
     few = OnlineMKL(np.array([0, 0, 0, 1, 1, 2, 2, 2, 2]), model=pb.models.Dependency(9), lam=0.05, loss=loss, eta0=1.0,
                     n_epochs=3, random_state=0).fit(X, Y)
     many = wide_learner(loss=loss).fit(wide, Y)
-    np.testing.assert_array_equal(many._learner.weights()[COLUMNS], few._learner.weights())
-    assert np.count_nonzero(many._learner.weights()) == np.count_nonzero(few._learner.weights()) > 5
+    np.testing.assert_array_equal(many.coef_[COLUMNS], few.coef_)
+    assert np.count_nonzero(many.coef_) == np.count_nonzero(few.coef_) > 5
     # planes have 10 entries in place of 9: sums of them round as BLAS likes
     assert (many.objective_, many.lower_bound_) == pytest.approx((few.objective_, few.lower_bound_), rel=1e-10)
     assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
@@ -342,11 +341,11 @@ def test_features_that_come_later(average):
     for part in parts[1:]:
         sizes.append(learner._learner.theta.n_rows)
         learner.callback = lambda _: 1 / 0
-        before = learner._learner.weights()
+        before = learner.coef_
         with pytest.raises(ZeroDivisionError):      # after its features were met
             learner.partial_fit(wide[part], Y[part])
         assert learner._learner.theta.n_rows == sizes[-1]
-        np.testing.assert_array_equal(learner._learner.weights(), before)
+        np.testing.assert_array_equal(learner.coef_, before)
         learner.callback = None
         learner = pickle.loads(pickle.dumps(learner)).partial_fit(wide[part], Y[part])
     assert [*sizes, learner._learner.theta.n_rows] == [7, 8, 9, 10]
@@ -354,9 +353,9 @@ def test_features_that_come_later(average):
     for part in parts[1:]:
         twin.partial_fit(wide[part], Y[part])
     assert twin._learner.theta.n_rows == 3000
-    weights = learner._learner.weights()
+    weights = learner.coef_
     assert (weights != 0.0)[COLUMNS].sum() == np.count_nonzero(weights) == 9
-    np.testing.assert_allclose(weights, twin._learner.weights(), atol=1e-11)
+    np.testing.assert_allclose(weights, twin.coef_, atol=1e-11)
     np.testing.assert_allclose(learner.norms_, twin.norms_, atol=1e-11)
 
 
@@ -382,7 +381,7 @@ def test_arcs_come_in_any_sequence():
     for X in (tuple(wide), Ragged.of(wide), objects, deque(wide), [x.toarray() for x in wide]):
         model = models["DenseArcs"] if isinstance(X, list) else pb.models.Dependency(3000)
         learner = wide_learner(model).fit(X, Y)
-        np.testing.assert_array_equal(learner._learner.weights(), expected._learner.weights())
+        np.testing.assert_array_equal(learner.coef_, expected.coef_)
         assert learner.score(X, Y) == expected.score(wide, Y)
         found = pb.mkl.OnlineProximal(model, R, **proximal).fit(X, Y).coef_
         np.testing.assert_array_equal(found, coef)
@@ -390,7 +389,7 @@ def test_arcs_come_in_any_sequence():
     for X in (objects, wide):
         expected.partial_fit(X[:5], Y[:5])
     twin = wide_learner().fit(wide, Y).partial_fit(wide[:5], Y[:5]).partial_fit(wide[:5], Y[:5])
-    np.testing.assert_array_equal(expected._learner.weights(), twin._learner.weights())
+    np.testing.assert_array_equal(expected.coef_, twin.coef_)
 
 
 @pytest.mark.parametrize("column", [-1, 3000])
@@ -407,7 +406,7 @@ def test_columns_outside_are_refused_where_features_are_met(column):
 
 def test_arcs_without_features():
     learner = wide_learner().fit([sp.csr_array((4, 3000))] * 3, [np.array([-1, 0, 1])] * 3)
-    assert not learner._learner.weights().any() and learner.gap_ < 1e-12
+    assert not learner.coef_.any() and learner.gap_ < 1e-12
     wide, _, Y = wide_arcs()
     assert learner.partial_fit(wide, Y).norms_.all()
 
@@ -416,7 +415,7 @@ def test_certified_weights_of_arcs_are_those_of_the_user():
     wide, _, Y = wide_arcs()
     certified = wide_learner(solver="certified", tol=1e-6).fit(wide, Y)
     assert certified.gap_ <= 1e-6
-    value = pb.risks.Structured(certified.model, wide, Y).values(certified._learner.weights())[0].sum() / len(wide)
+    value = pb.risks.Structured(certified.model, wide, Y).values(certified.coef_)[0].sum() / len(wide)
     assert certified.objective_ == pytest.approx(value + 0.025 * certified.norms_.sum() ** 2, rel=1e-6)
 
 
@@ -429,7 +428,7 @@ def test_scales_of_labelled_groups_are_folded_in_together():
     rng = np.random.default_rng(0)
     order = np.concatenate([rng.permutation(120) for _ in range(3)])
     points = online_mkl(model, labels, X, y, order, np.ones(360), 0.3)[1:]
-    np.testing.assert_allclose(learner._learner.weights(), np.mean(points, axis=0), atol=1e-11)
+    np.testing.assert_allclose(learner.coef_, np.mean(points, axis=0), atol=1e-11)
 
 
 def test_groups_of_weights_must_be_a_partition():
@@ -505,7 +504,7 @@ def test_value_and_bound_enclose_the_optimum(name):
     assert best.lower_bound_ <= online.objective_
     assert 0.0 < online.gap_ < 0.3
     # the value is what predictions and norms say
-    transition, start, end = best._learner.links.weights()
+    transition, start, end = best.link_weights()
     hinge = 0.0
     for scores, y in zip(best.decision_function(X), Y, strict=True):
         costs = scores + (np.arange(4) != y[:, None])

@@ -74,7 +74,7 @@ def test_any_model_is_certified(make, loss):
     lam, tol = 0.3, 2e-2
     learner = OnlineMKL(groups, model=model, lam=lam, loss=loss, solver="certified", tol=tol, random_state=0).fit(X, Y)
     labels = np.arange(model.dim) >> 8 if groups is None else groups
-    theta = learner._learner.weights()
+    theta = learner.coef_
     value = objective(theta, model, X, Y, labels, lam, loss)
     assert abs(value - learner.objective_) <= 1e-9 * value
     assert learner.gap_ <= tol
@@ -167,7 +167,7 @@ def test_threads_give_the_same_bits():
     for options in ({"solver": "certified", "tol": 1e-2}, {"eta0": 1.0}):
         one, two = (OnlineMKL(labels, model=model, lam=0.1, random_state=0, n_jobs=n, **options).fit(X, Y)
                     for n in (1, 3))
-        np.testing.assert_array_equal(one._learner.weights(), two._learner.weights())
+        np.testing.assert_array_equal(one.coef_, two.coef_)
         assert (one.objective_, one.lower_bound_) == (two.objective_, two.lower_bound_)
         for a, b in zip(one.predict(X), two.predict(X), strict=True):
             np.testing.assert_array_equal(a, b)

@@ -116,7 +116,7 @@ def test_kernels_are_their_explicit_features(name, lam):
     scale = weights.norms_.sum()
     np.testing.assert_allclose(kernels.norms_, weights.norms_, atol=2e-3 * scale)
     # the value is what the weights of the explicit twin say where they are those of the kernels
-    w = weights._learner.weights()
+    w = weights.coef_
     for x, scores in zip(X, kernels.decision_function(X), strict=True):
         np.testing.assert_allclose(scores, x @ model.split(w)[0].T, atol=5e-3 * scale)
 
@@ -255,7 +255,7 @@ def test_signs_are_kept():
     X, Y = rng.standard_normal((12, 16, 2)), rng.integers(0, 4, (12, 2, 2))
     groups = (np.arange(model.dim) >= model.n_appearance).astype(int)
     learner = OnlineMKL(groups, model=model, lam=0.1, loss="logistic", solver="certified", tol=1e-4).fit(X, Y)
-    theta = learner._learner.weights()
+    theta = learner.coef_
     assert learner.gap_ <= 1e-4
     assert (theta[model.nonneg] >= 0.0).all()
     risk, least = pb.risks.Structured(model, X, Y, loss="logistic"), learner.lower_bound_

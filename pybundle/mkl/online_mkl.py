@@ -101,6 +101,8 @@ class OnlineMKL(OnlineLearner):
         For every epoch `seconds`, `online` (mean of lam R + L at the points of its rounds), `weights`.
     classes_ : ndarray
         Flat use.
+    coef_ : ndarray, shape (dim,)
+        The weights that predict, if the groups are weights of a model.
 
     Notes
     -----
@@ -240,6 +242,31 @@ class OnlineMKL(OnlineLearner):
         if self._structure is None:
             raise ParameterError("functions are learnt for kernels and Features, got groups of the weights of a model")
         return [part.function() for part in self._learner.parts]
+
+    def link_weights(self):
+        """Return the weights of neighbouring labels that `functions` leaves out.
+
+        Returns
+        -------
+        transition, start, end : ndarray, shape (n_labels, n_labels), (n_labels,) and (n_labels,)
+
+        Raises
+        ------
+        ParameterError
+            If the learner is not one of chains with groups of kernels or `Features`.
+        """
+        self._check_learnt()
+        if self._structure is None or self._learner.links is None:
+            raise ParameterError("link weights are learnt for chains with groups of kernels or Features; groups of the "
+                                 "weights of a model have coef_")
+        return self._learner.links.weights()
+
+    @property
+    def coef_(self):
+        if getattr(self, "_structure", self) is not None:
+            raise AttributeError("coef_ is learnt by fit for groups of the weights of a model; kernels and Features "
+                                 "have functions()")
+        return self._learner.weights()
 
     def _start(self, settings, X, Y, classes, n_epochs):
         """A new learner; nothing of an old one is lost where this fails."""

@@ -374,7 +374,8 @@ RECIPES |= {
     "mkl.OnlineMKL": lambda r: {"groups": [pb.mkl.Gaussian(1.0), pb.mkl.Features()], "lam": 0.01, "n_epochs": 1,
                                 "solver": ("online", "certified")[r.integers(2)], "max_iter": 3, "eta0": 0.1,
                                 "loss": ("hinge", "logistic")[r.integers(2)]},
-    "mkl.OnlineMKL.functions": lambda r: {}, "mkl.OnlineMKL.predict": lambda r: {"X": f(r, 4, 3)},
+    "mkl.OnlineMKL.functions": lambda r: {}, "mkl.OnlineMKL.link_weights": lambda r: {},
+    "mkl.OnlineMKL.predict": lambda r: {"X": f(r, 4, 3)},
     "mkl.OnlineMKL.decision_function": lambda r: {"X": f(r, 4, 3)},
     "mkl.OnlineProximal": lambda r: {"model": model("Chain", r), "regularisers": [pb.prox.L1(0.1)], "n_epochs": 1,
                                      "eta0": 0.1, "batch": 1},
@@ -606,6 +607,9 @@ def target(name, r):
         return getattr(filled(r), method)
     if owner == "proof.Certificate":
         return getattr(proven()[0], method)
+    if name == "mkl.OnlineMKL.link_weights":
+        chains = pb.mkl.OnlineMKL([pb.mkl.Gaussian(1.0)], model=pb.models.Chain(2, 3), n_epochs=1, eta0=0.1)
+        return chains.fit([f(r, 4, 3), f(r, 2, 3)], [np.arange(4) % 2, np.arange(2)]).link_weights
     cls = getattr(importlib.import_module(f"pybundle.{folder}"), owner[len(folder) + 1:])
     if isinstance(inspect.getattr_static(cls, method), (classmethod, staticmethod)):
         return getattr(cls, method)

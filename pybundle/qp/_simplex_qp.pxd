@@ -17,7 +17,6 @@ cdef class SimplexQP:
     cdef Point point
     cdef WorkingSet pairs
     cdef ActiveSet faces
-    cdef Py_ssize_t n_known     # rows of H that were looked at, with `reuse`
     cdef bint keeps_factor
 
     cdef int _run(self, const Goal* goal) except -1 nogil

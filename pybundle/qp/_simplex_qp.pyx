@@ -17,14 +17,14 @@ of the factor holds their steps back, pairwise steps where curvatures do. So a k
 progress for a number of rounds hands over to the other, and gets more rounds each time it is its turn again.
 """
 
-from libc.math cimport fabs
+from libc.math cimport fabs, isfinite, isnan
 
 from typing import NamedTuple
 
 import numpy as np
 
 from pybundle.core.exceptions import InputTypeError, NumericalError, ParameterError
-from pybundle.core.validation import check_choice, check_integer
+from pybundle.core.validation import check_choice, check_integer, check_number
 
 from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
@@ -47,6 +47,9 @@ cdef enum:
     AUTO, SMO, FACES
 
 STATUS = ("converged", "step limit", "stalled")
+OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow where the data or 1/lam are vast: "
+            "scale the data")
+LARGEST = 1e150
 METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
 
 
@@ -101,7 +104,6 @@ cdef class SimplexQP:
     def reset(self):
         """Forgets the factor kept by `reuse`: to be called when planes were removed or renumbered."""
         self.faces.forget()
-        self.n_known = 0
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, bint reuse=False, method="auto"):
@@ -143,6 +145,7 @@ cdef class SimplexQP:
         cdef int status
         check_choice("method", method, METHODS)
         max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
+        tol, rtol = check_number("tol", tol, low=0.0), check_number("rtol", rtol, low=0.0)
         for name, array in (("H", H), ("f", f), ("x", x), ("parts", parts)):
             _check_array(name, array, np.int32 if name == "parts" else np.float64)
         slack = np.ascontiguousarray(slack)
@@ -154,11 +157,10 @@ cdef class SimplexQP:
                                  f"{parts.shape} and {x.shape} for m = {m}")
         if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
-        known = min(self.n_known, m) if reuse and self.keeps_factor else 0
-        if not (0.0 < scale < np.inf and all(np.isfinite(array).all() for array in (f, x, H[known:]))):
-            raise NumericalError("H, f and x must be finite, and scale a number > 0; those of a run overflow where the "
-                                 "data or 1/lam are vast: scale the data")
-        self.n_known = m
+        # the diagonal bounds all of a semidefinite H; gradients are squared
+        steepest, curvature = float(np.abs(f).max()), scale * <double>np.abs(np.diagonal(H)).max()
+        if not (scale > 0.0 and steepest < LARGEST and curvature < LARGEST and np.isfinite(x).all()):
+            raise NumericalError(OVERFLOW)
         cdef const double[:, :] H_view = H
         cdef const double[::1] f_view = f
         cdef const int[::1] parts_view = parts
@@ -189,6 +191,8 @@ cdef class SimplexQP:
         except BaseException:
             self.faces.forget()
             raise
+        if status == 3:
+            raise NumericalError(OVERFLOW)
         return MasterSolution(h, self.point.gap, self.point.value, self._n_steps(), status)
 
     cdef Py_ssize_t _n_steps(self) noexcept nogil:
@@ -199,7 +203,7 @@ cdef class SimplexQP:
         return max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
 
     cdef int _run(self, const Goal* goal) except -1 nogil:
-        """Rounds until the gap is reached; 0, 1 or 2 as in STATUS."""
+        """Rounds until the gap is reached; 0, 1 or 2 as in STATUS, 3 if numbers overflow."""
         cdef double turn_gap = 1e300, turn_value = 1e300        # best since the turn began
         cdef double clear_gap = 1e300, clear_value = 1e300      # at the last clear progress
         cdef double best_gap = 1e300, tol, floor
@@ -214,6 +218,8 @@ cdef class SimplexQP:
         self.point.normalise()
         while True:
             self.point.assess()
+            if isnan(self.point.gap) or not isfinite(self.point.value):
+                return 3
             tol = self._limit(goal)
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
                 # pairwise steps let sums drift

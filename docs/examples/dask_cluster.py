@@ -1,4 +1,7 @@
-"""Handwritten digits over Dask: workers evaluate the risk, this process solves."""
+"""Handwritten digits over Dask: workers evaluate the risk, this process solves.
+
+This problem shows the calls; it is so small that one process is faster.
+"""
 
 from dask.distributed import Client, LocalCluster
 
@@ -20,4 +23,3 @@ if __name__ == "__main__":  # worker processes import this file
         f"certified: {result.certified}, gap {result.gap:.1e}, {result.nit} rounds; "
         f"{result.rounds['bytes_in'].sum() / 1e6:.1f} MB of planes received"
     )
-    # so small a problem is faster in one process: a round trip takes longer than a pass

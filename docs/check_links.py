@@ -1,4 +1,4 @@
-"""Every link from one built page to another, anchors included, leads somewhere: `python check_links.py HTML_FOLDER`."""
+"""Check the links and anchors between built pages: `python check_links.py HTML_FOLDER`."""
 
 import sys
 from html.parser import HTMLParser
@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """Links of a page and the anchors it has."""
+    """Links and anchors of a page."""
 
     def __init__(self, path):
         super().__init__()
@@ -23,7 +23,7 @@ class Page(HTMLParser):
 
 
 def broken_links(folder):
-    """(page, link) of every link that leads nowhere; links to other hosts are not followed."""
+    """Yield (page, link) of every broken link; links to other hosts are not followed."""
     pages = {path: Page(path) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
     for path, page in pages.items():
         for link in page.links:

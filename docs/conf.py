@@ -1,4 +1,4 @@
-"""Sphinx settings; `make -C docs html`, or `sphinx-build -W docs docs/_build/html` where pybundle is installed."""
+"""Sphinx settings; with pybundle installed run `make -C docs html` or `sphinx-build -W docs docs/_build/html`."""
 
 import os
 import re
@@ -15,9 +15,9 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathja
               "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 default_role = "code"
-autosummary_generate = False          # tables alone: the pages say what stands in them, with its members
+autosummary_generate = False          # only tables; the pages list the members
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"            # docstrings say types, with shapes
+autodoc_typehints = "none"            # docstrings state types and shapes
 numpydoc_show_class_members = False
 nitpicky = True
 
@@ -58,7 +58,7 @@ CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
 
 
 def escape_norms(app, what, name, obj, options, lines):
-    """Docstrings write norms as |w|, which reStructuredText takes for a substitution."""
+    """Docstrings write norms as |w|, which reStructuredText reads as a substitution."""
     for k, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...", ".. ")):
             lines[k] = CODE_OR_BAR.sub(lambda match: r"\|" if match[0] == "|" else match[0], line)

@@ -1,9 +1,10 @@
-"""From sklearn-crfsuite to pybundle: the same features and the same objective, with a certificate.
+"""From sklearn-crfsuite to pybundle: same features, same objective, with a certificate.
 
     PYBUNDLE_DATA=/path/to/data python examples/from_sklearn_crfsuite.py
 
-Chunking of CoNLL-2000 where PYBUNDLE_DATA names it, else tags of generated sentences. The part `before` needs
-sklearn-crfsuite and is skipped without. CRFsuite minimises `c2 |w|^2 - log-likelihood`: `C = 1 / (2 c2)`.
+Uses the chunks of CoNLL-2000 if PYBUNDLE_DATA has conll2000, otherwise 2000 generated
+sentences. The part `before` is skipped if sklearn-crfsuite is not installed. CRFsuite
+minimises `c2 |w|^2 - log-likelihood`, so that `C = 1 / (2 c2)`.
 """
 
 import os
@@ -18,24 +19,27 @@ C2 = 0.5
 def before(X, y, X_test):
     import sklearn_crfsuite
 
-    crf = sklearn_crfsuite.CRF(algorithm="lbfgs", c1=0.0, c2=C2, max_iterations=1000, all_possible_transitions=True,
-                               all_possible_states=True)
+    crf = sklearn_crfsuite.CRF(algorithm="lbfgs", c1=0.0, c2=C2, max_iterations=1000,
+                               all_possible_transitions=True, all_possible_states=True)
     crf.fit(X, y)
     return crf.predict(X_test)
 
 
 def after(X, y, X_test):
     crf = pb.ChainCRF(C=1.0 / (2.0 * C2), tol=1e-3).fit(X, y)
-    print(f"pybundle: gap {crf.gap_:.1e}, certified {crf.certified_}, {len(crf.vocabulary_)} features")
+    print(f"pybundle: objective within {crf.gap_:.1e} of the optimum, certified: "
+          f"{crf.certified_}, {crf.n_passes_:.0f} passes, {crf.coef_.size} weights")
     return crf.predict(X_test)
 
 
 def features(words, tags, t):
-    found = {"bias": 1.0, "word": words[t].lower(), "suffix": words[t][-3:], "is_title": words[t].istitle(),
-             "is_digit": words[t].isdigit(), "tag": tags[t], "is_first": t == 0, "is_last": t == len(words) - 1}
+    found = {"bias": 1.0, "word": words[t].lower(), "suffix": words[t][-3:],
+             "is_title": words[t].istitle(), "is_digit": words[t].isdigit(),
+             "tag": tags[t], "is_first": t == 0, "is_last": t == len(words) - 1}
     for shift in (-1, 1):
         if 0 <= t + shift < len(words):
-            found[f"{shift:+d}"] = {"word": words[t + shift].lower(), "tag": tags[t + shift]}
+            found[f"{shift:+d}"] = {"word": words[t + shift].lower(),
+                                    "tag": tags[t + shift]}
     return found
 
 
@@ -43,15 +47,19 @@ def load():
     """Features and labels for training and test."""
     folder = Path(os.environ.get("PYBUNDLE_DATA", ""), "conll2000")
     if not folder.is_dir():
-        bank = pb.datasets.make_treebank(300, random_state=0)
-        sentences = [[(f"word{word}", "x", f"tag{tag}") for word, tag in x.tolist()] for x in bank.X]
-        parts = sentences[:200], sentences[200:]
+        bank = pb.datasets.make_treebank(2500, random_state=0)
+        # some words share a spelling, so that the context matters
+        sentences = [[(f"word{k % 180}", "x", f"tag{tag}") for k, tag in x.tolist()]
+                     for x in bank.X]
+        parts = sentences[:2000], sentences[2000:]
     else:
-        parts = [pb.datasets.read_conll(folder / name) for name in ("train.txt.gz", "test.txt.gz")]
+        parts = [pb.datasets.read_conll(folder / name)
+                 for name in ("train.txt.gz", "test.txt.gz")]
     out = []
     for part in parts:
         columns = [list(zip(*sentence, strict=True)) for sentence in part]
-        out.append([[features(words, tags, t) for t in range(len(words))] for words, tags, _ in columns])
+        out.append([[features(words, tags, t) for t in range(len(words))]
+                    for words, tags, _ in columns])
         out.append([list(labels) for _, _, labels in columns])
     return out
 
@@ -66,7 +74,8 @@ def main():
         except ImportError as problem:
             print(f"{name}: skipped, {problem}")
             continue
-        right = sum(a == b for a, b in zip((label for labels in found for label in labels), truth, strict=True))
+        labels = (label for labels in found for label in labels)
+        right = sum(a == b for a, b in zip(labels, truth, strict=True))
         print(f"{name}: {100 * right / len(truth):.2f} % of {len(truth)} tokens, "
               f"{time.process_time() - started:.1f} s of processor time")
 

@@ -21,7 +21,7 @@ def test_demo_certifies_and_saves(tmp_path, capsys):
     pytest.importorskip("sklearn")
     code, out, err = run("demo", "--output", tmp_path / "new", "--lam", 10, "--tol", 1e-2, capsys=capsys)
     assert code == 0 and err == ""
-    assert "(certified)" in out and "held-out accuracy" in out
+    assert "(certified)" in out and "held-out accuracy" in out and "% at most" in out and "pybundle train" in out
     model = pybundle.load(tmp_path / "new" / "pybundle_demo.npz")
     assert model.coef_.shape == (10, 64) and model.lower_bound_ <= model.objective_ and model.gap_ <= 1e-2
     if "plot saved" in out:

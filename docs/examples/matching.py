@@ -1,4 +1,4 @@
-"""A structure of one's own: matchings of two sets, decoded by SciPy's assignment solver."""
+"""Your own structure: matchings of two sets, decoded by SciPy's assignment solver."""
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -7,7 +7,7 @@ import pybundle as pb
 
 
 class Matching(pb.models.StructuredModel):
-    """An example is an array x (k, k, d): features of pairing i with j. A labelling is a permutation y (k,)."""
+    """Matches i with y[i] for a permutation y; x[i, j] has the features of a pair."""
 
     def __init__(self, n_features):
         self.dim = n_features
@@ -22,16 +22,21 @@ class Matching(pb.models.StructuredModel):
         return linear_sum_assignment(x @ w, maximize=True)[1]
 
     def loss_augmented_decode(self, w, x, y):
-        scores = x @ w + 1.0                       # every pair is wrong ...
-        scores[np.arange(len(y)), y] -= 1.0        # ... but those of the truth
+        scores = x @ w + 1.0  # each wrong pair has loss 1,
+        scores[np.arange(len(y)), y] -= 1.0  # each true pair has loss 0
         return linear_sum_assignment(scores, maximize=True)[1]
 
 
 def make_matchings(n_examples, seed):
-    """Pairs described by ten noisy features; the true matching is best for planted weights."""
+    """Random features; the truth is the best matching for known weights plus noise."""
     rng = np.random.default_rng(seed)
     X = list(rng.normal(size=(n_examples, 6, 6, 10)))
-    Y = [linear_sum_assignment(x @ np.arange(10.0) + rng.normal(size=(6, 6)), maximize=True)[1] for x in X]
+    Y = [
+        linear_sum_assignment(
+            x @ np.arange(10.0) + rng.normal(size=(6, 6)), maximize=True
+        )[1]
+        for x in X
+    ]
     return X, Y
 
 
@@ -41,5 +46,10 @@ if __name__ == "__main__":
     result = pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, tol=1e-3)
     print(f"gap {result.gap:.1e}, certified: {result.certified}")
     X_new, Y_new = make_matchings(100, seed=1)
-    wrong = np.mean([model.loss(y, model.decode(result.x, x)) / 6 for x, y in zip(X_new, Y_new, strict=True)])
+    wrong = np.mean(
+        [
+            model.loss(y, model.decode(result.x, x)) / 6
+            for x, y in zip(X_new, Y_new, strict=True)
+        ]
+    )
     print(f"wrong pairs {100 * wrong:.1f} %")

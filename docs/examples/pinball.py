@@ -1,4 +1,4 @@
-"""A risk of one's own: the pinball loss of quantile regression, in P parts."""
+"""Your own risk: the pinball loss of quantile regression, in P parts."""
 
 import numpy as np
 
@@ -13,11 +13,11 @@ class PinballRisk:
         self.X, self.y, self.quantile = X, y, quantile
         self.n_examples, self.dim = X.shape
         self.n_parts = n_parts
-        self.lower_bounds = np.zeros(n_parts)            # proven: no loss is negative
+        self.lower_bounds = np.zeros(n_parts)  # proven: no loss is negative
         self._parts = [np.arange(p, len(y), n_parts) for p in range(n_parts)]
 
     def planes(self, w):
-        """The active side of each example: loss = side * (y - <w, x>), so offset side * y, slope -side * x."""
+        """Planes of the parts: loss = side * (y - <w, x>), with slope -side * x."""
         residual = self.y - self.X @ w
         side = np.where(residual >= 0.0, self.quantile, self.quantile - 1.0)
         values = np.array([side[rows] @ residual[rows] for rows in self._parts])
@@ -37,4 +37,7 @@ y = X @ [1.0, 2.0, 0.0, -1.0] + rng.standard_normal(500)
 
 result = pb.minimize(PinballRisk(X, y, quantile=0.9), lam=1e-2, tol=1e-4)
 below = np.mean(y <= X @ result.x)
-print(f"gap {result.gap:.1e}, certified: {result.certified}; {100 * below:.0f} % of the targets lie below the line")
+print(
+    f"gap {result.gap:.1e}, certified: {result.certified}; "
+    f"{100 * below:.0f} % of the targets lie below the line"
+)

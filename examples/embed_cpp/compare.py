@@ -1,4 +1,4 @@
-"""Runs the C++ host and the same problems in Python: every number must be the same, to the last bit.
+"""Run the C++ host and the same problems in Python, and compare all numbers bit for bit.
 
     python compare.py ./host
 """
@@ -15,7 +15,7 @@ N, T, K, D = 25, 6, 3, 4
 
 
 class Chains(pb.models.BatchOracle):
-    """The model of main.cpp, number by number in the same order."""
+    """The model of main.cpp; it computes the same numbers in the same order."""
 
     norms, fingerprint = None, 1
 
@@ -100,7 +100,7 @@ class Model:
 
 
 def expected():
-    """Results of the runs of main.cpp; of the warm one, the bounds after those of the run before it."""
+    """Results of the runs of main.cpp; the warm run has its bounds after those of the first run."""
     first, second = (pb.risks.Structured(Model(seed), range(N), range(N)) for seed in (1, 2))
     blocks = pb.minimize(first, lam=0.5, tol=1e-4, method="prox-bcfw")
     bundle = pb.minimize(second, lam=2.0, tol=1e-4, method="oca")

@@ -1,7 +1,7 @@
-// Trains two chain models at once in two threads of a C++ program that embeds Python, and prints them in hexadecimal;
-// compare.py holds them against the same in Python.
+// Trains two chain models in two threads of a C++ program that embeds Python, and prints them in hexadecimal;
+// compare.py compares them with the same models in Python.
 //
-//     ./host [python]      the interpreter of an environment in which pybundle is installed
+//     ./host [python]      python is an interpreter with pybundle installed
 #include <Python.h>
 
 #include "sosvm.h"
@@ -34,7 +34,7 @@ public:
     explicit Chains(uint32_t seed) : x_(N * T * D), y_(N * T) {
         Numbers numbers(seed);
         for (double &x : x_) x = numbers.next();
-        for (int at = 0; at < N * T; at++)          // the largest of the first features, most of the time
+        for (int at = 0; at < N * T; at++)          // usually the largest of the first K features
             for (int k = 1; k < K; k++)
                 if (x_[at * D + k] + 0.5 * numbers.next() > x_[at * D + y_[at]]) y_[at] = k;
     }
@@ -109,7 +109,7 @@ int run(const pb_api *api) {
     Chains first(1), second(2);
     toolbox::StructuredSVM blocks(api, first, 0.5, 1e-4, "prox-bcfw"), bundle(api, second, 2.0, 1e-4, "oca");
     bundle.set_n_jobs(2);
-    std::thread other([&] { blocks.train(); });     // no thread here holds the GIL
+    std::thread other([&] { blocks.train(); });     // no thread holds the GIL here
     bundle.train();
     other.join();
     print("blocks", blocks);
@@ -117,7 +117,7 @@ int run(const pb_api *api) {
 
     toolbox::StructuredSVM paused(api, first, 0.5, 1e-4, "prox-bcfw");
     paused.set_stop(true);
-    try {                                           // ends before there is anything to tell
+    try {                                           // a stopped run has no result yet
         paused.train();
         return 1;
     } catch (const std::runtime_error &error) {

@@ -4,8 +4,8 @@
 
 namespace toolbox {
 
-StructuredSVM::StructuredSVM(const pb_api *api, const StructuredModel &model, double lam, double tol,
-                             const char *method)
+StructuredSVM::StructuredSVM(const pb_api *api, const StructuredModel &model,
+                             double lam, double tol, const char *method)
     : api_(api), model_(model), method_(method), w_(model.dim()) {
     api_->settings(&settings_);
     settings_.lam = lam;
@@ -48,22 +48,25 @@ void StructuredSVM::set_lam(double lam) {
     is_complete_ = false;
 }
 
-// No exception may cross the border to C.
-int StructuredSVM::solve(const double *w, int64_t, int64_t example, int32_t *labelling, double *value, double *,
-                         void *model) noexcept {
+// No exception may leave a function that C code calls.
+int StructuredSVM::solve(const double *w, int64_t, int64_t example, int32_t *labelling,
+                         double *value, double *, void *model) noexcept {
     try {
-        *value = static_cast<const StructuredModel *>(model)->argmax(w, example, labelling);
+        const auto *structured = static_cast<const StructuredModel *>(model);
+        *value = structured->argmax(w, example, labelling);
         return 0;
     } catch (...) {
         return 1;
     }
 }
 
-int StructuredSVM::plane(int64_t example, const int32_t *labelling, double *loss, int64_t *n_entries, int32_t *indices,
-                         double *values, void *model) noexcept {
+int StructuredSVM::plane(int64_t example, const int32_t *labelling, double *loss,
+                         int64_t *n_entries, int32_t *indices, double *values,
+                         void *model) noexcept {
     try {
         std::vector<std::pair<int32_t, double>> entries;
-        *loss = static_cast<const StructuredModel *>(model)->psi(example, labelling, entries);
+        const auto *structured = static_cast<const StructuredModel *>(model);
+        *loss = structured->psi(example, labelling, entries);
         *n_entries = static_cast<int64_t>(entries.size());
         for (const auto &entry : entries) {
             *indices++ = entry.first;

@@ -15,7 +15,7 @@ public:
     StructuredSVM &operator=(const StructuredSVM &) = delete;
 
     void set_n_jobs(int64_t n_jobs) { settings_.n_jobs = n_jobs; }
-    void set_lam(double lam);                   // a trained machine starts again from all planes found so far
+    void set_lam(double lam);                   // a trained machine warm-starts from all planes found so far
     const std::vector<double> &w() const { return w_; }
     const pb_result &certificate() const { return result_; }
     const std::vector<double> &bounds() const { return bounds_; }      // after each iteration

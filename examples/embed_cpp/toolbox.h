@@ -1,5 +1,5 @@
-// What a machine-learning toolbox brings along: iterative machines that can be stopped and continued, and the
-// application-dependent half of a structured-output SVM. Nothing here knows of pybundle.
+// A small machine-learning toolbox: iterative machines that can be stopped and continued, and the interface of a
+// structured-output model. This file does not depend on pybundle.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace toolbox {
 
-// Training in iterations; `continue_train` goes on where a limit or a request to stop left it.
+// Training in iterations; `continue_train` continues after a limit or a request to stop.
 class IterativeMachine {
 public:
     virtual ~IterativeMachine() = default;
@@ -32,7 +32,7 @@ public:
 protected:
     virtual void init_model() = 0;      // everything before the first iteration
     virtual void iteration() = 0;       // sets is_complete_ with the last one
-    virtual void end_training() = 0;    // makes the model usable, whether it is complete or not
+    virtual void end_training() = 0;    // makes the model usable, even if training is not complete
 
     bool is_complete_ = false;
 
@@ -49,7 +49,7 @@ public:
     virtual int64_t dim() const = 0;
     virtual int64_t labelling_size() const = 0;
     virtual int64_t max_entries() const = 0;
-    // Loss plus score of the best labelling, less the score of the truth
+    // Loss plus score of the best labelling, minus the score of the truth
     virtual double argmax(const double *w, int64_t example, int32_t *labelling) const = 0;
     // Loss of a labelling; adds the pairs (index, value) of Psi(x, labelling) - Psi(x, truth)
     virtual double psi(int64_t example, const int32_t *labelling,

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Dependency trees over dense arc features: the oracle is compiled here, decoder and solver are those of pybundle.
+"""A compiled oracle for dependency trees, with pybundle's decoder and solver.
 
-The score of a tree is the sum of <w, f(h, m)> over its arcs h -> m; its loss the number of wrong heads.
+The score of a tree is the sum of <w, f(h, m)> over its arcs h -> m; its loss is the
+number of wrong heads.
 """
 
 import numpy as np
@@ -22,8 +23,10 @@ cdef struct Data:
     const int32_t* heads        # (n, n_nodes), heads[., 0] = -1
 
 
-cdef double score(const Data* data, const double* w, int64_t i, int64_t head, int64_t node) noexcept nogil:
-    cdef const double* f = data.arcs + ((i * data.n_nodes + head) * data.n_nodes + node) * data.n_features
+cdef double score(const Data* data, const double* w, int64_t i, int64_t head,
+                  int64_t node) noexcept nogil:
+    cdef int64_t arc = (i * data.n_nodes + head) * data.n_nodes + node
+    cdef const double* f = data.arcs + arc * data.n_features
     cdef double total = 0.0
     cdef int k
     for k in range(data.n_features):
@@ -31,9 +34,10 @@ cdef double score(const Data* data, const double* w, int64_t i, int64_t head, in
     return total
 
 
-# The two functions that pybundle calls, without the GIL; `api` exports them for LowLevelCallable.from_cython.
-cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, double* value, double* upper,
-                   void* user_data) noexcept nogil:
+# pybundle calls these two functions without the GIL; `api` exports them for
+# LowLevelCallable.from_cython.
+cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads,
+                   double* value, double* upper, void* user_data) noexcept nogil:
     cdef const Data* data = <const Data*>user_data
     cdef const int32_t* truth = data.heads + i * data.n_nodes
     cdef int n = data.n_nodes, h, m, code
@@ -44,8 +48,10 @@ cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, doub
     else:
         for h in range(n):
             for m in range(n):
-                scores[h * n + m] = 0.0 if m == 0 or m == h else score(data, w, i, h, m) + (truth[m] != h)
-        code = 0 if max_tree(n, scores, False, <int*>heads, value, scratch) == FOUND else 1
+                scores[h * n + m] = 0.0
+                if m != 0 and m != h:
+                    scores[h * n + m] = score(data, w, i, h, m) + (truth[m] != h)
+        code = max_tree(n, scores, False, <int*>heads, value, scratch) != FOUND
         for m in range(1, n):
             value[0] -= scores[truth[m] * n + m]
     free(scores)
@@ -53,20 +59,22 @@ cdef api int solve(const double* w, int64_t dim, int64_t i, int32_t* heads, doub
     return code
 
 
-cdef api int plane(int64_t i, const int32_t* heads, double* loss, int64_t* n_entries, int32_t* indices, double* values,
-                   void* user_data) noexcept nogil:
+cdef api int plane(int64_t i, const int32_t* heads, double* loss, int64_t* n_entries,
+                   int32_t* indices, double* values, void* user_data) noexcept nogil:
     cdef const Data* data = <const Data*>user_data
     cdef const int32_t* truth = data.heads + i * data.n_nodes
     cdef const double* f = data.arcs + i * data.n_nodes * data.n_nodes * data.n_features
     cdef int m, k, n = data.n_nodes, d = data.n_features
+    cdef int64_t at
     loss[0], n_entries[0] = 0.0, 0
     for m in range(1, n):
         if heads[m] == truth[m]:
             continue
         loss[0] += 1.0
-        for k in range(d):          # the same index many times: entries add up
-            indices[n_entries[0]], values[n_entries[0]] = k, f[(heads[m] * n + m) * d + k]
-            indices[n_entries[0] + 1], values[n_entries[0] + 1] = k, -f[(truth[m] * n + m) * d + k]
+        for k in range(d):          # indices may repeat; their entries are added
+            at = n_entries[0]
+            indices[at], values[at] = k, f[(heads[m] * n + m) * d + k]
+            indices[at + 1], values[at + 1] = k, -f[(truth[m] * n + m) * d + k]
             n_entries[0] += 2
     return 0
 
@@ -83,7 +91,7 @@ cdef class Trees:
         self.data = Data(arcs.shape[1], arcs.shape[3], &arcs[0, 0, 0, 0], &heads[0, 0])
 
     def risk(self, **options):
-        """The risk of these sentences, which keeps them alive."""
+        """Return the risk of these sentences; it keeps the data alive."""
         import arborist
 
         capsule = PyCapsule_New(&self.data, "arborist.Data", release)
@@ -99,5 +107,5 @@ cdef void release(capsule) noexcept:
 
 
 def train(arcs, heads, **options):
-    """Result of `pb.minimize` on these sentences."""
+    """Return the result of `pb.minimize` on these sentences."""
     return pb.minimize(Trees(np.ascontiguousarray(arcs), np.ascontiguousarray(heads, dtype=np.int32)).risk(), **options)

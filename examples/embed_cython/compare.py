@@ -1,4 +1,4 @@
-"""Trains the compiled model and its twin in Python: every number must be the same, to the last bit."""
+"""Train the compiled model and the same model in Python, and compare all numbers bit for bit."""
 
 import arborist
 import numpy as np

@@ -47,9 +47,10 @@ cdef enum:
     AUTO, SMO, FACES
 
 STATUS = ("converged", "step limit", "stalled")
-OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow where the data or 1/lam are vast: "
-            "scale the data")
+# Of scale H and of f: gradients are squared.
 LARGEST = 1e150
+OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are vast: "
+            "scale the data")
 METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
 
 
@@ -157,7 +158,7 @@ cdef class SimplexQP:
                                  f"{parts.shape} and {x.shape} for m = {m}")
         if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
-        # the diagonal bounds all of a semidefinite H; gradients are squared
+        # the diagonal bounds all of a semidefinite H
         steepest, curvature = float(np.abs(f).max()), scale * <double>np.abs(np.diagonal(H)).max()
         if not (scale > 0.0 and steepest < LARGEST and curvature < LARGEST and np.isfinite(x).all()):
             raise NumericalError(OVERFLOW)

@@ -2,7 +2,8 @@
 Methods side by side
 ====================
 
-One problem, several methods, the same certificate for all: what a pass over the data buys, and what a second does.
+Several methods solve one problem with the same certificate. The plots show the gap that
+they reach per pass over the data and per second.
 """
 
 import pybundle as pb
@@ -12,11 +13,15 @@ risk = pb.risks.MulticlassHinge(X, y)
 runs = {}
 for method in ("auto", "oca", "prox-bmrm", "bmrm"):
     runs[method] = pb.minimize(risk, lam=1.0, method=method, tol=1e-3)
-    print(f"{method:10s} {runs[method].n_passes:5.0f} passes, objective {runs[method].fun:.3f}, lower bound "
-          f"{runs[method].lower_bound:.3f}")
+    print(
+        f"{method:10s} {runs[method].n_passes:5.0f} passes, "
+        f"objective {runs[method].fun:.3f}, lower bound "
+        f"{runs[method].lower_bound:.3f}"
+    )
 
 # %%
-# All of them meet at the same optimum. Plain BMRM wanders at first, since a few planes say little about the risk;
-# proximity keeps its steps short, a line search makes each of them count ("oca"), and methods on single examples need
-# the fewest passes.
+# All methods reach the same optimum. The first points of plain BMRM are poor, since a
+# few planes say little about the risk. A proximal term keeps steps short ("prox-bmrm"),
+# and a line search ensures that each step improves the best point ("oca"). Methods on
+# single examples need the fewest passes ("auto").
 pb.plotting.ConvergenceDisplay.from_results(runs, tol=1e-3)

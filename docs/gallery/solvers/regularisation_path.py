@@ -1,10 +1,10 @@
 """
-Paths: every run goes on where the last one ended
-=================================================
+Paths: each run warm-starts the next
+=====================================
 
-Planes bound the risk and not the objective, so that they hold for every regularisation constant. A path keeps them:
-each run starts with a lower bound and multipliers from the one before, and the grid costs fewer passes than its members
-one by one.
+Planes bound the risk, not the objective, so they are valid for every regularisation
+constant. On a path each run starts with the lower bound and the multipliers of the last
+run. The grid therefore costs fewer passes than separate runs.
 """
 
 import numpy as np
@@ -17,22 +17,29 @@ lams = np.logspace(3.0, -1.0, 9)
 warm = pb.path(risk, lams)
 cold = [pb.minimize(risk, lam=lam) for lam in lams]
 for name, results in (("warm", warm), ("cold", cold)):
-    print(f"{name}: {sum(result.n_passes for result in results):.0f} passes, the last run "
-          f"{results[-1].n_passes:.0f}; largest gap {max(result.gap for result in results):.1e}")
+    print(
+        f"{name}: {sum(result.n_passes for result in results):.0f} passes, "
+        f"the last run {results[-1].n_passes:.0f}; "
+        f"largest gap {max(result.gap for result in results):.1e}"
+    )
 
 # %%
-# Errors along the path, strong regularisation on the left.
+# Errors along the path, with strong regularisation on the left.
 
 
 def error(X, y):
     return lambda w: 100.0 * np.mean((X @ w.reshape(10, -1).T).argmax(axis=1) != y)
 
 
-pb.plotting.PathDisplay.from_results(warm, {"training": error(X, y), "held out": error(X_test, y_test)},
-                                     ylabel="error, %")
+pb.plotting.PathDisplay.from_results(
+    warm,
+    {"training": error(X, y), "held out": error(X_test, y_test)},
+    ylabel="error, %",
+)
 
 # %%
-# Choosing C by cross-validation is one such path for each fold. The band is a standard deviation over the folds.
+# Cross-validation solves one such path for each fold to choose C. The band shows one
+# standard deviation over the folds.
 search = pb.MulticlassSVMCV(cv=5, tol=1e-2).fit(X, y)
 print(f"C = {search.C_:.3g}: {100 * search.score(X_test, y_test):.1f} % right")
 pb.plotting.PathDisplay.from_estimator(search)

@@ -2,8 +2,9 @@
 An oracle of your own: finding an interval
 ==========================================
 
-Somewhere in a noisy recording something goes on. No model of the package knows intervals, but five methods in plain
-Python make one, and every method trains it, to a certificate.
+The task is to find the interval of a noisy recording in which the signal changes. The
+package has no model for intervals, but five methods in plain Python define one, and
+every solver trains it to a certificate.
 """
 
 import matplotlib.pyplot as plt
@@ -13,16 +14,16 @@ import pybundle as pb
 
 
 class Interval(pb.models.StructuredModel):
-    """An example is an array (T, d); a labelling is a pair (start, end), end excluded."""
+    """An example is an array (T, d), a labelling a pair (start, end), end excluded."""
 
     def __init__(self, n_features):
         self.dim = n_features
 
     def joint_feature(self, x, y):
-        return x[y[0]:y[1]].sum(axis=0)
+        return x[y[0] : y[1]].sum(axis=0)
 
     def loss(self, y, y_hat):
-        """Steps that are inside one of the two and outside of the other."""
+        """Number of steps that lie in exactly one of the two intervals."""
         inside = max(0, min(y[1], y_hat[1]) - max(y[0], y_hat[0]))
         return float(y[1] - y[0] + y_hat[1] - y_hat[0] - 2 * inside)
 
@@ -31,12 +32,12 @@ class Interval(pb.models.StructuredModel):
 
     def loss_augmented_decode(self, w, x, y):
         wrong = np.ones(len(x))
-        wrong[y[0]:y[1]] = -1.0                 # each step outside costs one, each inside saves one
+        wrong[y[0] : y[1]] = -1.0  # a step outside costs one, a step inside saves one
         return best_interval(x @ w + wrong)
 
 
 def best_interval(scores):
-    """Start and end of the largest sum, in linear time: the best start for an end is where the sums were smallest."""
+    """Start and end of the largest sum; the best start follows the smallest sum."""
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     starts = np.minimum.accumulate(sums)[:-1]
     end = int(np.argmax(sums[1:] - starts)) + 1
@@ -47,8 +48,10 @@ def record(rng):
     start = int(rng.integers(5, 40))
     y = (start, start + int(rng.integers(8, 20)))
     x = rng.standard_normal((60, 4))
-    x[y[0]:y[1], 0] += 1.2                      # the first feature rises, the second falls, the third says nothing
-    x[y[0]:y[1], 1] -= 0.8
+    x[y[0] : y[1], 0] += (
+        1.2  # the first feature rises, the second falls, the third is noise
+    )
+    x[y[0] : y[1], 1] -= 0.8
     x[:, 3] = 1.0
     return x, y
 
@@ -58,17 +61,24 @@ X, Y = zip(*(record(rng) for _ in range(120)), strict=True)
 model = Interval(4)
 
 # %%
-# Is the oracle right? Each rule that a certificate rests on is tried, and named where it breaks.
+# This call tests the rules that a certificate needs, and names a broken one.
 print(pb.check_oracle(model, X[:20], Y[:20]))
 
 # %%
 result = pb.minimize(pb.risks.Structured(model, X[:60], Y[:60]), lam=1.0, tol=1e-3)
-wrong = [model.loss(y, model.decode(result.x, x)) for x, y in zip(X[60:], Y[60:], strict=True)]
-print(f"certified: {result.certified}, gap {result.gap:.1e}, weights {result.x.round(2)}; "
-      f"{np.mean(wrong):.1f} of 60 steps wrong on held-out recordings")
+wrong = [
+    model.loss(y, model.decode(result.x, x))
+    for x, y in zip(X[60:], Y[60:], strict=True)
+]
+print(
+    f"certified: {result.certified}, gap {result.gap:.1e}, "
+    f"weights {result.x.round(2)}; "
+    f"{np.mean(wrong):.1f} of 60 steps wrong on held-out recordings"
+)
 
 # %%
-# One of them: scores of the steps, the true interval in grey and the one found in blue.
+# Scores of the steps of one recording, with the true interval (grey) and the predicted
+# interval (blue).
 x, y = X[60], Y[60]
 found = model.decode(result.x, x)
 figure, axis = plt.subplots(figsize=(7.0, 2.8), layout="constrained")

@@ -1,9 +1,10 @@
 """
-Letters: neighbours help to read
-================================
+Strings: neighbours help to recognise characters
+=================================================
 
-Noisy images of characters, hard to read one at a time; but they come in strings in which some follow others more often
-than chance. A chain learns both at once, what a character looks like and what follows it.
+Single noisy images of digits are hard to recognise. Here they form strings in which
+some pairs of digits are frequent. A chain learns both at once: the appearance of a
+digit and the digits that follow it.
 """
 
 import numpy as np
@@ -19,15 +20,17 @@ print(f"one at a time: {100 * alone.score(test.X.values, test.y.values):.1f} % r
 print(f"as a chain:    {100 * chain.score(test.X, test.y):.1f} % right")
 
 # %%
-# The weights of pairs. The strings were drawn from a Markov chain that is known here, so that they can be compared with
-# the truth: what is frequent is red.
+# The weights of pairs; frequent pairs are red. The strings were drawn from a known
+# Markov chain, so the weights can be compared with the true probabilities.
 pb.plotting.TransitionDisplay.from_estimator(chain)
 
 # %%
 frequent = np.log(train.language.transition + 1e-3)
-print(f"correlation with the logarithm of the true probabilities: "
-      f"{np.corrcoef(frequent.ravel(), chain.transition_coef_.ravel())[0, 1]:.2f}")
+print(
+    f"correlation with the logarithm of the true probabilities: "
+    f"{np.corrcoef(frequent.ravel(), chain.transition_coef_.ravel())[0, 1]:.2f}"
+)
 
 # %%
-# And those of pixels, which are templates as without a chain:
+# The weights of pixels are templates of the digits, as without a chain:
 pb.plotting.WeightImagesDisplay.from_estimator(chain, (8, 8))

@@ -57,7 +57,7 @@ static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double sh
     }
 }
 
-/* Smallest index of the largest entry in first..n - 1, -1 where all are forbidden */
+/* Returns the smallest index of the largest entry in first..n - 1, -1 if all are forbidden */
 PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
 {
     double lane[8];

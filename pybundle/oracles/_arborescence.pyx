@@ -361,8 +361,8 @@ def why_no_tree(scores, single_root, where=""):
         words = ", ".join(map(str, listed[:5])) + (", ..." if len(listed) > 5 else "")
         return ParameterError(f"{where}scores allow no tree: no path of allowed arcs leads from the root to word "
                               f"{words}; forbid fewer arcs")
-    return ParameterError(f"{where}scores allow only trees with several root arcs; forbid fewer arcs or pass "
-                          f"single_root=False")
+    return ParameterError(f"{where}scores allow no tree with one root arc, only with several; forbid fewer arcs or "
+                          f"pass single_root=False")
 
 
 __test__ = {"max_arborescence": max_arborescence.__doc__}

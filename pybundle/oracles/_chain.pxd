@@ -1,4 +1,4 @@
-# Scores of chains and their decoder, for compiled callers without the GIL.
+# Chains of labels: tables of scores, and the decoder for compiled callers without the GIL.
 
 from libc.stdint cimport int32_t
 

@@ -187,7 +187,7 @@ def check_parents(parents):
     above = parents.tolist()
     for j, p in enumerate(above):
         if not -1 <= p < J:
-            raise ParameterError(f"parents[{j}] must be a node 0..{J - 1}, or -1 for the root, got {p}")
+            raise ParameterError(f"parents[{j}] must be a node 0..{J - 1} or -1 for the root, got {p}")
     roots = [j for j, p in enumerate(above) if p < 0]
     depth = [0 if p < 0 else -1 for p in above]
     for j in range(J):

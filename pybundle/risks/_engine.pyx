@@ -122,7 +122,7 @@ cdef class Engine(Rows):
         cdef const int32_t* y = &self.y[0]
         cdef int k, r, truth
         # Scores within a few roundings of each other tie, and the smallest label wins. At the optimum of a small
-        # problem examples lie on a kink, where without this rule the order of summation would choose the plane.
+        # problem examples lie on a kink; without this rule the order of summation would choose the plane there.
         cdef double m, tail, tie, tie_unit = 0.0 if real is float else 64.0 * 2.0 ** -53
         if self.loss != MULTICLASS:
             for r in range(n):

@@ -128,7 +128,7 @@ class FunctionsOracle(BatchOracle):
     def solve_batch(self, rows, weights, loss=True):
         if not loss:
             raise NotImplementedError("loss=False is not available: compiled functions compute the loss-augmented "
-                                      "maximum only; predict with your own code")
+                                      "maximum only; predict with code of your own")
         if len(weights) != self.dim:
             raise ParameterError(f"weights must be of shape ({self.dim},), got {np.shape(weights)}")
         return Decodings(*self._calls.solve_batch(check_rows("rows", rows, self.n_examples), weights))

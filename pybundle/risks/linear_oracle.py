@@ -39,7 +39,7 @@ class LinearOracle(BatchOracle):
 
     @property
     def sizes(self):
-        """Work of each example, shape (n,): its number of non-zeros plus that of scores."""
+        """Work of each example, shape (n,): number of non-zeros plus number of scores."""
         storage = self._risk.examples.storage
         entries = np.diff(storage[2]) if len(storage) == 3 else np.full(self.n_examples, storage[0].shape[1])
         return entries + self._risk.n_scores

@@ -25,7 +25,7 @@ class _Binary(LinearRisk):
                     bias, partition, random_state, precision, example_weights)
 
     @classmethod
-    def _of_some(cls, X, y, sample_weight, scale, bias, precision):
+    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision):
         risk = cls.__new__(cls)         # labels are -1/+1 already, and one of them may be absent
         risk._build(X, lambda n: (y, 1, None, cls._loss), None, sample_weight, scale, bias, "strided", 0, precision,
                     example_weights)

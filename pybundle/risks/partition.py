@@ -97,7 +97,7 @@ class Excerpt:
         """Return the risk of these parts, or None if they hold no example; its numbers equal the whole risk's."""
         if not sum(map(len, self.rows)):
             return None
-        risk = self.kind._of_some(**self.arguments)
+        risk = self.kind._from_excerpt(**self.arguments)
         ends = np.cumsum([len(rows) for rows in self.rows])
         risk._assign([np.arange(end - len(rows), end, dtype=np.intp)
                       for rows, end in zip(self.rows, ends, strict=True)])
@@ -157,7 +157,7 @@ class Partitioned(RiskBase):
         return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)
 
     @classmethod
-    def _of_some(cls, **arguments):
+    def _from_excerpt(cls, **arguments):
         """Make the risk of an excerpt; overridden if checks of whole data do not apply, e.g. that all labels occur."""
         return cls(**arguments)
 

@@ -164,7 +164,7 @@ cdef class Engine(Rows):
                 m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)
                 b.value[r] = m if m > 0.0 else 0.0
 
-    cdef void _certain(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
+    cdef void _rescore_unsure(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
         # Finds float32 labels that rounding may have changed again in float64.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
@@ -280,7 +280,7 @@ cdef class Engine(Rows):
                     if w.is_single:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
                         if self.loss != LOGISTIC:
-                            self._certain(w, &rows[i], count, b)
+                            self._rescore_unsure(w, &rows[i], count, b)
                     else:
                         self._label[double](<double*>b.scores, &rows[i], count, b)
                     value += self._decide(&rows[i], count, b, &offset)

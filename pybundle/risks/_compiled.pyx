@@ -95,7 +95,7 @@ cdef fail(Failure failure, str what, str where):
     }[failure.rule])
 
 
-cdef inline void note(Failure* failure, int rule, int64_t where, double value) noexcept nogil:
+cdef inline void set_failure(Failure* failure, int rule, int64_t where, double value) noexcept nogil:
     failure.rule, failure.where, failure.value = rule, where, value
 
 
@@ -125,18 +125,18 @@ cdef class RiskCalls:
             values[p] = NAN         # shows whether the function sets a value
             failure.code = self.function(w, self.dim, p, &values[p], slope, self.user_data)
             if failure.code:
-                note(failure, CODE, p, 0.0)
+                set_failure(failure, CODE, p, 0.0)
                 return
             if not isfinite(values[p]):
-                note(failure, FINITE_VALUE, p, values[p])
+                set_failure(failure, FINITE_VALUE, p, values[p])
                 return
             low = self.low[p]
             if values[p] < low - 1e-9 * (1.0 + abs(low)):
-                note(failure, LOWER_BOUND, p, values[p])
+                set_failure(failure, LOWER_BOUND, p, values[p])
                 return
             for k in range(self.dim):
                 if not isfinite(slope[k]):
-                    note(failure, FINITE_SLOPE, p, slope[k])
+                    set_failure(failure, FINITE_SLOPE, p, slope[k])
                     return
 
     def evaluate(self, w, mapping=None, ranges=None):
@@ -226,13 +226,13 @@ cdef class ExampleCalls:
                          Failure* failure) noexcept nogil:
         failure.code = self.solve(w, self.dim, example, labelling, value, upper, self.solve_data)
         if failure.code:
-            note(failure, CODE, example, 0.0)
+            set_failure(failure, CODE, example, 0.0)
         elif not isfinite(value[0]):
-            note(failure, FINITE_VALUE, example, value[0])
+            set_failure(failure, FINITE_VALUE, example, value[0])
         elif upper[0] != upper[0]:
             upper[0] = value[0]
         elif not (isfinite(upper[0]) and upper[0] >= value[0]):
-            note(failure, UPPER_BOUND, example, upper[0])
+            set_failure(failure, UPPER_BOUND, example, upper[0])
 
     cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
                          int32_t* indices, double* values, Failure* failure) noexcept nogil:
@@ -240,18 +240,18 @@ cdef class ExampleCalls:
         loss[0], n[0] = NAN, -1
         failure.code = self.plane(example, labelling, loss, n, indices, values, self.plane_data)
         if failure.code:
-            note(failure, CODE, example, 0.0)
+            set_failure(failure, CODE, example, 0.0)
         elif not (isfinite(loss[0]) and loss[0] >= 0.0):
-            note(failure, LOSS, example, loss[0])
+            set_failure(failure, LOSS, example, loss[0])
         elif n[0] < 0 or n[0] > self.max_entries:
-            note(failure, ENTRIES, example, <double>n[0])
+            set_failure(failure, ENTRIES, example, <double>n[0])
         else:
             for k in range(n[0]):
                 if indices[k] < 0 or indices[k] >= self.dim:
-                    note(failure, INDEX, example, indices[k])
+                    set_failure(failure, INDEX, example, indices[k])
                     return
                 if not isfinite(values[k]):
-                    note(failure, FINITE_ENTRY, example, values[k])
+                    set_failure(failure, FINITE_ENTRY, example, values[k])
                     return
 
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[:, ::1] labellings):
@@ -266,7 +266,7 @@ cdef class ExampleCalls:
         cdef Failure failure
         failure.rule = KEPT
         if indices == NULL or values == NULL:
-            note(&failure, MEMORY, 0, 0.0)
+            set_failure(&failure, MEMORY, 0, 0.0)
         try:
             with nogil:
                 for j in range(n):
@@ -297,7 +297,7 @@ cdef class ExampleCalls:
         cdef Failure failure
         failure.rule = KEPT
         if indices == NULL or values == NULL:
-            note(&failure, MEMORY, 0, 0.0)
+            set_failure(&failure, MEMORY, 0, 0.0)
         with nogil:
             for j in range(n):
                 if failure.rule:

@@ -201,10 +201,10 @@ cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noex
             s.lo = s.hi = t
             return
         bisect = s.hi - s.lo > 0.5 * width      # the secant step was short
-        dismiss(p, s0, s1, s)
+        drop_linear(p, s0, s1, s)
 
 
-cdef void dismiss(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
+cdef void drop_linear(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
     """Remove examples with the same label at both ends, and add their lines to the sum."""
     cdef Py_ssize_t q, i, kept = 0
     cdef double e

@@ -121,10 +121,10 @@ cdef inline int _outermost(int* up, int c) noexcept nogil:
     return c
 
 
-cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
+cdef TreeStatus _grow(Forest* f, bint avoid_root) noexcept nogil:
     """Choose an in-arc for every component, contracting cycles; `best` and `greedy` hold the choices of words.
 
-    With `shun_root` these exclude the root, and a root arc is taken only if there is no other in-arc: once at most.
+    With `avoid_root` these exclude the root, and a root arc is taken only if there is no other in-arc: once at most.
     """
     cdef int v, c, d, depth, n_roots = 0
     f.n_components = f.n
@@ -145,7 +145,7 @@ cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
             depth += 1
             if f.source[c] < 0:
                 n_roots += 1
-                if not shun_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
+                if not avoid_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
                                                         f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
                     return NO_TREE
                 f.source[c] = 0
@@ -153,14 +153,14 @@ cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
             d = _outermost(f.up, f.source[c])
             if f.state[d] == DONE:
                 break
-            c = d if f.state[d] == NEW else _contract(f, d, &depth, shun_root)
+            c = d if f.state[d] == NEW else _contract(f, d, &depth, avoid_root)
         while depth > 0:
             depth -= 1
             f.state[f.path[depth]] = DONE
     return FOUND
 
 
-cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept nogil:
+cdef int _contract(Forest* f, int bottom, int* depth, bint avoid_root) noexcept nogil:
     """Contract the path from `bottom` to its end to one component, and return it."""
     cdef int c = f.n_components, k = -1, u, n = f.n
     cdef double* row = f.rows + <Py_ssize_t>(c - n) * n
@@ -189,7 +189,7 @@ cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept n
     while u >= 0:
         row[u] = -INFINITY
         u = f.next_word[u]
-    f.source[c] = pb_best(n, shun_root, row, &f.best[c])
+    f.source[c] = pb_best(n, avoid_root, row, &f.best[c])
     return c
 
 

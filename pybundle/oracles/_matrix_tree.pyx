@@ -92,7 +92,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
     cdef double* D = inner + n
     cdef double* A = out                             # derivatives of log Z by W
     cdef double total = 0.0, sizes = 0.0, spread = 0.0, lowest = 0.0, highest = 0.0, top, x
-    cdef int h, m, v, first, home = 1, n_raised = 0
+    cdef int h, m, v, first, swapped = 1, n_raised = 0
     for h in range(n):
         for m in range(1, n):
             x = s[<Py_ssize_t>h * n + m]
@@ -120,10 +120,10 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
         first = single_root and v > 1
         D[v] = _column_sum(n, W, v, first)
         if not D[v] > 0.0:
-            if not first or home != 1:
+            if not first or swapped != 1:
                 return False
             # only the root can be the head of v: v must be last; with a second such word there is no tree
-            home = v
+            swapped = v
             _swap(n, W, 1, v)
             continue
         for h in range(v):
@@ -146,8 +146,8 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
             top -= x * inner[h]
         for h in range(v):
             A[<Py_ssize_t>h * n + v] = ((top if h >= first else 0.0) + inner[h]) / D[v]
-    if home != 1:
-        _swap(n, A, 1, home)
+    if swapped != 1:
+        _swap(n, A, 1, swapped)
     for h in range(n):
         for m in range(1, n):
             x = A[<Py_ssize_t>h * n + m] * given[<Py_ssize_t>h * n + m]
@@ -194,7 +194,7 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
     cdef double* D = inner + n
     cdef double* A = out
     cdef double total = log_partition[0], rest, x
-    cdef int h, m, v, first, home = 1
+    cdef int h, m, v, first, swapped = 1
     for h in range(n):
         for m in range(1, n):
             x = s[<Py_ssize_t>h * n + m]
@@ -207,9 +207,9 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
         for h in range(first, v):
             D[v] = _log_add(D[v], W[<Py_ssize_t>h * n + v])
         if D[v] == -INFINITY:
-            if not first or home != 1:
+            if not first or swapped != 1:
                 return False
-            home = v
+            swapped = v
             _swap(n, W, 1, v)
             continue
         for h in range(v):
@@ -239,8 +239,8 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
                 x = exp(x) + rest
                 x = log(x) if x > 0.0 else -INFINITY
             A[<Py_ssize_t>h * n + v] = x - D[v]
-    if home != 1:
-        _swap(n, A, 1, home)
+    if swapped != 1:
+        _swap(n, A, 1, swapped)
     for h in range(n):
         for m in range(1, n):
             out[<Py_ssize_t>h * n + m] = exp(A[<Py_ssize_t>h * n + m] + s[<Py_ssize_t>h * n + m] - tops[m]) \

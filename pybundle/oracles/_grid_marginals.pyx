@@ -77,7 +77,7 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
                        double* kept, double* U, double* R) noexcept nogil:
     cdef int i, j, p
     cdef Py_ssize_t h, w, H, W, x, y, X, Y
-    cdef double top, d, s, log_z, share, E1, E2, e1, e2
+    cdef double top, d, s, log_z, mass, E1, E2, e1, e2
     cdef const double* cost
     cdef double* P
     cdef double* room
@@ -134,14 +134,14 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
         E1 = E2 = 0.0
         for X in range(W):
             for Y in range(H):
-                share = unary[tree.offsets[p] + Y * W + X]
-                if share == 0.0:
+                mass = unary[tree.offsets[p] + Y * W + X]
+                if mass == 0.0:
                     continue
-                entropy[0] += share * HY[X * H + Y]
+                entropy[0] += mass * HY[X * H + Y]
                 P = PY + (X * H + Y) * h
                 e1 = e2 = 0.0
                 for y in range(h):
-                    s = share * P[y]
+                    s = mass * P[y]
                     d = y - Y - tree.anchors[j, 1]
                     R[X * h + y] += s
                     e1 += s * d
@@ -154,14 +154,14 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
         E1 = E2 = 0.0
         for y in range(h):
             for X in range(W):
-                share = R[X * h + y]
-                if share == 0.0:
+                mass = R[X * h + y]
+                if mass == 0.0:
                     continue
-                entropy[0] += share * HX[y * W + X]
+                entropy[0] += mass * HX[y * W + X]
                 P = PX + (y * W + X) * w
                 e1 = e2 = 0.0
                 for x in range(w):
-                    s = share * P[x]
+                    s = mass * P[x]
                     d = x - X - tree.anchors[j, 0]
                     unary[tree.offsets[j] + y * w + x] += s
                     e1 += s * d
@@ -188,7 +188,7 @@ def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] u
     """
     cdef Py_ssize_t i, size = 1
     cdef int j
-    cdef double kept_share = 1.0 - roundings(tree)[0] * 2.0**-53
+    cdef double kept_fraction = 1.0 - roundings(tree)[0] * 2.0**-53
     for j in range(tree.n_nodes):
         size += _room(tree, j)
     cdef double[::1] kept = np.empty(size), U = np.empty(tree.total)
@@ -197,4 +197,4 @@ def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] u
         for i in range(unaries.shape[0]):
             log_partitions[i] = _marginals(tree, &unaries[i, 0], &unary[i, 0], &moments[i, 0, 0], &entropies[i],
                                            &kept[0], &U[0], &R[0])
-            entropies[i] *= kept_share
+            entropies[i] *= kept_fraction

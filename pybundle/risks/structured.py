@@ -242,7 +242,7 @@ class Structured(Partitioned):
         if oracle.norms is not None:
             for p, rows in enumerate(self._parts):
                 terms = _terms(oracle, rows, self.smooth)
-                scores = float((self.sample_weight[rows] * terms) @ _in_tables(oracle, rows, norm, self.smooth))
+                scores = float((self.sample_weight[rows] * terms) @ _table_bound(oracle, rows, norm, self.smooth))
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
@@ -338,10 +338,10 @@ def _rounding(oracle, rows, c, norm, losses, smooth=False):
     """Bound the rounding error of `c @ losses` at a w of this norm; 0 if the oracle has no norms."""
     if oracle.norms is None:
         return 0.0
-    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (_in_tables(oracle, rows, norm, smooth) + losses)))
+    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (_table_bound(oracle, rows, norm, smooth) + losses)))
 
 
-def _in_tables(oracle, rows, norm, smooth):
+def _table_bound(oracle, rows, norm, smooth):
     """Bound the size of the numbers that a decoder adds up at a w of this norm."""
     scores = oracle.norms[rows] * norm
     if smooth or norm == 0.0:

@@ -47,7 +47,7 @@ PB_CLONES static void pb_raise(int n, const double *PB_RESTRICT other, double sh
     }
 }
 
-/* The same from column k of s (n, n) */
+/* row = max(row, column k of s (n, n) - shift) */
 static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double shift, double *PB_RESTRICT row)
 {
     for (int u = 0; u < n; u++) {

@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     double excess;
-    int first;        /* arcs first .. first of the next node */
+    int first;        /* first arc; the arcs end before `first` of the next node */
     int label;        /* k > 0: level k of S (roots have 1); -k: level k of T; 0: free */
     int parent;       /* arc to the parent, PB_ROOT or PB_ORPHAN */
     int current;      /* arcs before this one do not lead to a possible parent one level up */

@@ -48,7 +48,7 @@ cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noe
 
 
 def roundings(GridTree tree):
-    """Return two numbers of roundings: in any marginal, moment or entropy, and `partition_terms` of `BatchOracle`."""
+    """Return two counts of roundings: of any marginal, moment or entropy, and `partition_terms` of `BatchOracle`."""
     cdef int j, p
     cdef Py_ssize_t h, w, H, W, root = 0, sums = 16, deepest = 16
     for j in range(tree.n_nodes):

@@ -140,7 +140,7 @@ def k_best_viterbi(unary, transition, k, start=None, end=None):
     Returns
     -------
     labellings : ndarray of int32, shape (k', T)
-        Equal scores in lexicographic order.
+        Labellings of equal score are in lexicographic order.
     values : ndarray, shape (k',)
 
     Notes

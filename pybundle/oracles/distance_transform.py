@@ -37,7 +37,7 @@ def distance_transform(f, a, b=0.0):
 
     Notes
     -----
-    Time O(positions) for every a, memory O(positions). With a > 0 this is the lower envelope of parabolas
+    Time O(positions) for every a, memory O(positions). With a > 0 this is the upper envelope of parabolas
     (Felzenszwalb, Huttenlocher, "Distance Transforms of Sampled Functions", 2012); with a < 0 the same candidates
     are used in the opposite order, so no quadratic search is needed. In the choice of q, an |a| below the smallest
     normal float64, or so small that b / a overflows, is taken as 0.

@@ -15,7 +15,7 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by the score of its label; minus it is the one by the truth's score
+    double* coef           # derivative of r_i by the score of its label; its negative is that by the truth's score
     double* value          # r_i / c_i
     double* offset         # offset of the plane of example i, c_i included
     double* margin         # distance of scores to the nearest change of label

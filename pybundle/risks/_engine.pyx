@@ -165,7 +165,7 @@ cdef class Engine(Rows):
                 b.value[r] = m if m > 0.0 else 0.0
 
     cdef void _rescore_unsure(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
-        # Finds float32 labels that rounding may have changed again in float64.
+        # Computes labels again in float64 if float32 may have rounded them to others.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
         cdef int32_t label[64]
@@ -326,7 +326,7 @@ cdef class Engine(Rows):
             v = y * S[0]
             p = exp(-fabs(v))
             best = log1p(p) + (0.0 if v > 0.0 else -v)
-            # the derivative grows by at most e^slack along the error of the score
+            # within the error of the score, the derivative grows at most by a factor e^slack
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
@@ -338,10 +338,10 @@ cdef class Engine(Rows):
             for k in range(self.n_scores):
                 if k != y:
                     v = (self.cost[y, k] if self.has_cost else 1.0) + (S[k * BLOCK] - S[y * BLOCK])
-                    if not v <= best:       # NaN stays visible
+                    if not v <= best:       # keeps NaN
                         best = v
         if best < -slack:
-            return 0.0                      # certainly 0: rounding cannot have hidden a loss
+            return 0.0                      # 0 despite rounding
         error[0] += ci * slack
         return 0.0 if best < 0.0 else ci * best
 

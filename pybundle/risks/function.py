@@ -16,7 +16,7 @@ from ..core.validation import check_count, check_vector, real_array
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
-"""Largest number of ranges into which the parts of a compiled risk are split for threads; single calls may be short."""
+"""Most ranges into which the parts of a compiled risk are split for threads; single calls may be short."""
 
 
 class Function(RiskBase):

@@ -45,7 +45,7 @@ class LinearOracle(BatchOracle):
         return entries + self._risk.n_scores
 
     def prepare(self, w):
-        """Return w in the form that `solve_batch` takes; w must not change until then."""
+        """Return w in the form that `solve_batch` takes; w must not change while it is used."""
         return LazyWeights(self._risk._engine, check_size("w", w, self.dim))
 
     def solve_batch(self, rows, weights):
@@ -83,7 +83,7 @@ class LinearOracle(BatchOracle):
 
 
 def check_size(name, w, dim):
-    """Return w as contiguous float64 of `dim` entries; O(1), without a copy or a look at entries, if it is already."""
+    """Return w as contiguous float64 of `dim` entries; O(1) if w has this form, because entries are not checked."""
     w = contiguous(w, np.float64)
     if w.shape != (dim,):
         raise ParameterError(f"{name} must have shape ({dim},), got {w.shape}")

@@ -18,7 +18,7 @@ class MulticlassHinge(LinearRisk):
     Parameters
     ----------
     X : ndarray (float32, float64, uint8) or CSR (float32, float64), shape (n, d)
-        Never copied when C-contiguous.
+        Not copied if C-contiguous.
     y : array of int, shape (n,)
         Labels 0..K-1; each must occur unless `n_classes` is given.
     n_parts : int, optional

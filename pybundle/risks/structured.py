@@ -24,7 +24,7 @@ SHARD_WORK = 1 << 15
 
 
 class Structured(Partitioned):
-    """Risk of a structured model on examples, a sum.
+    """Risk of a structured model: a sum over examples.
 
     R(w) = sum_i c_i max_y [ loss(y_i, y) + <w, psi_i(y)> ],      psi_i(y) = Psi(x_i, y) - Psi(x_i, y_i)
 
@@ -157,7 +157,7 @@ class Structured(Partitioned):
         if oracle.norms is None:
             if oracle.met_norms is None:
                 return np.zeros(self.n_parts)
-            weighted = 1.01 * oracle.met_norms * self.sample_weight     # psi is a difference, perhaps times a loss
+            weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
         if self.loss == "hinge":
             # each piece of an example is added twice: for the labelling and for the truth
@@ -213,7 +213,7 @@ class Structured(Partitioned):
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
     def values(self, w):
-        """Return values (P,) and a bound (P,) on the rounding error of each that upper bounds do not include yet."""
+        """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
         weights, errors = oracle.prepare(w), np.zeros(self.n_parts)

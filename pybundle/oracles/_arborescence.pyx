@@ -146,7 +146,7 @@ cdef TreeStatus _grow(Forest* f, bint avoid_root) noexcept nogil:
             if f.source[c] < 0:
                 n_roots += 1
                 if not avoid_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
-                                                        f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
+                                                         f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
                     return NO_TREE
                 f.source[c] = 0
                 break

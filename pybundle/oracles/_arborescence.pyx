@@ -319,7 +319,7 @@ def solve_trees(const double[::1] scores, const int64_t[::1] starts, const int64
 
 
 def check_single_root(value):
-    """Return `value` as bool; numbers are refused, as they are probably misplaced arguments."""
+    """Return `value` as bool; numbers are refused as probably misplaced arguments."""
     if value is True or value is False:
         return value
     if isinstance(value, np.bool_):

@@ -2,10 +2,9 @@
  *
  * Algorithm: Goldberg, Hed, Kaplan, Tarjan, Werneck, "Maximum flows by incremental breadth-first search", ESA 2011.
  * Two breadth-first trees grow towards each other, one level at a time: S from the source, T from the sink. An arc
- * from S to T completes an augmenting path. A node that loses its parent (an orphan) takes another parent that keeps
- * its level; if there is none, it takes the least possible level; if there is none, it becomes free. Terminals are
- * not nodes: excess > 0 is the flow that the source can still send to a node, excess < 0 minus the flow that the node
- * can still send to the sink.
+ * from S to T completes an augmenting path. A node that loses its parent (an orphan) takes one that keeps its level,
+ * else the least possible level; else it becomes free. Terminals are not nodes: excess > 0 is the flow that the source
+ * can still send to a node, -excess > 0 the flow that the node can still send to the sink.
  *
  * Termination with float64: each step depends only on which residuals are zero. A push of the least residual f of its
  * path makes that residual exactly 0 (x - x), none negative (f <= x), and every opposite residual positive (x >= 0,

@@ -1,4 +1,4 @@
-/* Vectorised loops over rows, for the elimination of the Matrix-Tree theorem and its reverse pass. */
+/* Vectorised loops over rows for the elimination of words and its reverse pass. */
 #ifndef PYBUNDLE_MATRIX_TREE_H
 #define PYBUNDLE_MATRIX_TREE_H
 

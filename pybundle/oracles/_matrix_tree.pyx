@@ -188,7 +188,7 @@ cdef inline double _column_sum(int n, const double* W, int v, int first) noexcep
 
 cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single_root, double* out,
                          double* log_partition, double* scratch, bint with_marginals) noexcept nogil:
-    """Set log_partition and, if wanted, marginals from logarithms of W and A; False if there is no tree."""
+    """Do the same with logarithms of W and A, marginals if wanted; False if there is no tree."""
     cdef double* W = scratch
     cdef double* inner = W + <Py_ssize_t>2 * n * n
     cdef double* D = inner + n

@@ -24,7 +24,7 @@ def max_arborescence_batch(scores, lengths, single_root=False, executor=None):
         Number of words of every sentence, at least 1.
     single_root : bool, default False
     executor : object with ``map(function, items)``, optional
-        Runs the work, for instance in threads; the result does not depend on it.
+        Runs shards of sentences; the result does not depend on it.
 
     Returns
     -------

@@ -86,7 +86,7 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
         Decoding is fastest if labels of equal width are neighbours.
     transition : array of float, shape (A, A), optional
     executor : object with ``map(function, items)``, optional
-        Runs shards of items, for instance in threads; the result does not depend on it.
+        Runs shards of items; the result does not depend on it.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def label_runs(widths):
 
 
 def gather(labels, counts, offsets, widths):
-    """Return labels and starts as Ragged; the labels of item i are `labels[offsets[i]:offsets[i] + counts[i]]`."""
+    """Return labels and starts as Ragged; item i has `labels[offsets[i]:offsets[i] + counts[i]]`."""
     bounds = np.concatenate([[0], np.cumsum(counts)])
     places = np.repeat(offsets[:-1] - bounds[:-1], counts) + np.arange(bounds[-1])
     labels = labels[places]

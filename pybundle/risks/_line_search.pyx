@@ -138,8 +138,7 @@ def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, doubl
     active, at_lo, at_hi : ndarray
         Rows whose label changes, and their labels at both ends.
     sums : tuple of 6 floats
-        R at both ends, its right derivative at 0 and left derivative at `upper`, and the line (two numbers) of the
-        examples whose label does not change.
+        R at both ends, right derivative at 0, left derivative at `upper`, and the line of all other examples.
     """
     cdef Lines p = lines_of(engine)
     cdef Py_ssize_t stop = min(start + <Py_ssize_t>SHARD_ROWS, engine.n_examples), i, left = 0

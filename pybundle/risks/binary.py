@@ -131,8 +131,8 @@ class Logistic(_Binary):
     def line_search(self, S0, S1, a, b, upper=1.0):
         """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
 
-        Arguments are those of `LinearRisk`. The derivative is smooth and monotone: its zero is found by Newton steps,
-        or by bisection if a step leaves the bracket.
+        Arguments as in `LinearRisk`. The zero of the monotone derivative is found by Newton steps, or by bisection if
+        a step leaves the bracket.
         """
         S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
         a, b = check_number("a", a), check_number("b", b, low=0.0)

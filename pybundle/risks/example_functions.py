@@ -81,7 +81,7 @@ class ExampleFunctions(Structured):
 
 
 class FunctionsModel:
-    """The model of an `ExampleFunctions` risk: it returns the given oracle, because the functions hold the data."""
+    """The model of an `ExampleFunctions` risk, whose functions hold the data: it returns the given oracle."""
 
     nonneg, rescaling = None, "margin"
 

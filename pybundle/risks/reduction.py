@@ -80,7 +80,7 @@ def _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from):
             offsets[p] += sums[1]
             if total is not None:
                 total[index] += data
-            elif len(rows[p][0]):         # the second shard of the part: from here on, sum in a dense vector
+            elif len(rows[p][0]):         # the second shard of the part: sum densely from here on
                 total = np.zeros(dim)
                 total[rows[p][0]] = rows[p][1]
                 total[index] += data

@@ -90,9 +90,9 @@ class Structured(Partitioned):
             raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; omit "
                                  "the argument rescaling")
         if loss == "logistic" and oracle.norms is not None and oracle.marginal_terms is None:
-            raise ParameterError("loss='logistic' with an oracle that has norms needs its marginal_terms, "
-                                 f"partition_terms and additions; the oracle of {type(self.model).__name__} lacks "
-                                 "them, see pb.models.BatchOracle")
+            raise ParameterError("loss='logistic' needs marginal_terms, partition_terms and additions of an oracle with "
+                                 f"norms, but that of {type(self.model).__name__} lacks them; see "
+                                 "pb.models.BatchOracle")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
         sizes = np.asarray(oracle.sizes, dtype=float)
         is_count = (sizes == np.floor(sizes)) & (sizes >= 0.0) & (sizes < np.inf)

@@ -90,8 +90,8 @@ class Structured(Partitioned):
             raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; omit "
                                  "the argument rescaling")
         if loss == "logistic" and oracle.norms is not None and oracle.marginal_terms is None:
-            raise ParameterError("loss='logistic' needs marginal_terms, partition_terms and additions of an oracle with "
-                                 f"norms, but that of {type(self.model).__name__} lacks them; see "
+            raise ParameterError("loss='logistic' needs marginal_terms, partition_terms and additions of an oracle "
+                                 f"with norms, but that of {type(self.model).__name__} lacks them; see "
                                  "pb.models.BatchOracle")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
         sizes = np.asarray(oracle.sizes, dtype=float)

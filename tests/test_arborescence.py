@@ -229,7 +229,7 @@ def test_errors():
         bad = scores.copy()
         bad[2, 1] = value
         for function in (max_arborescence, arborescence_marginals):
-            with pytest.raises(pb.ParameterError, match=r"scores\[2, 1\] must be a number up to 1e300"):
+            with pytest.raises(pb.ParameterError, match=r"scores\[2, 1\] must be a number <= 1e300"):
                 function(bad)
         flat = np.concatenate([scores.ravel(), bad.ravel()])
         for function in (max_arborescence_batch, arborescence_marginals_batch):

@@ -98,7 +98,7 @@ def test_the_last_example_counts_in_the_fingerprint(tmp_path):
 
 
 @pytest.mark.parametrize("mistake, message", [
-    (7, "fun returned code 7 for part 1; 0 means success"),
+    (7, "fun returned code 7 for part 1; expected 0 for success"),
     (-1, "fun must set a finite value, got nan for part 1"),
     (-2, "fun must set finite subgradients, got inf for part 1"),
     (-7, r"fun set the value -\S+ for part 1, below its lower bound"),
@@ -113,7 +113,7 @@ def test_mistakes_of_a_risk_name_the_part(mistake, message, n_jobs):
 @pytest.mark.parametrize("mistake, message", [
     (7, "solve returned code 7 for example 5"),
     (-1, "solve must set a finite value, got nan for example 5"),
-    (-6, "solve must set upper, where it sets it, to a finite number not below value, got .* for example 5"),
+    (-6, "solve must set upper to a finite number >= value, or leave it unset, got .* for example 5"),
     (-2, "plane must set finite entries, got inf for example 5"),
     (-3, "plane must set indices 0..dim - 1, got 12 for example 5"),
     (-4, "plane must set n_entries to a number 0..max_entries, got 1000000 for example 5"),

@@ -155,7 +155,7 @@ def test_log_loss_has_the_right_value_gradient_and_entropy():
     assert pb.minimize(risk, lam=0.1, tol=1e-4).success
     with pytest.raises(pb.ParameterError, match="loss='logistic' has no loss to rescale"):
         pb.risks.Structured(pb.models.Multiclass(4, 3, rescaling="slack"), X, Y, loss="logistic")
-    with pytest.raises(pb.ParameterError, match="needs marginals, which Pairs has not got"):
+    with pytest.raises(pb.ParameterError, match="needs marginals, but Pairs has none"):
         pb.risks.Structured(Pairs(), *pairs(), loss="logistic")
 
 

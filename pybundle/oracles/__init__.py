@@ -1,4 +1,4 @@
-"""Decoders: scores in, labelling and value out; they know nothing of weights, features and losses."""
+"""Decoders: find the best labelling, or marginals, for given scores; weights, features and losses are not involved."""
 
 from .arborescence import arborescence_marginals, arborescence_marginals_batch, max_arborescence, max_arborescence_batch
 from .argmax import argmax_batch

@@ -1,4 +1,4 @@
-/* The loops over whole rows of a maximum spanning arborescence. */
+/* Vectorised loops over rows, for the maximum spanning arborescence. */
 #ifndef PYBUNDLE_ARBORESCENCE_H
 #define PYBUNDLE_ARBORESCENCE_H
 
@@ -7,12 +7,12 @@
 
 #include "_simd.h"
 
-/* Scores at or below this are forbidden, like -inf: differences of the others cannot overflow. In rows of differences,
- * which may be smaller, -inf alone forbids. */
+/* Scores at or below this are forbidden, like -inf, so that differences of the others cannot overflow. In rows of
+ * differences, which may be smaller, only -inf forbids. */
 #define PB_FORBIDDEN (-1e300)
 
-/* Best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 where all are
- * forbidden; nonzero where an entry is NaN or too large (also on the diagonal, where that does not matter). */
+/* Finds the best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 if all are
+ * forbidden. Returns nonzero if an entry is NaN or too large, even on the diagonal, which is not used. */
 PB_CLONES static int pb_best_heads(int n, int first, const double *PB_RESTRICT s, double *PB_RESTRICT value,
                                    int64_t *PB_RESTRICT head)
 {
@@ -47,7 +47,7 @@ PB_CLONES static void pb_raise(int n, const double *PB_RESTRICT other, double sh
     }
 }
 
-/* The same from column k of s (n, n) */
+/* row = max(row, column k of s (n, n) - shift) */
 static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double shift, double *PB_RESTRICT row)
 {
     for (int u = 0; u < n; u++) {
@@ -57,7 +57,7 @@ static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double sh
     }
 }
 
-/* Smallest index of the largest entry in first..n - 1, -1 where all are forbidden */
+/* Returns the smallest index of the largest entry in first..n - 1, -1 if all are forbidden */
 PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
 {
     double lane[8];
@@ -65,7 +65,7 @@ PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
     int u = first;
     for (int j = 0; j < 8; j++)
         lane[j] = -INFINITY;
-    for (; u + 8 <= n; u += 8)          /* a plain maximum is not vectorised: it would have to mind NaN */
+    for (; u + 8 <= n; u += 8)          /* compilers do not vectorise a plain maximum, because of NaN */
         for (int j = 0; j < 8; j++)
             lane[j] = row[u + j] > lane[j] ? row[u + j] : lane[j];
     for (; u < n; u++)

@@ -1,19 +1,19 @@
-"""Maximum spanning arborescence on a dense matrix in O(n^2).
+"""Maximum spanning arborescence of a dense matrix of scores in O(n^2).
 
 Contraction of Tarjan 1977 ("Finding optimum branchings") with the growing paths of Gabow, Galil, Spencer and Tarjan
-1986: follow best in-arcs from a word until they end in finished ground (the root, or a component joined to it) or
-close a cycle, which becomes a component of its own. Where the greedy choice is a tree already, nothing is contracted.
+1986: follow best in-arcs from a word until they reach the root or a component joined to it, or close a cycle, which
+is contracted to a component. If the greedy choice is a tree already, nothing is contracted.
 
-A component keeps one row, contiguous over the words of its in-arcs:
+A component stores one row of scores of its in-arcs, contiguous over the words where they begin:
 
     row_c[u] = max over children k of (row_k[u] - best_k),   -inf for the words inside c,
 
 so that a contraction is an elementwise maximum; words are children without a row, read from their column. Rows of
-children stay, and tell at the end which child an arc enters. There are less than n contractions of O(n) per child.
+children are kept, and show at the end which child an arc enters. There are less than n contractions of O(n) per child.
 
 Exactly one root arc: scores become pairs (-[arc leaves the root], score) in lexicographic order. The pairs are an
-ordered group, all that the algorithm asks of numbers, and its optimum has the fewest root arcs, among those the
-largest score. No pair needs storing: a component takes a root arc only where it has no other in-arc, and is never
+ordered group, which is all that the algorithm needs. Its optimum has the fewest root arcs and, among such trees, the
+largest score. The pairs are not stored: a component takes a root arc only if it has no other in-arc, and is never
 contracted after that, so the first entry of every other arc stays 0.
 """
 
@@ -38,17 +38,17 @@ cdef enum:
     ON_PATH = 1
     DONE = 2
 
-# Components are numbered: 0..n-1 the root and the words, then contractions in the order made, 2n at most.
+# Components are numbered: 0..n-1 are the root and the words, then follow contractions in their order, at most 2n.
 cdef struct Forest:
     const double* s
     int n
     int n_components
     double* rows        # (n, n) row of component n + j in row j
-    double* best        # (2n,) score of the best in-arc, less what its contractions took off
+    double* best        # (2n,) score of the best in-arc, minus the `best` of the contracted children it enters
     int64_t* greedy     # (n,) best head of each word
     int* source         # (2n,) word where the best in-arc begins, -1 for none
-    int* child          # (2n,) last child of a contraction, -1 at the end
-    int* sibling        # (2n,)
+    int* child          # (2n,) first of the list of children of a contraction
+    int* sibling        # (2n,) next child of the same contraction, -1 at the end
     int* up             # (2n,) union-find towards the outermost component
     int* state          # (2n,) NEW, ON_PATH or DONE
     int* path           # (2n,)
@@ -58,7 +58,7 @@ cdef struct Forest:
 
 
 cdef size_t tree_scratch(int n) noexcept nogil:
-    # in doubles: what follows is aligned as well
+    # counted in doubles, so that memory behind it is aligned too
     return sizeof(double) * (<size_t>n * n + 12 * <size_t>n)
 
 
@@ -121,10 +121,10 @@ cdef inline int _outermost(int* up, int c) noexcept nogil:
     return c
 
 
-cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
-    """Chooses an in-arc for every component, contracting cycles; `best` and `greedy` hold the choices of words.
+cdef TreeStatus _grow(Forest* f, bint avoid_root) noexcept nogil:
+    """Choose an in-arc for every component, contracting cycles; `best` and `greedy` hold the choices of words.
 
-    With `shun_root` those leave out the root, and a root arc is taken only where there is no other: once at most.
+    With `avoid_root` these exclude the root, and a root arc is taken only if there is no other in-arc: once at most.
     """
     cdef int v, c, d, depth, n_roots = 0
     f.n_components = f.n
@@ -145,23 +145,23 @@ cdef TreeStatus _grow(Forest* f, bint shun_root) noexcept nogil:
             depth += 1
             if f.source[c] < 0:
                 n_roots += 1
-                if not shun_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
-                                                        f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
+                if not avoid_root or n_roots > 1 or not (f.s[c] > PB_FORBIDDEN if c < f.n else
+                                                         f.rows[<Py_ssize_t>(c - f.n) * f.n] > -INFINITY):
                     return NO_TREE
                 f.source[c] = 0
                 break
             d = _outermost(f.up, f.source[c])
             if f.state[d] == DONE:
                 break
-            c = d if f.state[d] == NEW else _contract(f, d, &depth, shun_root)
+            c = d if f.state[d] == NEW else _contract(f, d, &depth, avoid_root)
         while depth > 0:
             depth -= 1
             f.state[f.path[depth]] = DONE
     return FOUND
 
 
-cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept nogil:
-    """Makes one component of the end of the path, from `bottom` on, and returns it."""
+cdef int _contract(Forest* f, int bottom, int* depth, bint avoid_root) noexcept nogil:
+    """Contract the path from `bottom` to its end to one component, and return it."""
     cdef int c = f.n_components, k = -1, u, n = f.n
     cdef double* row = f.rows + <Py_ssize_t>(c - n) * n
     f.n_components += 1
@@ -189,12 +189,12 @@ cdef int _contract(Forest* f, int bottom, int* depth, bint shun_root) noexcept n
     while u >= 0:
         row[u] = -INFINITY
         u = f.next_word[u]
-    f.source[c] = pb_best(n, shun_root, row, &f.best[c])
+    f.source[c] = pb_best(n, avoid_root, row, &f.best[c])
     return c
 
 
 cdef void _expand(Forest* f, int* heads) noexcept nogil:
-    """The arc into a component breaks its cycle at the child it enters; outer components first."""
+    """Set heads: the arc into a component replaces the in-arc of the child it enters; outer components first."""
     cdef int c = f.n_components - 1, k, entered, u, n = f.n
     cdef double x, best
     while c >= n:
@@ -220,7 +220,7 @@ cdef void _expand(Forest* f, int* heads) noexcept nogil:
 
 
 def max_arborescence(scores, single_root=False):
-    """Maximum spanning arborescence: the best dependency tree under arc scores.
+    """Find the maximum spanning arborescence, which is the best dependency tree for scores of arcs.
 
         max over trees of  sum over words m of scores[heads[m], m]
 
@@ -228,8 +228,8 @@ def max_arborescence(scores, single_root=False):
     ----------
     scores : array_like, shape (n + 1, n + 1)
         `scores[h, m]` of the arc from head h to word m; node 0 is the root, words are 1..n. The diagonal and column 0
-        are ignored, -inf (and anything up to -1e300) forbids an arc, the others must be at most 1e300. float64 in C
-        order is not copied.
+        are ignored. -inf, like any score <= -1e300, forbids an arc; no score may exceed 1e300. float64 in C order is
+        not copied.
     single_root : bool, default False
         Whether exactly one arc must leave the root.
 
@@ -243,14 +243,14 @@ def max_arborescence(scores, single_root=False):
     Raises
     ------
     ParameterError, InputTypeError
-        Where the matrix is not square, holds NaN or +inf, has no word, or allows no tree.
+        If the matrix is not square, holds NaN or +inf, has no word, or allows no tree.
 
     Notes
     -----
-    O(n^2) time and memory: contraction (Tarjan 1977) along growing paths (Gabow et al. 1986). One root arc is exact
-    and free of large constants: scores are ordered lexicographically, root arcs first (compare Gabow and Tarjan 1984;
-    Zmigrod, Vieira, Cotterell 2020). Ties: a word takes its smallest best head wherever that is a tree; the same
-    input always gives the same tree.
+    O(n^2) time and memory: contraction (Tarjan 1977) along growing paths (Gabow et al. 1986). `single_root` is exact,
+    without a large constant added to scores: trees are compared lexicographically, by root arcs first (compare Gabow
+    and Tarjan 1984; Zmigrod, Vieira, Cotterell 2020). In a tie, words take their smallest best heads if these form a
+    tree; the same input always has the same result.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def max_arborescence(scores, single_root=False):
 
 def solve_trees(const double[::1] scores, const int64_t[::1] starts, const int64_t[::1] words, bint single_root,
                 int[::1] heads, double[::1] values, Py_ssize_t first, Py_ssize_t last):
-    """Trees of the sentences first..last - 1 of a batch; the first without a tree, or -1.
+    """Decode the sentences first..last - 1 of a batch; return the first without a tree, or -1.
 
     Matrix i begins at `scores[starts[i]]`; its heads go to `heads[words[i]:words[i + 1]]`.
     """
@@ -319,7 +319,7 @@ def solve_trees(const double[::1] scores, const int64_t[::1] starts, const int64
 
 
 def check_single_root(value):
-    """`value` as bool; a number would be a misplaced argument."""
+    """Return `value` as bool; numbers are refused as probably misplaced arguments."""
     if value is True or value is False:
         return value
     if isinstance(value, np.bool_):
@@ -328,7 +328,7 @@ def check_single_root(value):
 
 
 def as_matrix(scores):
-    """`scores` as a float64 matrix in C order."""
+    """Return `scores` as a float64 matrix in C order."""
     try:
         matrix = real_array(scores)
     except TypeError as problem:
@@ -340,7 +340,7 @@ def as_matrix(scores):
 
 
 def why_no_tree(scores, single_root, where=""):
-    """The error for a matrix that has no tree: a bad score, or words out of reach."""
+    """Return the error for a matrix without a tree: a bad score, or words that the root cannot reach."""
     s = np.array(scores)
     n = len(s)
     s[:, 0] = -np.inf
@@ -348,7 +348,7 @@ def why_no_tree(scores, single_root, where=""):
     bad = np.argwhere(~(s <= -PB_FORBIDDEN))
     if len(bad):
         h, m = bad[0]
-        return ParameterError(f"{where}scores[{h}, {m}] must be a number up to 1e300, or -inf to forbid the arc, "
+        return ParameterError(f"{where}scores[{h}, {m}] must be a number <= 1e300, or -inf to forbid the arc, "
                               f"got {s[h, m]}")
     allowed = s > PB_FORBIDDEN
     reached = np.zeros(n, dtype=bool)
@@ -361,8 +361,8 @@ def why_no_tree(scores, single_root, where=""):
         words = ", ".join(map(str, listed[:5])) + (", ..." if len(listed) > 5 else "")
         return ParameterError(f"{where}scores allow no tree: no path of allowed arcs leads from the root to word "
                               f"{words}; forbid fewer arcs")
-    return ParameterError(f"{where}scores allow no tree with one root arc, only with more; forbid fewer arcs or pass "
-                          f"single_root=False")
+    return ParameterError(f"{where}scores allow no tree with one root arc, only with several; forbid fewer arcs or "
+                          f"pass single_root=False")
 
 
 __test__ = {"max_arborescence": max_arborescence.__doc__}

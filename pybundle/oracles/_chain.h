@@ -1,8 +1,8 @@
-/* Dynamic programs over chains: labels in vector lanes, tables padded to whole blocks of lanes.
+/* Dynamic programs over chains, vectorised over labels: best labelling and marginals.
  *
- * A row is `ld` doubles, K of them real, ld a multiple of PB_CHAIN_LANES. All loops over a row run over constant
- * counts of lanes that stay in registers. This file is compiled without -fassociative-math: no sum is reordered, so
- * the exponential keeps its two-part reduction. */
+ * A row has `ld` doubles, a multiple of PB_CHAIN_LANES; the first K are labels, the others padding. Loops over a row
+ * have a constant number of lanes, which stay in registers. This file is compiled without -fassociative-math: no sum
+ * is reordered, so the exponential keeps its two-part reduction. */
 #ifndef PYBUNDLE_ORACLES_CHAIN_H
 #define PYBUNDLE_ORACLES_CHAIN_H
 
@@ -20,7 +20,7 @@ enum { PB_CHAIN_LANES = 8, PB_CHAIN_AHEAD = 32 };
 #define PB_PREFETCH(p) ((void)0)
 #endif
 
-/* GCC 12 would unroll a short loop completely before it looks for vectors, and then find none. */
+/* GCC 12 would unroll a short loop completely before vectorisation, and then not vectorise it. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PB_LANES(l, n) _Pragma("GCC unroll 1") for (int l = 0; l < (n); l++)
 #else
@@ -73,7 +73,7 @@ PB_INLINE void pb_sum_row(int K, int ld, const double *f, const double *rows, do
         pb_sum_lanes(K, ld, f, rows + j, out + j, 8);
 }
 
-/* smallest j < K that maximises a[j] + b[j]; the maximum goes to `value`. 0 where sums overflowed to NaN. */
+/* Returns the smallest j < K that maximises a[j] + b[j], or 0 if sums overflowed to NaN; `value` is the maximum. */
 PB_INLINE int pb_argmax_row(int K, int ld, const double *a, const double *b, double *value)
 {
     static const double lane[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -112,7 +112,7 @@ PB_INLINE double pb_row_sum(int ld, const double *a)
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* row[k] += theta[k]; `bad` becomes 1 in the lane of a NaN or +inf */
+/* row[k] += theta[k]; sets `bad` to 1 in the lane of a NaN or +inf */
 PB_INLINE void pb_add_scores(int K, const double *PB_RESTRICT theta, double *PB_RESTRICT row, double *bad)
 {
     int k = 0;
@@ -128,14 +128,14 @@ PB_INLINE void pb_add_scores(int K, const double *PB_RESTRICT theta, double *PB_
     }
 }
 
-/* Best labelling of one chain, the lexicographically smallest of equals.
+/* Finds the best labelling of one chain, the lexicographically smallest of equals.
  *
- *   b_t(j) = theta_t(j) + max_k [T(j, k) + b_{t+1}(k)],   labels read off from the left.
+ *   b_t(j) = theta_t(j) + max_k [T(j, k) + b_{t+1}(k)],   labels are read off from the left.
  *
- * Runs from the right and keeps no pointers: only the row of the label on the path is searched again. A batch should
- * run from its last item to its first, for then memory is read in one direction and fetched ahead.
+ * Runs from the right and stores no back pointers: only the row of the label on the path is searched again. A batch
+ * should run from its last item to its first, so that memory is read in one direction and prefetched.
  *   rows (K, ld): T, padded with -inf; columns (K, ld): its transpose, padded with 0
- *   b (length, ld): scratch; returns 0 where a score is NaN or +inf */
+ *   b (length, ld): scratch; returns 0 if a score is NaN or +inf */
 PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, const double *rows,
                                 const double *columns, const double *start, const double *end, double *b,
                                 int32_t *labels, double *value)
@@ -165,8 +165,8 @@ PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, 
     return 1;
 }
 
-/* y = exp(x) for 8 x <= 0, relative error about 2^-52, 0 below -700: Taylor series of degree 13 for
- * |r| <= log(2) / 2, then the exponent. In stages, for GCC finds no vectors in one loop of double and int64. */
+/* y = exp(x) for 8 numbers x <= 0, relative error about 2^-52, 0 below -700: Taylor series of degree 13 for
+ * |r| <= log(2) / 2, times a power of 2. In stages, as GCC does not vectorise one loop of double and int64. */
 PB_INLINE void pb_exp_lanes(const double *PB_RESTRICT x, double *PB_RESTRICT y)
 {
     double n[8], power[8];
@@ -217,8 +217,8 @@ PB_INLINE double pb_row_max(int ld, const double *a)
     return top[0];
 }
 
-/* x_t = theta_t + boundaries - max, padded with -inf, and the sum of the maxima; `spread` becomes the largest |x|.
- * Returns 0 where a score is NaN or +inf. */
+/* Sets x_t = theta_t + boundaries - max, padded with -inf; `total` to the sum of the maxima; `spread` to the largest
+ * |x|. Returns 0 if a score is NaN or +inf. */
 PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *theta, const double *start,
                                      const double *end, double *PB_RESTRICT x, double *total, double *spread)
 {
@@ -255,19 +255,20 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
  *   u_t = exp(x_t),  E = exp(T - max T),
  *   p_t = u_t * (p_{t-1} E) / c_t with sum 1,  v_t = u_t * b_t / z_t,  b_{t-1} = E v_t with <p_{t-1}, b_{t-1}> = 1.
  *
- * P(y_t = k) = p_t(k) b_t(k) and P(y_{t-1} = j, y_t = k) = p_{t-1}(j) E(j, k) v_t(k). Where |x_t| plus the spread of
- * T is at most 300, p, b and their products stay above exp(-700): nothing underflows, all terms are positive, and
+ * P(y_t = k) = p_t(k) b_t(k) and P(y_{t-1} = j, y_t = k) = p_{t-1}(j) E(j, k) v_t(k). If |x_t| plus the spread of
+ * T is at most 300, p, b and their products stay above exp(-700). Then nothing underflows, all terms are positive, and
  * every marginal has a relative error of at most PB_CHAIN_TERMS(length, K) 2^-53: a position adds a sum of K terms, a
- * norm and some products to the way up and to the way down, and errors of both are doubled by the norms.
+ * norm and some products to the forward and to the backward pass, and the norms double the errors of both.
  *
- * All this for the distribution P of the computed factors u and E, whatever rounding made of the scores before. As
+ * P is the distribution of the computed factors u and E, so that rounding of the scores before does not matter. As
  * log u = x and log E = T - max T up to 4 2^-53, its entropy is
  *   sum_t log c_t - sum_t E_P x_t - sum_t E_P (T - max T),
  * up to an error of at most PB_CHAIN_TERMS 2^-53 (1 + sum of the absolute values).
  *   forward (K, ld): E;  backward: E';  deviations: the transpose of E * (max T - T);  all padded with 0
- *   x, p, v (length, ld): scores of pb_chain_scores; the factors of the marginals, v_0 = 0 and v scaled by `weight`
- *   row (2, ld): scratch;  unary (length, K);  entropy (2,): it and a bound on its error; may be NULL
- * Returns log sum_y exp(score) less the maxima of scores and transitions. */
+ *   x (length, ld): scores of pb_chain_scores;  p, v (length, ld): receive p and `weight` v, with v_0 = 0
+ *   row (2, ld): scratch;  unary (length, K): receives P(y_t = k)
+ *   entropy (2,): receives the entropy and a bound on its error; may be NULL
+ * Returns log sum_y exp(score) minus the maxima of scores and transitions. */
 #define PB_CHAIN_TERMS(length, K) ((length) * (6.0 * (K) + 40.0))
 
 PB_CLONES static double pb_forward_backward(int length, int K, int ld, const double *x, const double *forward,
@@ -330,7 +331,7 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
 
 enum { PB_CHAIN_CHUNK = 64 }; /* rows of p and v that stay in the first cache */
 
-/* sums[j, k] += sum_n p_n(j) v_{n+1}(k) over the rows of a work unit, 4 x 8 sums at a time in registers;
+/* sums[j, k] += sum_n p_n(j) v_{n+1}(k) over the rows of a shard, 4 x 8 sums at a time in registers;
  * sums (ld, ld) */
 PB_CLONES static void pb_pair_sums(ptrdiff_t n_rows, int ld, const double *p, const double *v, double *sums)
 {
@@ -369,7 +370,7 @@ static void pb_pairs(int length, int K, int ld, const double *p, const double *v
                 pairs[k] = p[j] * forward[(ptrdiff_t)j * ld + k] * v[ld + k];
 }
 
-/* log sum_k exp(a[k] + b[k]); -inf where every term is */
+/* log sum_k exp(a[k] + b[k]); -inf if every a[k] + b[k] is -inf */
 static double pb_log_sum(int K, const double *a, const double *b)
 {
     double high = -INFINITY, sum = 0.0;
@@ -382,10 +383,10 @@ static double pb_log_sum(int K, const double *a, const double *b)
     return high + log(sum);
 }
 
-/* P = exp(a + b) / sum exp(a + b), and its entropy; nothing may be +inf, something must be more than -inf.
+/* Sets P = exp(a + b) / sum exp(a + b) and returns its entropy. No a + b may be +inf, and one must exceed -inf.
  *
- * The entropy is a sum of terms >= 0, so its relative error is that of 2 K + 16 roundings; shares below exp(-700), where
- * exp is no more accurate, are 0. */
+ * The entropy is a sum of terms >= 0, so its relative error is that of 2 K + 16 roundings. Terms below exp(-700), for
+ * which exp is inaccurate, are set to 0. */
 static double pb_soft_max(int K, const double *a, const double *b, double *P)
 {
     double high = -INFINITY, rest = 0.0, expected = 0.0;
@@ -408,16 +409,16 @@ static double pb_soft_max(int K, const double *a, const double *b, double *P)
     return log1p(rest) + expected / (1.0 + rest);
 }
 
-/* The same for any scores: logarithms from the right, then conditional probabilities from the left, 2 K^2
+/* Forward-backward for any scores: logarithms from the right, then conditional probabilities from the left, 2 K^2
  * exponentials a position.
  *
  *   g_t(k) = x_t(k) + b_t(k),   b_{t-1}(j) = log sum_k exp(T(j, k) + g_t(k)) - z_t,
  *   P(y_t = k | y_{t-1} = j) = exp(T(j, k) + g_t(k)) / sum over k
  *
- * The marginals and the entropy, sum_t sum_j P(y_{t-1} = j) H(y_t | y_{t-1} = j), are those of the Markov chain of the
- * computed conditionals, each divided by its own sum, whatever rounding made of g. Sums of terms >= 0: their relative
- * errors are at most PB_CHAIN_TERMS 2^-53.
- *   rows (K, ld): T less max T;  g (length, ld), row (2, ld): scratch
+ * The marginals and the entropy, sum_t sum_j P(y_{t-1} = j) H(y_t | y_{t-1} = j), belong to the Markov chain of the
+ * computed conditionals, each divided by its own sum; rounding of g does not matter. They are sums of terms >= 0, so
+ * their relative errors are at most PB_CHAIN_TERMS 2^-53.
+ *   rows (K, ld): T minus max T;  g (length, ld), row (2, ld): scratch
  *   pairs: weight * pairwise marginals are added, position t at pairs + t * step */
 static double pb_forward_backward_log(int length, int K, int ld, const double *x, const double *rows, double weight,
                                       double *g, double *row, double *unary, double *pairs, ptrdiff_t step,

@@ -1,27 +1,27 @@
-# Kernels over chains of labels; everything here runs without the GIL.
+# Chains of labels: tables of scores, and the decoder for compiled callers without the GIL.
 
 from libc.stdint cimport int32_t
 
 
 cdef class ChainTables:
-    # Transition and boundary scores of a chain, padded for the kernels; shared by any number of threads.
+    # Transition and boundary scores of a chain, padded for the kernels; any number of threads may read them.
     cdef readonly Py_ssize_t n_labels     # K
     cdef readonly Py_ssize_t ld           # K, rounded up to whole lanes
     cdef double[:, ::1] rows              # (K, ld) transition, padded with -inf
     cdef double[:, ::1] columns           # (K, ld) its transpose, padded with 0
     cdef double[::1] start                # (ld,) padded with -inf
     cdef double[::1] end                  # (ld,) padded with 0
-    # only of tables made for marginals
+    # only if made for marginals
     cdef double top                       # largest transition score
-    cdef double spread                    # largest less smallest, inf where a transition is forbidden
+    cdef double spread                    # largest minus smallest, inf if a transition is forbidden
     cdef double[:, ::1] forward           # (K, ld) E = exp(transition - top), padded with 0
     cdef double[:, ::1] backward          # (K, ld) its transpose
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
 
-    # Other scores in these tables, not made for marginals: transition (K, K), start and end (K,)
+    # Replaces the scores of tables not made for marginals: transition (K, K), start and end (K,)
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil
-    # Best labelling of one chain; `scratch` holds length * ld doubles, at best on a border of 64 bytes. Returns 0
-    # where a score is NaN or +inf.
+    # Finds the best labelling of one chain; `scratch` holds length * ld doubles, fastest if aligned to 64 bytes.
+    # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil

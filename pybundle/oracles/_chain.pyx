@@ -1,4 +1,4 @@
-"""Chains of labels: best labelling, k best, marginals. Arguments are checked in chain.py."""
+"""Kernels of chains: best labelling, k best labellings, marginals. chain.py checks the arguments."""
 
 import numpy as np
 
@@ -29,12 +29,12 @@ cdef uintptr_t LINE = 64
 
 
 cdef double* aligned(void* memory) noexcept nogil:
-    """First cache line in memory that was asked for with LINE bytes to spare."""
+    """Return the first address on a cache line; `memory` was allocated with LINE spare bytes."""
     return <double*>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
 
 
 cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double filler):
-    """Rows of `ld` entries that begin on a cache line: loads of a vector that crosses one cost twice."""
+    """Copy a matrix to rows of `ld` entries that begin on a cache line, as vector loads across lines cost twice."""
     cdef Py_ssize_t rows = matrix.shape[0], i, j
     cdef double[::1] room = np.empty(rows * ld + LINE // sizeof(double))
     cdef Py_ssize_t skipped = aligned(&room[0]) - &room[0]
@@ -46,7 +46,7 @@ cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double fill
 
 
 cdef class ChainTables:
-    """Padded copies of a transition matrix (K, K) and of boundary scores (K,); more of them for marginals."""
+    """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals`, of exponentials too."""
 
     def __cinit__(self, transition, start, end, bint marginals=False):
         cdef Py_ssize_t K = transition.shape[0], ld = (K + PB_CHAIN_LANES - 1) // PB_CHAIN_LANES * PB_CHAIN_LANES
@@ -80,13 +80,13 @@ cdef class ChainTables:
 
     def viterbi_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last, int32_t[::1] labels, double[::1] values):
-        """Decodes the items first..last; returns the first that has a NaN or +inf, or -1."""
+        """Decode the items first..last - 1; return the first that has a NaN or +inf, or -1."""
         cdef Py_ssize_t i, longest = 0, bad = -1
         for i in range(first, last):
             longest = max(longest, offsets[i + 1] - offsets[i])
         cdef void* memory = malloc(longest * self.ld * sizeof(double) + LINE)
         if memory == NULL:
-            raise MemoryError(f"no room for {longest} x {self.ld} scores")
+            raise MemoryError(f"not enough memory for {longest} x {self.ld} scores")
         with nogil:
             for i in range(last - 1, first - 1, -1):
                 if not self.viterbi(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], aligned(memory),
@@ -98,12 +98,12 @@ cdef class ChainTables:
     def marginal_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                        Py_ssize_t last, const double[::1] weights, double[:, ::1] marginals, double[::1] values,
                        double[:, ::1] entropies or None, double[:, :, ::1] pairs):
-        """Marginals of the items first..last; returns the first that has a NaN or +inf, or -1.
+        """Compute marginals of the items first..last - 1; return the first that has a NaN or +inf, or -1.
 
-        `values` receives the log partitions, -inf where every labelling is forbidden. `entropies` (n, 2)
-        receives entropies and bounds on their errors for the marginals as computed; it may be None.
-        `pairs`, zero before: (1, K, K) receives the sum of the pairwise marginals times `weights`; for one item
-        (length - 1, K, K) those of every position.
+        `values` receives the log partitions, -inf if every labelling is forbidden. `entropies` (n, 2) receives the
+        entropies of the computed marginals and bounds on their errors; it may be None. `pairs`, zero before, receives
+        the sum of the pairwise marginals times `weights` if its shape is (1, K, K), or those of every position of a
+        single item if it is (length - 1, K, K).
         """
         cdef Py_ssize_t i, t, length, longest = 0, bad = -1, K = self.n_labels, ld = self.ld, j, k
         cdef Py_ssize_t begin = offsets[first], n_rows = offsets[last] - begin
@@ -115,7 +115,7 @@ cdef class ChainTables:
             longest = max(longest, offsets[i + 1] - offsets[i])
         cdef void* memory = malloc(((2 * n_rows + longest + 2 + ld) * ld) * sizeof(double) + LINE)
         if memory == NULL:
-            raise MemoryError(f"no room for {2 * n_rows + longest} x {ld} scores")
+            raise MemoryError(f"not enough memory for {2 * n_rows + longest} x {ld} scores")
         cdef double* p = aligned(memory)
         cdef double* v = p + n_rows * ld
         cdef double* x = v + n_rows * ld
@@ -146,7 +146,7 @@ cdef class ChainTables:
                         <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], weights[i],
                         p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
                         step, entropy)
-                if not good or total == -INFINITY or not narrow:      # adds nothing to the sum of products
+                if not good or total == -INFINITY or not narrow:      # then zeros add nothing in pb_pair_sums
                     memset(p + (t - begin) * ld, 0, length * ld * sizeof(double))
                     memset(v + (t - begin) * ld, 0, length * ld * sizeof(double))
                 values[i] = value + total + (length - 1) * self.top
@@ -165,7 +165,7 @@ cdef inline bint before(double key, int32_t label, double other_key, int32_t oth
 
 
 cdef void sift(int size, int at, double* keys, int32_t* labels) noexcept nogil:
-    """Restores a heap whose root is the largest key, of equals the smallest label, after a change at `at`."""
+    """Restore a heap after a change at `at`; its root is the largest key and, among equals, the smallest label."""
     cdef int child
     cdef double key = keys[at]
     cdef int32_t label = labels[at]
@@ -185,9 +185,9 @@ cdef void sift(int size, int at, double* keys, int32_t* labels) noexcept nogil:
 cdef int merge(int K, int k, const double* row, double theta, const double* suffixes, const int32_t* counts,
                double* keys, int32_t* labels, int32_t* ranks, double* values, int32_t* label_out,
                int32_t* rank_out) noexcept nogil:
-    """The k largest of theta + row[q] + suffixes[q, r], largest first, of equals the smallest (q, r); how many.
+    """Find the k largest of theta + row[q] + suffixes[q, r], in falling order, ties by (q, r); return their number.
 
-    suffixes (K, k): of every label its counts[q] suffixes, falling; keys, labels, ranks (K,): scratch.
+    suffixes (K, k): row q has counts[q] values in falling order; keys, labels, ranks (K,): scratch.
     """
     cdef int size = 0, found = 0, q
     for q in range(K):
@@ -213,7 +213,7 @@ cdef int merge(int K, int k, const double* row, double theta, const double* suff
 
 
 cdef class BestPaths:
-    """Room for the k best labellings of sequences of at most `longest` positions; lists of suffixes, merged from the
+    """Scratch for the k best labellings of chains of at most `longest` positions: lists of suffixes, merged from the
     right."""
 
     cdef int K, k
@@ -236,7 +236,7 @@ cdef class BestPaths:
     cdef int find(self, Py_ssize_t T, const double* unary, const double* transition, const double* start,
                   const double* end, double[:, ::1] values, double[:, ::1] others, double* best,
                   int32_t* path) noexcept nogil:
-        """How many there are; their values in best (k,), falling, and labels in path (k, T)."""
+        """Write values, in falling order, to best (k,) and labels to path (k, T); return the number of labellings."""
         cdef Py_ssize_t t, r
         cdef int K = self.K, k = self.k, j, found
         cdef int32_t at, place
@@ -263,14 +263,14 @@ cdef class BestPaths:
 
 def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const double[::1] start,
            const double[::1] end, int k):
-    """The k best labellings (k', T) and their values (k',), best first."""
+    """Return the k best labellings (k', T) and their values (k',), best first."""
     counts, paths, values = k_best_items(unary, np.array([0, unary.shape[0]]), transition, start, end, k)
     return paths.reshape(counts[0], unary.shape[0]), values
 
 
 def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, const double[:, ::1] transition,
                  const double[::1] start, const double[::1] end, int k):
-    """The same for one item after another: how many each has (n,), all labels in a row, all values."""
+    """Return the same for every item: numbers of labellings (n,), the labels and the values one after another."""
     cdef Py_ssize_t n = offsets.shape[0] - 1, i, longest = 0, at = 0, place = 0, total = unary.shape[0]
     cdef int K = <int>transition.shape[0]
     for i in range(n):

@@ -6,10 +6,10 @@ Two candidates r < q are parabolas in p of the same shape and cross once, at
 
     p = (f(r) - f(q)) / (2 a (q - r)) + (q + r) / 2 - b / (2 a),
 
-so for a > 0 the larger index wins to the right of that point, for a < 0 to the left of it. The candidates that
-win somewhere, with their crossings in order, are found in one sweep (Felzenszwalb and Huttenlocher 2012, Algorithm
-"DT(f)", there for a = 1, b = 0); a second sweep reads off the winners. The sums f(q) - a q^2 of the textbook form
-never appear: at q = 10^6 they would cost twelve digits of f.
+so for a > 0 the larger index wins to the right of that point, for a < 0 to the left of it. One sweep finds the
+candidates that win somewhere, with their crossings in order (Felzenszwalb and Huttenlocher 2012, Algorithm "DT(f)",
+there for a = 1, b = 0); a second sweep reads off the winners. The sums f(q) - a q^2 of the textbook form are avoided:
+at q = 10^6 they would lose twelve digits of f.
 """
 
 from libc.float cimport DBL_MIN
@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 
 import numpy as np
 
-# Crossings this near to a position (relative to the numbers they are made of) are decided by the values themselves.
+# If a crossing is this close to a position, relative to the numbers that define it, the values decide instead.
 cdef double NEAR = 1e-13
 
 
@@ -38,7 +38,7 @@ cdef void line_transform(int n, const double* f, double a, double b, const doubl
     if fabs(a) < DBL_MIN or not isfinite(b / (2.0 * a)):
         _tilted(n, f, a, b, m, shift, values, argmax)
         return
-    # Everything below is in t = sign (p + shift + b / (2 a)), in which larger indices win to the right.
+    # From here on positions are t = sign (p + shift + b / (2 a)), so that larger indices win to the right.
     sign = 1.0 if a > 0.0 else -1.0
     for q in range(n):
         if f[q] == -INFINITY:
@@ -72,7 +72,7 @@ cdef void line_transform(int n, const double* f, double a, double b, const doubl
         best = _at(f[hull[k]], a, b, d - hull[k])
         while k < last and t >= z[k + 1] - near:
             other = _at(f[hull[k + 1]], a, b, d - hull[k + 1])
-            # where it is near, the larger value decides and a tie stays at the smaller index
+            # near the crossing the larger value decides; in a tie the smaller index wins
             if t <= z[k + 1] + near and other <= best:
                 break
             best = other
@@ -84,7 +84,7 @@ cdef void line_transform(int n, const double* f, double a, double b, const doubl
 
 cdef void _tilted(int n, const double* f, double a, double b, int m, double shift, double* values,
                   int* argmax) noexcept nogil:
-    """No curvature: one candidate wins everywhere, that of the largest f(q) + b q."""
+    """Transform without curvature: the candidate with the largest f(q) + b q wins everywhere."""
     cdef int p, q, best = 0
     cdef double top = -INFINITY
     for q in range(n):
@@ -98,7 +98,7 @@ cdef void _tilted(int n, const double* f, double a, double b, int m, double shif
 
 cdef void transpose(int m, int n, const double* A, double* B) noexcept nogil:
     cdef int i, j, low, high
-    # columns in groups of eight, a cache line each, so that both sides are touched once
+    # columns in groups of eight, a cache line, so that each line of A and B is loaded once
     for low in range(0, n, 8):
         high = min(n, low + 8)
         for i in range(m):
@@ -116,7 +116,7 @@ cdef void _transpose_labels(int m, int n, const int* A, int* B) noexcept nogil:
 
 
 def transform_lines(const double[:, ::1] f, double a, double b, double[:, ::1] values, int[:, ::1] argmax):
-    """Every row of f by itself."""
+    """Transform every row of f."""
     cdef int n = <int>f.shape[1]
     cdef Py_ssize_t i
     cdef double[::1] inverse = np.empty(n), z = np.empty(n)
@@ -129,7 +129,7 @@ def transform_lines(const double[:, ::1] f, double a, double b, double[:, ::1] v
 
 def transform_maps(const double[:, :, ::1] f, const double[::1] a, const double[::1] b, double[:, :, ::1] values,
                    int[:, :, ::1] argmax):
-    """Every map f[i] (H, W) by itself: rows first, then the columns as rows of the transposed map."""
+    """Transform every map f[i] (H, W): rows first, then the columns as rows of the transposed map."""
     cdef int height = <int>f.shape[1], width = <int>f.shape[2], x, y, longest = max(height, width)
     cdef Py_ssize_t i, e
     cdef double[::1] inverse_y = np.empty(height), inverse_x = np.empty(width), z = np.empty(longest)

@@ -2,18 +2,18 @@
  *
  * Algorithm: Goldberg, Hed, Kaplan, Tarjan, Werneck, "Maximum flows by incremental breadth-first search", ESA 2011.
  * Two breadth-first trees grow towards each other, one level at a time: S from the source, T from the sink. An arc
- * from S to T is an augmenting path. Nodes that lose their parent (orphans) look for another one at the same level,
- * else they take the least level possible, else they become free. Terminals are not nodes: excess > 0 is what the
- * source can still send to a node, excess < 0 what the node can still send to the sink.
+ * from S to T completes an augmenting path. A node that loses its parent (an orphan) takes one that keeps its level,
+ * else the least possible level; else it becomes free. Terminals are not nodes: excess > 0 is the flow that the source
+ * can still send to a node, -excess > 0 the flow that the node can still send to the sink.
  *
- * Termination with float64. What happens next depends only on which residuals are zero. A push of the least
- * residual f of its path makes that residual exactly 0 (x - x), none negative (f <= x), and every opposite residual
- * positive (x >= 0, f > 0: x + f > 0, rounded or not). So each run is a run of the combinatorial algorithm, and its
- * bound of O(n^2 m) steps, which never looks at the size of a capacity, holds without any threshold:
- * labels never fall and are at most n + 2; while a label stays, its current arc only advances; each push takes an
- * arc or an excess away for good, until the label of an end of it has risen.
+ * Termination with float64: each step depends only on which residuals are zero. A push of the least residual f of its
+ * path makes that residual exactly 0 (x - x), none negative (f <= x), and every opposite residual positive (x >= 0,
+ * f > 0: x + f > 0, also after rounding). So each run is a run of the combinatorial algorithm. Its bound of O(n^2 m)
+ * steps does not depend on capacities and holds without any threshold: labels never fall and are at most n + 2; while
+ * a label stays, its current arc only advances; each push saturates an arc or uses up an excess, and neither can
+ * happen there again until the label of one of its ends has risen.
  *
- * What rounding costs is measured afterwards, not assumed: pb_cut_bound recomputes a dual bound from the arcs. */
+ * pb_cut_bound recomputes a dual bound from the arcs, so that errors of rounding are measured, not assumed. */
 #ifndef PYBUNDLE_GRAPHCUT_H
 #define PYBUNDLE_GRAPHCUT_H
 
@@ -29,22 +29,22 @@ enum { PB_ORPHAN = -1, PB_ROOT = -2 };
 typedef struct {
     double residual;
     int head;
-    int sister;       /* 2 * index of the opposite arc + 1 where that has a residual: a scan looks at one arc only */
+    int sister;       /* 2 * index of the opposite arc, + 1 if that has a residual, so that scans read one arc only */
 } pb_arc;
 
 typedef struct {
     double excess;
-    int first;        /* arcs first .. first of the next node */
+    int first;        /* first arc; the arcs end before `first` of the next node */
     int label;        /* k > 0: level k of S (roots have 1); -k: level k of T; 0: free */
     int parent;       /* arc to the parent, PB_ROOT or PB_ORPHAN */
-    int current;      /* no arc before it leads to a possible parent one level up */
-    int next;         /* orphan of the same level */
+    int current;      /* arcs before this one do not lead to a possible parent one level up */
+    int next;         /* next orphan of the same level */
 } pb_node;
 
 typedef struct {
     int limit;        /* largest label allowed now */
     int n_fill;
-    int *fill, *spare;/* nodes that got the label `limit`: each node gets a label once, so n entries are enough */
+    int *fill, *spare;/* nodes with the label `limit`: each node receives a label once, so n entries are enough */
     int *orphans;     /* first orphan of each level */
     int n_orphans, least;
 } pb_tree;
@@ -82,8 +82,8 @@ PB_INLINE void pb_make_orphan(pb_cut *g, int side, int v)
         tree->least = level;
 }
 
-/* Orphans by rising level: when level k is served every lower level is final, so that a node is freed only
- * where no node below the limit, orphan or not, can be its parent. */
+/* Finds parents for orphans by rising level: at level k every lower level is final, so that a node becomes free only
+ * if no node below the limit, orphan or not, can be its parent. */
 PB_INLINE void pb_adopt(pb_cut *g, int side)
 {
     pb_tree *tree = &g->trees[side < 0];
@@ -140,7 +140,7 @@ PB_INLINE double pb_push(pb_arc *arcs, int a, double flow)
     return arc->residual;
 }
 
-/* Pushes what the path through `bridge`, an arc from S to T, can take. */
+/* Pushes the largest possible flow along the path through `bridge`, an arc from S to T. */
 static void pb_augment(pb_cut *g, int bridge)
 {
     pb_node *nodes = g->nodes;
@@ -176,7 +176,7 @@ static void pb_augment(pb_cut *g, int bridge)
         pb_make_orphan(g, -1, v);
 }
 
-/* One more level of a tree, from all nodes of its last level. */
+/* Adds a level to a tree, from all nodes of its last level. */
 PB_INLINE void pb_grow(pb_cut *g, int side)
 {
     pb_tree *tree = &g->trees[side < 0];
@@ -189,7 +189,7 @@ PB_INLINE void pb_grow(pb_cut *g, int side)
     tree->n_fill = 0;
     for (int q = 0; q < n_level; q++) {
         const int v = level_nodes[q];
-        /* the label of v changes where an augmentation took its path away */
+        /* an augmentation may cut v off and so change its label */
         for (int a = nodes[v].first; a < nodes[v + 1].first && nodes[v].label == side * level;) {
             if (!pb_open(&arcs[a], side > 0)) {
                 a++;
@@ -214,8 +214,8 @@ PB_INLINE void pb_grow(pb_cut *g, int side)
     }
 }
 
-/* Maximum flow; afterwards label > 0 marks the least source side, so that of equal cuts the one with the fewest
- * nodes at the source is found. Excesses and arcs are set before. */
+/* Computes the maximum flow; excesses and arcs are set before. Afterwards label > 0 marks the source side of the
+ * minimum cut with the fewest nodes there. */
 static void pb_max_flow(pb_cut *g)
 {
     for (int k = 0; k < 2; k++) {
@@ -240,14 +240,14 @@ static void pb_max_flow(pb_cut *g)
         else
             pb_grow(g, -1);
     }
-    while (g->trees[0].n_fill)          /* T is complete: no augmenting path is left, S only takes free nodes */
+    while (g->trees[0].n_fill)          /* T is complete: no augmenting path is left, S gains only free nodes */
         pb_grow(g, 1);
 }
 
 /* A labelling problem: maximise sum_j unary_j(y_j) + sum_e pair_e(y_a, y_b), y in {0, 1}^n. */
 typedef struct {
     const double *unary;      /* (n,): the score of label 1, or (n, 2) */
-    const double *pairs;      /* (m,): -weight where the labels differ, or (m, 2, 2) */
+    const double *pairs;      /* (m,): weights, subtracted if the labels differ, or (m, 2, 2) */
     const void *edges;        /* (m, 2) of int32 or int64 */
     int two_unaries, tables, wide;
 } pb_labelling;
@@ -256,8 +256,8 @@ enum { PB_OK = 0, PB_BAD_UNARY, PB_BAD_END, PB_SELF_LOOP, PB_BAD_PAIR, PB_NOT_SU
 
 typedef struct {
     double score[2][2];       /* [y_a][y_b] */
-    double forth, back;       /* capacities a -> b (paid where y = 1, 0) and b -> a */
-    double a, b;              /* what y_a = 1 and y_b = 1 add to the unary scores */
+    double forth, back;       /* capacities a -> b (paid if y = 1, 0) and b -> a */
+    double a, b;              /* added to the unary scores of y_a = 1 and y_b = 1 */
 } pb_table;
 
 PB_INLINE int64_t pb_end(const pb_labelling *p, int64_t k)
@@ -266,7 +266,7 @@ PB_INLINE int64_t pb_end(const pb_labelling *p, int64_t k)
 }
 
 /* score(y_a, y_b) = score(0, 0) + a y_a + b y_b - forth y_a (1 - y_b) - back (1 - y_a) y_b; -inf becomes `big`.
- * Returns 0 where a capacity would be negative by more than rounding. */
+ * Returns 0 if a capacity would be negative by more than rounding. */
 PB_INLINE int pb_read_table(const double *t, double big, pb_table *out)
 {
     const double s00 = t[0], s01 = t[1], s10 = t[2], s11 = t[3];
@@ -287,9 +287,9 @@ PB_INLINE int pb_read_table(const double *t, double big, pb_table *out)
     return sum >= -1e-15 * (fabs(s00) + fabs(s01) + fabs(s10) + fabs(s11));
 }
 
-/* Checks the problem and counts arcs: nodes[v + 1].first = degree of v. `big` exceeds twice what all finite scores
- * together can change, or is 0 where no score is -inf; `cap` is more than any flow. Returns an error and its node or
- * edge. */
+/* Checks the problem and counts arcs: nodes[v + 1].first = degree of v. Sets `big` to more than twice the largest
+ * change that all finite scores together can make, or to 0 if no score is -inf; `cap` to an upper bound on any flow;
+ * `where` to the node or edge of an error. Returns an error code. */
 static int pb_cut_check(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m, double *big, double *cap,
                         int64_t *where)
 {
@@ -353,7 +353,7 @@ PB_INLINE double pb_unary(const pb_labelling *p, int64_t v, int label)
     return p->two_unaries ? p->unary[2 * v + label] : label ? p->unary[v] : 0.0;
 }
 
-/* Excesses and arcs, sorted by tail with the counts of pb_cut_check; `place[e]` is the arc a -> b of edge e. */
+/* Sets excesses and arcs, sorted by tail with the counts of pb_cut_check; `place[e]` is the arc a -> b of edge e. */
 static void pb_cut_build(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m, double big, double cap, int *place)
 {
     pb_node *nodes = g->nodes;
@@ -381,7 +381,7 @@ static void pb_cut_build(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m,
             nodes[a].excess += table.a;
             nodes[b].excess += table.b;
         } else {
-            /* no arc takes more than all unaries can send; less to lose by rounding where a weight is huge */
+            /* unaries cannot send more than `cap`; limiting huge weights to it reduces rounding */
             arcs[forth].residual = arcs[back].residual = p->pairs[e] < cap ? p->pairs[e] : cap;
         }
         arcs[forth].sister = 2 * back + (arcs[back].residual > 0.0);
@@ -389,7 +389,7 @@ static void pb_cut_build(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m,
     }
 }
 
-/* Sums of up to n terms, in blocks: the rounding of a sum grows with 256 + n / 256, not with n. */
+/* A sum in blocks: its rounding error grows with 256 + n / 256, not with the number n of terms. */
 typedef struct {
     double total, block;
     int n_block;
@@ -405,10 +405,10 @@ PB_INLINE void pb_add(pb_sum *sum, double term)
     }
 }
 
-/* Score of the labelling, and an upper bound of every score. For any numbers f_e
+/* Computes the score of the labelling, and an upper bound on every score. For any numbers f_e
  *     max_y score(y) <= sum_e max_y [pair_e(y) - p_e y_a - q_e y_b] + sum_j max_y [unary_j(y) + y sum(p_e, q_e at j)],
- * with p_e = a_e - f_e, q_e = b_e + f_e; the flow makes it an equality. The flow is read from the residuals, and what
- * rounding can do in these sums is added, so that nothing rests on the accuracy of the search. */
+ * with p_e = a_e - f_e, q_e = b_e + f_e; the maximum flow f makes it an equality. f is read from the residuals, and a
+ * bound on the rounding of these sums is added, so that the result does not depend on the accuracy of the search. */
 static void pb_cut_bound(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m, double big, const int *place,
                          unsigned char *labels, double *value, double *upper)
 {
@@ -465,7 +465,7 @@ static void pb_cut_bound(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m,
     *upper = bound.total + bound.block;
     /* DBL_EPSILON is twice the unit roundoff: covers products of errors and the rounding of `size` itself */
     *upper += DBL_EPSILON * size * (double)((n + m < 256 ? n + m : 256 + (n + m) / 256) + degree + 8);
-    /* `big` is worth more than all finite scores together: where it is paid no labelling is allowed */
+    /* `big` outweighs all finite scores together: if it has to be paid, every labelling is forbidden */
     if (*value == -INFINITY)
         *upper = -INFINITY;
     else if (*value > *upper)

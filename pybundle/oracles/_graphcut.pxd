@@ -1,4 +1,4 @@
-# Maximum of a submodular score of binary labels, over a ragged batch of graphs.
+# Best binary labellings of a ragged batch of graphs with submodular scores.
 
 from libc.stdint cimport int64_t
 
@@ -6,13 +6,13 @@ cdef extern from "_graphcut.h" nogil:
     ctypedef struct pb_labelling:
         const double* unary      # (n,) scores of label 1, or (n, 2)
         const double* pairs      # (m,) weights >= 0, or (m, 2, 2) scores
-        const void* edges        # (m, 2) of int32 or int64, numbers of nodes of the own graph
+        const void* edges        # (m, 2) of int32 or int64, nodes are numbered from 0 in each graph
         int two_unaries, tables, wide
 
-# Graphs first..last: nodes[i]..nodes[i + 1] are the nodes of graph i, edges[i]..edges[i + 1] its edges.
+# Graphs first..last - 1: nodes[i]..nodes[i + 1] - 1 are the nodes of graph i, edges[i]..edges[i + 1] - 1 its edges.
 #   labels (N,): set; values, uppers (n_graphs,): set
-#   error (3,): graph, node or edge within it, and the code of what is wrong there
-# Returns 0, -1 with `error` set, or -2 where memory is short.
+#   error (3,): graph, node or edge within it, and the error code
+# Returns 0, -1 with `error` set, or -2 if memory is short.
 cdef int cut_graphs(const pb_labelling* problem, const int64_t* nodes, const int64_t* edges, Py_ssize_t first,
                     Py_ssize_t last, unsigned char* labels, double* values, double* uppers,
                     int64_t* error) noexcept nogil

@@ -1,4 +1,4 @@
-"""Maximum of a submodular score of binary labels by maximum flow: memory and the loop over graphs."""
+"""Minimum cuts of a batch of graphs: allocates memory and calls the kernels of _graphcut.h for each graph."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -74,9 +74,9 @@ cdef int cut_graphs(const pb_labelling* problem, const int64_t* nodes, const int
 def solve(const double[::1] unary, edges, const double[::1] pairs, bint two_unaries, bint tables,
           const int64_t[::1] node_offsets, const int64_t[::1] edge_offsets, Py_ssize_t first, Py_ssize_t last,
           unsigned char[::1] labels, double[::1] values, double[::1] uppers):
-    """Graphs first..last of a batch whose offsets, shapes and types are checked; `edges` int32 or int64, flat.
+    """Label the graphs first..last - 1 of a batch with checked offsets, shapes and types; `edges` int32 or int64, flat.
 
-    Returns None, or (graph, node or edge, code) of what is wrong.
+    Returns None, or (graph, node or edge, code) of an error.
     """
     cdef pb_labelling problem
     cdef const int32_t[::1] narrow
@@ -102,5 +102,5 @@ def solve(const double[::1] unary, edges, const double[::1] pairs, bint two_unar
         status = cut_graphs(&problem, &node_offsets[0], &edge_offsets[0], first, last,
                             &labels[0] if labels.shape[0] else NULL, &values[0], &uppers[0], error)
     if status == -2:
-        raise MemoryError("no memory left for the graph")
+        raise MemoryError("not enough memory for the largest graph")
     return None if status == 0 else (error[0], error[1], error[2])

@@ -4,9 +4,10 @@ A quadratic cost is a sum over the two axes, so the message of a node (h, w) to 
 
     R(y, X) = log sum_x exp(U(y, x) + c_x(x - X)),      message(Y, X) = log sum_y exp(R(y, X) + c_y(y - Y)),
 
-of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X): kept
-going up, used going down. Marginals, moments and entropy are those of the distribution of the computed conditionals,
-whatever rounding made of the scores: sums of products >= 0, whose relative errors `roundings` bounds.
+of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X); they
+are stored on the way to the root and used on the way back. Marginals, moments and entropy belong to the distribution
+of the computed conditionals, so rounding of the scores does not matter. They are sums of products >= 0, and
+`roundings` bounds their relative errors.
 """
 
 from libc.math cimport INFINITY, exp, log1p
@@ -18,9 +19,9 @@ from ._tree cimport GridTree
 
 
 cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noexcept nogil:
-    """P becomes exp(P) / sum, zero where nothing is allowed; returns log of the sum, and the entropy of P.
+    """Replace P by exp(P) / sum, or 0 if nothing is allowed; return the log of the sum, and set the entropy of P.
 
-    The entropy is a sum of terms >= 0; shares below exp(-700), where exp is no more accurate, are 0.
+    The entropy is a sum of terms >= 0. Terms below exp(-700), for which exp is inaccurate, are set to 0.
     """
     cdef Py_ssize_t q, best = -1
     cdef double rest = 0.0, s, expected = 0.0
@@ -47,7 +48,7 @@ cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noe
 
 
 def roundings(GridTree tree):
-    """Numbers of roundings: of any marginal, moment or entropy, relative; `partition_terms` of `BatchOracle`."""
+    """Return two counts of roundings: of any marginal, moment or entropy, and `partition_terms` of `BatchOracle`."""
     cdef int j, p
     cdef Py_ssize_t h, w, H, W, root = 0, sums = 16, deepest = 16
     for j in range(tree.n_nodes):
@@ -57,14 +58,14 @@ def roundings(GridTree tree):
             root = h * w
             continue
         H, W = tree.heights[p], tree.widths[p]
-        # two conditionals of h and w terms, sums over H and W of them, and the terms of moments and of entropies
+        # two conditionals of h and w terms, their sums over H and W, and the terms of moments and of entropies
         sums += 2 * (h + w + 8) + H + W + H * W + h * W
         deepest += 2 * (h + w + 8)
     return float(sums + 2 * root), float(deepest + 2 * root)
 
 
 cdef Py_ssize_t _room(GridTree tree, int j) noexcept nogil:
-    """Doubles that the edge of node j keeps between the way up and the way down."""
+    """Return the number of doubles that the edge of node j stores for the way back."""
     cdef Py_ssize_t h = tree.heights[j], w = tree.widths[j], H, W
     if tree.parents[j] < 0:
         return 0
@@ -76,7 +77,7 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
                        double* kept, double* U, double* R) noexcept nogil:
     cdef int i, j, p
     cdef Py_ssize_t h, w, H, W, x, y, X, Y
-    cdef double top, d, s, log_z, share, E1, E2, e1, e2
+    cdef double top, d, s, log_z, mass, E1, E2, e1, e2
     cdef const double* cost
     cdef double* P
     cdef double* room
@@ -133,14 +134,14 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
         E1 = E2 = 0.0
         for X in range(W):
             for Y in range(H):
-                share = unary[tree.offsets[p] + Y * W + X]
-                if share == 0.0:
+                mass = unary[tree.offsets[p] + Y * W + X]
+                if mass == 0.0:
                     continue
-                entropy[0] += share * HY[X * H + Y]
+                entropy[0] += mass * HY[X * H + Y]
                 P = PY + (X * H + Y) * h
                 e1 = e2 = 0.0
                 for y in range(h):
-                    s = share * P[y]
+                    s = mass * P[y]
                     d = y - Y - tree.anchors[j, 1]
                     R[X * h + y] += s
                     e1 += s * d
@@ -153,14 +154,14 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
         E1 = E2 = 0.0
         for y in range(h):
             for X in range(W):
-                share = R[X * h + y]
-                if share == 0.0:
+                mass = R[X * h + y]
+                if mass == 0.0:
                     continue
-                entropy[0] += share * HX[y * W + X]
+                entropy[0] += mass * HX[y * W + X]
                 P = PX + (y * W + X) * w
                 e1 = e2 = 0.0
                 for x in range(w):
-                    s = share * P[x]
+                    s = mass * P[x]
                     d = x - X - tree.anchors[j, 0]
                     unary[tree.offsets[j] + y * w + x] += s
                     e1 += s * d
@@ -173,21 +174,21 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
 
 def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] unary, double[:, :, ::1] moments,
                    double[::1] log_partitions, double[::1] entropies):
-    """Marginals of n examples.
+    """Compute the marginals of n examples.
 
     Parameters
     ----------
     unaries : array, shape (n, total)
     unary : array, shape (n, total)
-        Filled with P of every position of every node.
+        Filled with the probability of every position of every node.
     moments : array, shape (n, J, 4)
         Filled with E[dx^2], E[dx], E[dy^2], E[dy] of the displacement of every node from its anchor, 0 at the root.
     log_partitions, entropies : array, shape (n,)
-        Filled with log sum_y exp score(y), -inf where nothing is allowed, and the entropy of P, rounding taken off.
+        Filled with log sum_y exp score(y), -inf if nothing is allowed, and with the entropy minus its rounding error.
     """
     cdef Py_ssize_t i, size = 1
     cdef int j
-    cdef double kept_share = 1.0 - roundings(tree)[0] * 2.0**-53
+    cdef double kept_fraction = 1.0 - roundings(tree)[0] * 2.0**-53
     for j in range(tree.n_nodes):
         size += _room(tree, j)
     cdef double[::1] kept = np.empty(size), U = np.empty(tree.total)
@@ -196,4 +197,4 @@ def grid_marginals(GridTree tree, const double[:, ::1] unaries, double[:, ::1] u
         for i in range(unaries.shape[0]):
             log_partitions[i] = _marginals(tree, &unaries[i, 0], &unary[i, 0], &moments[i, 0, 0], &entropies[i],
                                            &kept[0], &U[0], &R[0])
-            entropies[i] *= kept_share
+            entropies[i] *= kept_fraction

@@ -1,4 +1,4 @@
-/* The loops over rows of an elimination and of its way back. */
+/* Vectorised loops over rows for the elimination of words and its reverse pass. */
 #ifndef PYBUNDLE_MATRIX_TREE_H
 #define PYBUNDLE_MATRIX_TREE_H
 

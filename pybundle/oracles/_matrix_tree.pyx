@@ -1,4 +1,4 @@
-"""Arc marginals of spanning arborescences by elimination of words, without a subtraction.
+"""Arc marginals of spanning arborescences by elimination of words, without subtractions.
 
 The Matrix-Tree theorem gives the sum over trees of products of arc weights W_hm as the determinant of a Laplacian
 (Tutte 1984; Koo et al. 2007). Its LU factors need no subtraction (Grassmann, Taksar, Heyman 1985): eliminating word v
@@ -6,28 +6,29 @@ leaves the same kind of problem on the others,
 
     D_v = sum_h W_hv,   W_hm <- W_hm + W_hv W_vm / D_v,   Z = prod_v D_v,
 
-h over the root and the words left, loops dropped. So log Z has nearly full relative accuracy also where the best
+h over the root and the remaining words, without loops. So log Z has nearly full relative accuracy even if the best
 in-arcs close a cycle and the Laplacian is singular up to rounding. With exactly one root arc, Z is the coefficient
-of t in Z(t W_0.): the root counts in the D of the last word only. Marginals are W_hm times the derivative A_hm of
-log Z, by going through the eliminations backwards.
+of t in Z(t W_0.): only the D of the last word includes the root. Marginals are W_hm times the derivative A_hm of
+log Z, computed by reversing the eliminations.
 
-All this for the distribution of the computed weights W, whatever rounding made of the scores. `tree_errors` bounds
-what the roundings of an elimination of N words do to its marginals, summed over all arcs (u = 2^-53; stage v has the
-words 1..v and an exact distribution of its own, that of the W computed so far):
+Error bounds are for the distribution of the computed weights W, so rounding of the scores does not matter.
+`tree_errors` bounds the effect of the roundings of an elimination of N words on its marginals, summed over all arcs
+(u = 2^-53; stage v has the words 1..v and an exact distribution of its own, defined by the W computed so far):
 
-1.  D_v, a sum of v terms by four, has a relative error of (v / 4 + 3) u, the new W of e_v = (v / 4 + 6) u. That
-    changes the derivatives A of the stage left, of k = v - 1 words, by 2 k - 1 times e_v: they are ratios of
-    homogeneous polynomials of positive terms, of degrees k - 1 and k. The W A sum to k: that makes k (2 k - 1) e_v.
-2.  On the way back A_vm = sum_h share_h A_hm, A_hv = (1 - sum share inner + inner_h) / D_v, inner_h = sum_m A_hm W_vm.
-    `sum share inner` is the expected number of words that hang on v, at most v - 1. The errors, times W, sum to at
-    most (2 v + 1) u (1 + 4 (v - 1)).
-3.  An error of A_hm at stage v moves the marginal of arc (a, b) by W_hm d log W_hm / d log W_ab of it. W_hm at v is a
-    ratio of homogeneous polynomials of positive terms in the first weights, of degrees N - v + 1 and N - v: the sum
-    over all arcs of these factors is at most 2 (N - v) + 1.
+1.  D_v, a sum of v terms in four partial sums, has a relative error of (v / 4 + 3) u, and the new W have one of
+    e_v = (v / 4 + 6) u. This changes the derivatives A of the next stage, with k = v - 1 words, by 2 k - 1 times e_v,
+    as they are ratios of homogeneous polynomials of positive terms, of degrees k - 1 and k. The W A sum to k, so the
+    effect is at most k (2 k - 1) e_v.
+2.  The reverse pass computes, with p_h = W_hv / D_v, A_vm = sum_h p_h A_hm, inner_h = sum_m A_hm W_vm and
+    A_hv = (1 - sum_h p_h inner_h + inner_h) / D_v. `sum_h p_h inner_h` is the expected number of words below v, at
+    most v - 1. The errors, times W, sum to at most (2 v + 1) u (1 + 4 (v - 1)).
+3.  An error of A_hm at stage v changes the marginal of arc (a, b) by W_hm d log W_hm / d log W_ab times the error.
+    W_hm at v is a ratio of homogeneous polynomials of positive terms in the first weights, of degrees N - v + 1 and
+    N - v: the sum over all arcs of these factors is at most 2 (N - v) + 1.
 
-The sum over v of (1 and 2) times 3, N u for the last products, and 1 % for products of errors bound the error.
-Underflow adds nothing: weights below exp(-300) are raised to it where that changes log Z by less than u. Otherwise,
-and where weights overflow, the same steps are taken with logarithms, some thirty times slower.
+The bound is the sum over v of (1 and 2) times 3, plus N u for the last products, plus 1 % for products of errors.
+Underflow adds nothing: weights below exp(-300) are raised to it if that changes log Z by less than u. Otherwise, or
+if weights overflow, the same steps are taken with logarithms, about thirty times slower.
 """
 
 import numpy as np
@@ -45,7 +46,7 @@ cdef double LEAST = -300.0          # logarithm of the least weight
 
 
 def tree_errors(n_words):
-    """Bounds on the errors of the marginals of sentences of so many words, summed over all arcs."""
+    """Bound the errors of the marginals of sentences with `n_words` words, summed over all arcs of a sentence."""
     cdef Py_ssize_t longest = n_words.max()
     v = np.arange(1.0, longest + 2)
     found = (2.0 * v + 1.0) * (4.0 * v - 3.0)
@@ -57,7 +58,7 @@ def tree_errors(n_words):
 
 cdef int tree_marginals(int n, const double* s, bint single_root, double* out, double* log_partition, double* scratch,
                         double error, double* entropy) noexcept nogil:
-    """Marginals (n, n) of the scores s (n, n), n >= 2; see the .pxd."""
+    """Compute the marginals (n, n) of the scores s (n, n), n >= 2; see the .pxd."""
     cdef double total = 0.0, top
     cdef double* tops = scratch + <Py_ssize_t>n * (2 * n + 3)
     cdef int h, m, found = 1
@@ -84,14 +85,14 @@ cdef int tree_marginals(int n, const double* s, bint single_root, double* out, d
 
 cdef bint _by_weights(int n, const double* s, const double* tops, bint single_root, double* out,
                       double* log_partition, double* scratch, double error, double* entropy) noexcept nogil:
-    """Adds the log of the sum over trees to log_partition; False where weights under- or overflow."""
-    cdef double* W = scratch                         # on the way back: column v over D_v in the place of column v
+    """Compute marginals, add the log of the sum over trees to log_partition; False if weights under- or overflow."""
+    cdef double* W = scratch                         # in the reverse pass, column v holds W_hv / D_v
     cdef double* given = W + <Py_ssize_t>n * n       # the weights
     cdef double* inner = given + <Py_ssize_t>n * n
     cdef double* D = inner + n
     cdef double* A = out                             # derivatives of log Z by W
     cdef double total = 0.0, sizes = 0.0, spread = 0.0, lowest = 0.0, highest = 0.0, top, x
-    cdef int h, m, v, first, home = 1, n_raised = 0
+    cdef int h, m, v, first, swapped = 1, n_raised = 0
     for h in range(n):
         for m in range(1, n):
             x = s[<Py_ssize_t>h * n + m]
@@ -107,7 +108,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
             W[<Py_ssize_t>h * n + m] = given[<Py_ssize_t>h * n + m] = x
             A[<Py_ssize_t>h * n + m] = 0.0
     if n_raised:
-        # trees with a raised arc weigh less than it times all sums of columns
+        # the weight of all trees with a raised arc is below n_raised exp(LEAST) times the product of column sums
         highest = log(<double>n_raised)
         for m in range(1, n):
             x = 0.0
@@ -119,10 +120,10 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
         first = single_root and v > 1
         D[v] = _column_sum(n, W, v, first)
         if not D[v] > 0.0:
-            if not first or home != 1:
+            if not first or swapped != 1:
                 return False
-            # only the root can be the head of v: it must come last; a second such word has no tree
-            home = v
+            # only the root can be the head of v: v must be last; with a second such word there is no tree
+            swapped = v
             _swap(n, W, 1, v)
             continue
         for h in range(v):
@@ -145,8 +146,8 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
             top -= x * inner[h]
         for h in range(v):
             A[<Py_ssize_t>h * n + v] = ((top if h >= first else 0.0) + inner[h]) / D[v]
-    if home != 1:
-        _swap(n, A, 1, home)
+    if swapped != 1:
+        _swap(n, A, 1, swapped)
     for h in range(n):
         for m in range(1, n):
             x = A[<Py_ssize_t>h * n + m] * given[<Py_ssize_t>h * n + m]
@@ -156,7 +157,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
             if entropy != NULL and x > 0.0:
                 spread -= min(x, 1.0) * max(s[<Py_ssize_t>h * n + m] - tops[m], LEAST)
     if entropy != NULL:
-        # log Z - E log W; marginals and log Z are wrong by `error`, log W by 2 u, sums of n^2 terms by 2 n^2 u
+        # log Z - E log W; errors: `error` in marginals and log Z, 2 u in log W, 2 n^2 u in sums of n^2 terms
         top = error * (2.0 - lowest) + 2.0**-53 * (2.0 * n * n + 8.0) * (sizes + spread)
         entropy[0] = max(total + spread - top, 0.0)
     log_partition[0] += total
@@ -164,7 +165,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
 
 
 cdef inline double _column_sum(int n, const double* W, int v, int first) noexcept nogil:
-    """sum_h W_hv, h = first..v - 1, as four sums."""
+    """Return sum_h W_hv, h = first..v - 1, in four partial sums."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
     cdef const double* x = W + <Py_ssize_t>first * n + v
     cdef int left = v - first
@@ -187,13 +188,13 @@ cdef inline double _column_sum(int n, const double* W, int v, int first) noexcep
 
 cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single_root, double* out,
                          double* log_partition, double* scratch, bint with_marginals) noexcept nogil:
-    """The same with logarithms of W and A."""
+    """Do the same with logarithms of W and A, marginals if wanted; False if there is no tree."""
     cdef double* W = scratch
     cdef double* inner = W + <Py_ssize_t>2 * n * n
     cdef double* D = inner + n
     cdef double* A = out
     cdef double total = log_partition[0], rest, x
-    cdef int h, m, v, first, home = 1
+    cdef int h, m, v, first, swapped = 1
     for h in range(n):
         for m in range(1, n):
             x = s[<Py_ssize_t>h * n + m]
@@ -206,9 +207,9 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
         for h in range(first, v):
             D[v] = _log_add(D[v], W[<Py_ssize_t>h * n + v])
         if D[v] == -INFINITY:
-            if not first or home != 1:
+            if not first or swapped != 1:
                 return False
-            home = v
+            swapped = v
             _swap(n, W, 1, v)
             continue
         for h in range(v):
@@ -232,14 +233,14 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
                 A[<Py_ssize_t>v * n + m] = _log_add(A[<Py_ssize_t>v * n + m], A[<Py_ssize_t>h * n + m] + x)
             rest -= exp(x + inner[h])
         for h in range(v):
-            # `rest` is negative where v has several words below it
+            # `rest` is negative if several words are expected below v
             x = inner[h]
             if h >= first and x < 36.0:
                 x = exp(x) + rest
                 x = log(x) if x > 0.0 else -INFINITY
             A[<Py_ssize_t>h * n + v] = x - D[v]
-    if home != 1:
-        _swap(n, A, 1, home)
+    if swapped != 1:
+        _swap(n, A, 1, swapped)
     for h in range(n):
         for m in range(1, n):
             out[<Py_ssize_t>h * n + m] = exp(A[<Py_ssize_t>h * n + m] + s[<Py_ssize_t>h * n + m] - tops[m]) \
@@ -248,14 +249,14 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
 
 
 cdef inline double _log_add(double x, double y) noexcept nogil:
-    """log(exp(x) + exp(y)); -inf is the log of nothing."""
+    """Return log(exp(x) + exp(y)); both may be -inf."""
     if y > x:
         x, y = y, x
     return x + log1p(exp(y - x)) if y > -INFINITY else x
 
 
 cdef void _swap(int n, double* M, int a, int b) noexcept nogil:
-    """Words a and b change names."""
+    """Exchange the words a and b."""
     cdef int k
     for k in range(1, n):
         M[a * n + k], M[b * n + k] = M[b * n + k], M[a * n + k]
@@ -265,7 +266,7 @@ cdef void _swap(int n, double* M, int a, int b) noexcept nogil:
 
 def solve_marginals(const double[::1] scores, const int64_t[::1] starts, const int64_t[::1] words, bint single_root,
                     double[::1] marginals, double[::1] log_partitions, Py_ssize_t first, Py_ssize_t last):
-    """Marginals of the sentences first..last - 1 of a batch; the first that has none, or -1."""
+    """Compute marginals of the sentences first..last - 1 of a batch; return the first without a tree, or -1."""
     cdef Py_ssize_t i, bad = -1
     cdef int n = 0
     cdef double* scratch

@@ -1,4 +1,4 @@
-/* Maxima of contiguous scores; comparisons as the hardware's max does them, so that -inf is an ordinary value. */
+/* Vectorised maxima of contiguous scores; comparisons match the max instruction and treat -inf as any value. */
 #ifndef PYBUNDLE_SEGMENTATION_H
 #define PYBUNDLE_SEGMENTATION_H
 
@@ -27,7 +27,7 @@ PB_CLONES static double pb_max(const double* PB_RESTRICT x, int n)
     return best;
 }
 
-/* best[a] = max(best[a], from + row[a]); from_label where it grew */
+/* best[a] = max(best[a], from + row[a]); argument[a] = label where best[a] grew */
 PB_CLONES static void pb_extend(int n, double from, int label, const double* PB_RESTRICT row,
                                 double* PB_RESTRICT best, int* PB_RESTRICT argument)
 {

@@ -1,9 +1,9 @@
-"""Exact cover of W columns by labelled segments of fixed widths.
+"""Dynamic programs for the best cover of W columns by labelled segments of fixed widths.
 
     f(0) = 0,   f(e) = max_a f(e - width(a)) + scores[e - width(a), a]
 
-Column k hands its value on to the ends k + width; within a run of labels of one width only the best matters.
-Among equal values the smallest label wins, at the right end first.
+Column k passes its value on to the ends k + width; within a run of labels of one width only the best matters.
+Among equal values the smallest label wins, compared from the right end.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ cdef Py_ssize_t segment(const double* scores, Py_ssize_t W, Alphabet alphabet, d
     value[0] = f[W]
     if f[W] == -INF:
         return -1
-    # written from the right end of the buffer, then moved to its front
+    # labels are written at the right end of the buffer, then moved to its front
     cdef Py_ssize_t first = W, j
     k = W
     while k > 0:
@@ -61,7 +61,7 @@ cdef Py_ssize_t segment(const double* scores, Py_ssize_t W, Alphabet alphabet, d
 
 cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py_ssize_t W, Alphabet alphabet,
                               double* f, int* back, int* labels, double* value) noexcept nogil:
-    # f[e, a] is the best cover of e columns that ends with a, back[e, a] the label before that a
+    # f[e, a] is the value of the best cover of e columns that ends with a, back[e, a] the label before that a
     cdef Py_ssize_t A = alphabet.n_labels, k, end, j, first = W
     cdef int a, b
     cdef double* best = f + (W + 1) * A
@@ -103,10 +103,10 @@ cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py
 def segment_items(const double[:, ::1] scores, const long long[::1] offsets, const int[::1] widths,
                   const int[::1] run_start, const int[::1] run_width, const double[:, ::1] transition or None,
                   Py_ssize_t first, Py_ssize_t last, int[::1] labels, long long[::1] counts, double[::1] values):
-    """Covers of the items first..last-1.
+    """Find the best covers of the items first..last - 1.
 
-    scores (N, A), transition (A, A) or None; the labels of item i go to labels[offsets[i]:], as many as counts[i],
-    which is -1 without a cover.
+    scores (N, A), transition (A, A) or None. The counts[i] labels of item i are written to labels[offsets[i]:];
+    counts[i] is -1 if there is no cover.
     """
     cdef Py_ssize_t i, W, longest = 0, rows
     cdef const double* row

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class GridTree:
-    """A tree whose labels are positions on grids, with quadratic deformation along every edge. Read only."""
+    """Read-only tree whose labels are positions on grids, with a quadratic deformation cost for every edge."""
 
     cdef readonly int n_nodes
     cdef readonly Py_ssize_t total         # positions of all nodes
@@ -12,16 +12,16 @@ cdef class GridTree:
     cdef const int[::1] parents            # (J,)
     cdef const int[::1] heights            # (J,)
     cdef const int[::1] widths             # (J,)
-    cdef const int64_t[::1] offsets        # (J + 1,) positions of node j: offsets[j]..offsets[j + 1]
+    cdef const int64_t[::1] offsets        # (J + 1,) positions of node j: offsets[j]..offsets[j + 1] - 1
     cdef const double[:, ::1] deformation  # (J, 4) a_x, b_x, a_y, b_y of the edge to the parent
     cdef const double[:, ::1] anchors      # (J, 2) expected x and y of a node minus those of its parent
-    cdef int64_t[::1] places               # (J + 1,) tables of winners in the scratch of ints
+    cdef int64_t[::1] places               # (J + 1,) starts of the tables of winners in the int scratch
     cdef double[::1] inverse_x             # (sum of widths,) see line_transform
     cdef double[::1] inverse_y             # (sum of heights,)
-    cdef int64_t[::1] starts_x             # (J,) of each node in inverse_x
+    cdef int64_t[::1] starts_x             # (J,) start of each node in inverse_x
     cdef int64_t[::1] starts_y
     cdef int longest
 
-    # labels (J,): position y * width + x of every node on its own grid. Returns the score, recomputed from unaries.
+    # Sets labels (J,), the position y * width + x of each node on its grid; returns their score, from unaries.
     cdef double decode(self, const double* unaries, int* labels, double* floats, int* ints) noexcept nogil
     cdef double score(self, const double* unaries, const int* labels) noexcept nogil

@@ -2,9 +2,9 @@
 
     message_j(p) = max_q [ U_j(q) + E_j(p, q) ],   U_j = unaries of j + messages of its children,
 
-with a table E_j of the edge from j to its parent (`tables_*`), or minus a quadratic of the displacement of q from
-where p expects it (`GridTree`), whose message is a generalised distance transform: O(positions) instead of their
-square.
+E_j, of the edge from j to its parent, is a table (`tables_*`), or minus a quadratic of the displacement of q from its
+expected position given p (`GridTree`). The message is then a generalised distance transform: O(positions) instead of
+their square.
 """
 
 from libc.math cimport INFINITY, exp, log, sqrt
@@ -19,7 +19,7 @@ cdef extern from *:
     """
     #include "_simd.h"
 
-    /* max_q U[q] + E[q]; the maximum in eight independent lanes, then the first place where it stands */
+    /* max_q U[q] + E[q], and its first position; the maximum is taken in eight independent lanes */
     PB_CLONES static double pb_best_sum(int n, const double* PB_RESTRICT U, const double* PB_RESTRICT E, int* at)
     {
         double lane[8], best, s;
@@ -72,7 +72,7 @@ cdef class GridTree:
         sizes = heights.astype(np.int64) * widths
         above = np.maximum(parents, 0)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # winners of the row pass (height, parent's width) and of the column pass (parent's width, parent's height)
+        # winners of the pass over rows (height, parent's width) and over columns (parent's width, parent's height)
         winners = np.where(parents < 0, 0, widths[above] * (heights.astype(np.int64) + heights[above]))
         self.places = np.concatenate([[0], np.cumsum(winners)])
         self.order, self.parents, self.heights, self.widths = order, parents, heights, widths
@@ -107,7 +107,7 @@ cdef class GridTree:
             h, w, up_h, up_w = self.heights[j], self.widths[j], self.heights[p], self.widths[p]
             row_winners = ints + self.places[j]
             column_winners = row_winners + <Py_ssize_t>h * up_w
-            # d = q - p - anchor is minus the d of line_transform, hence -b
+            # d = q - p - anchor is minus the d of line_transform, therefore -b
             inverse = &self.inverse_x[self.starts_x[j]]
             for y in range(h):
                 line_transform(w, U + self.offsets[j] + <Py_ssize_t>y * w, self.deformation[j, 0],
@@ -150,7 +150,7 @@ cdef class GridTree:
         return s
 
     def decode_batch(self, const double[:, ::1] unaries, int[:, ::1] labels, double[::1] values):
-        """Decodes every row of unaries (n, total) into a row of labels (n, J) and an entry of values (n,)."""
+        """Decode every row of unaries (n, total) into a row of labels (n, J) and an entry of values (n,)."""
         cdef double[::1] floats = np.empty(self.n_floats)
         cdef int[::1] ints = np.empty(self.n_ints, np.int32)
         cdef Py_ssize_t i
@@ -159,7 +159,7 @@ cdef class GridTree:
                 values[i] = self.decode(&unaries[i, 0], &labels[i, 0], &floats[0], &ints[0])
 
     def add_distances(self, const int[:, ::1] labels, const double[::1] scales, double[:, ::1] unaries):
-        """unaries (n, total) += scales[i] * distance of every position from that of its node in labels (n, J)."""
+        """Add scales[i] * distance to unaries (n, total): from each position to that of its node in labels (n, J)."""
         cdef Py_ssize_t i
         cdef int j, x, y, x_0, y_0
         cdef double* row
@@ -170,12 +170,12 @@ cdef class GridTree:
                     x_0, y_0 = labels[i, j] % self.widths[j], labels[i, j] // self.widths[j]
                     for y in range(self.heights[j]):
                         for x in range(self.widths[j]):
-                            # whole numbers below 2^53: the root is the only rounding
+                            # sums of whole numbers below 2^53: only the square root is rounded
                             row[x] += scales[i] * sqrt(<double>(x - x_0) * (x - x_0) + <double>(y - y_0) * (y - y_0))
                         row += self.widths[j]
 
     def score_batch(self, const double[:, ::1] unaries, const int[:, ::1] labels, double[::1] values):
-        """values (n,) = scores of the labels given, summed as `decode_batch` sums them."""
+        """Set values (n,) to the scores of the given labels, summed in the order of `decode_batch`."""
         cdef Py_ssize_t i
         with nogil:
             for i in range(unaries.shape[0]):
@@ -185,7 +185,7 @@ cdef class GridTree:
 def tables_max_sum(const double[:, ::1] unaries, const int64_t[::1] offsets, const int[::1] order,
                    const int[::1] parents, const double[::1] tables, const int64_t[::1] table_offsets,
                    int[:, ::1] labels, double[::1] values):
-    """Every row of unaries (n, total); table j, (K_parent, K_j), begins at tables[table_offsets[j]]."""
+    """Decode every row of unaries (n, total); table j, (K_parent, K_j), begins at tables[table_offsets[j]]."""
     cdef int J = <int>parents.shape[0], i, j, p, q, k, k_up
     cdef int64_t[::1] places = np.zeros(J, np.int64)
     cdef Py_ssize_t row, size = 0
@@ -224,9 +224,9 @@ def tables_max_sum(const double[:, ::1] unaries, const int64_t[::1] offsets, con
 def tables_marginals(const double[::1] unaries, const int64_t[::1] offsets, const int[::1] order,
                      const int[::1] parents, const double[::1] tables, const int64_t[::1] table_offsets,
                      double[::1] unary, double[::1] pairwise):
-    """Returns log Z; fills the marginals of nodes (total,) and of edges, laid out as the tables.
+    """Fill the marginals of nodes (total,) and of edges, laid out as the tables; return log Z.
 
-    Going up, the table of an edge becomes P(child | parent); going down, each row is scaled by P(parent).
+    On the way to the root each table becomes P(child | parent); on the way back its rows are scaled by P(parent).
     """
     cdef int J = <int>parents.shape[0], i, j, p
     cdef Py_ssize_t q, r, k, k_up
@@ -273,7 +273,7 @@ def tables_marginals(const double[::1] unaries, const int64_t[::1] offsets, cons
 
 
 cdef double _normalise(Py_ssize_t k, double* P, double top) noexcept nogil:
-    """P becomes exp(P) / sum exp(P), zero where nothing is allowed; returns log sum exp(P)."""
+    """Replace P by exp(P) / sum exp(P), or 0 if nothing is allowed; return log sum exp(P)."""
     cdef Py_ssize_t q
     cdef double total = 0.0
     if top == -INFINITY:

@@ -1,4 +1,4 @@
-"""Spanning arborescences (dependency trees): the best one, and the marginals of all."""
+"""Decoders of spanning arborescences (dependency trees): the best tree, and the marginals of arcs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["arborescence_marginals", "arborescence_marginals_batch", "max_arbore
 
 
 def max_arborescence_batch(scores, lengths, single_root=False, executor=None):
-    """Best dependency trees of many sentences.
+    """Find the best dependency trees of many sentences.
 
     Parameters
     ----------
     scores : array_like, shape (sum of (lengths + 1) ** 2,)
         The matrices of `max_arborescence`, row by row, one sentence after another.
     lengths : array_like of int, shape (n_sentences,)
-        Words of every sentence, at least 1.
+        Number of words of every sentence, at least 1.
     single_root : bool, default False
     executor : object with ``map(function, items)``, optional
-        Threads for the work; the result does not depend on them.
+        Runs shards of sentences; the result does not depend on it.
 
     Returns
     -------
     heads : ndarray of int32, shape (sum of (lengths + 1),)
-        Heads of every sentence, each beginning with the -1 of its root.
+        Heads of one sentence after another; each begins with the -1 of its root.
     values : ndarray, shape (n_sentences,)
 
     Raises
@@ -60,7 +60,7 @@ def max_arborescence_batch(scores, lengths, single_root=False, executor=None):
 
 
 def arborescence_marginals(scores, single_root=False):
-    """Probability of every arc, and the log partition function, of trees with weights exp(score).
+    """Compute the probability of every arc, and the log partition function, of trees with weights exp(score).
 
         p(tree) = exp(sum_m scores[heads[m], m] - log_partition),   marginals[h, m] = p(heads[m] = h)
 
@@ -84,8 +84,8 @@ def arborescence_marginals(scores, single_root=False):
     Notes
     -----
     Matrix-Tree theorem (Koo et al. 2007), O(n^3): the Laplacian is factorised without subtractions (Grassmann, Taksar,
-    Heyman 1985), so log Z loses no digits in sharp distributions, and errors of marginals sum to some n^4 2^-53 at
-    most. Where weights underflow, the work is done in logarithms.
+    Heyman 1985), so log Z loses no digits in sharp distributions, and errors of marginals sum to at most about
+    n^4 2^-53. If weights underflow, logarithms are used.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def arborescence_marginals(scores, single_root=False):
 
 
 def arborescence_marginals_batch(scores, lengths, single_root=False, executor=None):
-    """Arc marginals of many sentences; arguments as for `max_arborescence_batch`.
+    """Compute the arc marginals of many sentences; arguments as for `max_arborescence_batch`.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def _marginals(scores, lengths, starts, words, single_root, executor, where=None
     def solve(first, last):
         failed.append(solve_marginals(scores, starts, words, single_root, marginals, values, first, last))
 
-    # NaN hides in comparisons: the kernel does not look for it
+    # the kernel does not check for NaN, which its comparisons would ignore
     for i in _sentences_with_bad_scores(scores, lengths, starts):
         where = f"sentence {i}: " if where is None else where
         raise why_no_tree(_matrix(scores, lengths, starts, i), single_root, where)
@@ -154,7 +154,7 @@ def _sentences_with_bad_scores(scores, lengths, starts):
 
 
 def _check_batch(scores, lengths):
-    """Flat scores, lengths, start of every matrix, and of every row of heads."""
+    """Return flat scores, lengths, the start of every matrix, and the start of the heads of every sentence."""
     lengths = integer_array("lengths", lengths)
     if lengths.ndim != 1:
         raise ParameterError(f"lengths must have shape (n_sentences,), got {lengths.shape}")
@@ -180,7 +180,7 @@ def _matrix(scores, lengths, starts, i):
 
 
 def _refuse_failed(failed, scores, lengths, starts, single_root, where=None):
-    """Raises for the first sentence that has no result."""
+    """Raise the error of the first sentence that has no result."""
     failed = [i for i in failed if i >= 0]
     if not failed:
         return

@@ -1,4 +1,4 @@
-"""The most scoring class of every example."""
+"""The class with the largest score, for every example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.validation import real_array
 
 
 def argmax_batch(scores):
-    """`max_k scores[i, k]` and where it is reached, for every i.
+    """Return the best label k and its value `max_k scores[i, k]` for every i.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def argmax_batch(scores):
     Returns
     -------
     labels : ndarray of int32, shape (n,)
-        The smallest class among equals.
+        The smallest class of those with the same score.
     values : ndarray, shape (n,)
 
     Examples
@@ -34,7 +34,7 @@ def argmax_batch(scores):
         raise InputTypeError(f"scores must be real numbers: {problem}") from problem
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ParameterError(f"scores must have shape (n, K) with K >= 1, got shape {scores.shape}")
-    labels = scores.argmax(axis=1).astype(np.int32)     # a NaN counts as the maximum
+    labels = scores.argmax(axis=1).astype(np.int32)     # finds NaN too, as argmax treats it as the maximum
     values = scores[np.arange(len(scores)), labels]
     bad = np.flatnonzero(~(np.abs(values) < np.inf))
     if len(bad):

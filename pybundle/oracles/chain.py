@@ -1,4 +1,4 @@
-"""Chains: a label for every position, scores of labels and of neighbouring labels.
+"""Decoders of chains, with a label at every position: best labelling, k best labellings, marginals.
 
     score(y) = start[y_1] + sum_t unary[t, y_t] + sum_{t > 1} transition[y_{t-1}, y_t] + end[y_T]
 """
@@ -37,14 +37,14 @@ class Marginals(NamedTuple):
 
 
 class BatchMarginals(NamedTuple):
-    """The distributions of n chains of N positions in all.
+    """The distributions of n chains with N positions in total.
 
     Attributes
     ----------
     log_partitions : ndarray, shape (n,)
     unary : ndarray, shape (N, K)
     pairwise : ndarray, shape (K, K)
-        Summed over positions and, times `weights`, over chains.
+        Sum over positions and, times `weights`, over chains.
     entropies : ndarray, shape (n,), or None
     """
 
@@ -55,12 +55,12 @@ class BatchMarginals(NamedTuple):
 
 
 def viterbi(unary, transition, start=None, end=None):
-    """Labelling of largest score (Viterbi 1967).
+    """Find the labelling of largest score (Viterbi 1967).
 
     Parameters
     ----------
     unary : array_like, shape (T, K)
-        T >= 1, any K >= 1. Scores may be -inf: forbidden.
+        T >= 1, any K >= 1. A score of -inf forbids the label.
     transition : array_like, shape (K, K)
         ``transition[j, k]`` is the score of label j followed by k.
     start, end : array_like, shape (K,), optional
@@ -69,14 +69,14 @@ def viterbi(unary, transition, start=None, end=None):
     Returns
     -------
     labelling : ndarray of int32, shape (T,)
-        The lexicographically smallest of the best (as far as their scores round to the same number).
+        The lexicographically smallest of the best (if their scores round to the same number).
     value : float
-        Its score; -inf where every labelling is forbidden.
+        Its score; -inf if every labelling is forbidden.
 
     Notes
     -----
-    O(T K^2) time, O(T K) memory. Labels are kept in vector lanes; no pointers are stored, the row of each label on
-    the path is searched again.
+    O(T K^2) time, O(T K) memory. Labels are vectorised; no back pointers are stored, the row of each label on the
+    path is searched again.
 
     Examples
     --------
@@ -92,18 +92,18 @@ def viterbi(unary, transition, start=None, end=None):
 
 
 def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=None):
-    """`viterbi` of many chains at once.
+    """Run `viterbi` on many chains.
 
     Parameters
     ----------
     unary : array_like, shape (N, K)
         Scores of all positions, one chain after another.
     offsets : int array, shape (n + 1,)
-        Chain i is the rows ``offsets[i]:offsets[i + 1]``; none may be empty.
+        Chain i has the rows ``offsets[i]:offsets[i + 1]``; none may be empty.
     transition, start, end
         As for `viterbi`, shared by all chains.
     executor : object with ``map(function, items)``, optional
-        Runs work units, which depend on the data alone: any executor gives the same bits.
+        Runs shards, which depend on the data alone, so that results are bit-identical for any executor.
 
     Returns
     -------
@@ -128,19 +128,19 @@ def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=Non
 
 
 def k_best_viterbi(unary, transition, k, start=None, end=None):
-    """The k labellings of largest score, best first.
+    """Find the k labellings of largest score, best first.
 
     Parameters
     ----------
     unary, transition, start, end
         As for `viterbi`.
     k : int
-        How many are wanted; fewer come back where fewer exist, labellings of score -inf not counted.
+        Number of labellings; fewer are returned if fewer have a score above -inf.
 
     Returns
     -------
     labellings : ndarray of int32, shape (k', T)
-        Equal scores in lexicographic order.
+        Labellings of equal score are in lexicographic order.
     values : ndarray, shape (k',)
 
     Notes
@@ -167,7 +167,7 @@ def k_best_viterbi(unary, transition, k, start=None, end=None):
 
 
 def forward_backward(unary, transition, start=None, end=None):
-    """Log partition, marginals and entropy of p(y) proportional to exp(score(y)).
+    """Compute log partition, marginals and entropy of p(y) proportional to exp(score(y)).
 
     Parameters
     ----------
@@ -181,10 +181,10 @@ def forward_backward(unary, transition, start=None, end=None):
 
     Notes
     -----
-    Scaled probabilities where the scores of neighbouring positions spread by at most 300 (Rabiner 1989, V.A):
-    K exponentials and 3 K^2 multiplications a position, small relative error of every marginal. Otherwise, or where
-    transitions are forbidden, logarithms: O(K^2) exponentials a position. `pairwise` takes O(T K^2) memory;
-    `forward_backward_batch` sums it.
+    If the scores of neighbouring positions spread by at most 300, scaled probabilities are used (Rabiner 1989, V.A):
+    K exponentials and 3 K^2 multiplications a position, small relative error of every marginal. Otherwise, or if
+    transitions are forbidden, logarithms are used: O(K^2) exponentials a position. `pairwise` takes O(T K^2) memory;
+    `forward_backward_batch` returns only its sum.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def forward_backward(unary, transition, start=None, end=None):
 
 def forward_backward_batch(unary, offsets, transition, start=None, end=None, weights=None, entropy=False,
                            executor=None):
-    """`forward_backward` of many chains at once, pairwise marginals summed.
+    """Run `forward_backward` on many chains and sum their pairwise marginals.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
         raise ParameterError(f"every labelling of item {forbidden[0]} is forbidden: each has a score of -inf; "
                              f"allow at least one")
     pairwise = np.zeros((K, K))
-    for part in sums.values():                    # in the order of the data
+    for part in sums.values():                    # in the order of the data, for bit-identical sums
         pairwise += part[0]
     return BatchMarginals(values, marginals, pairwise, entropies[:, 0].copy() if entropy else None)
 
@@ -271,8 +271,8 @@ def _check_batch(unary, offsets, transition, start, end, marginals=False):
     empty = np.flatnonzero(offsets[1:] == offsets[:-1])
     if len(empty):
         i = int(empty[0])
-        raise ParameterError(f"item {i} is empty (offsets[{i}] = offsets[{i + 1}] = {offsets[i]}); a chain must have "
-                             f"at least one position, leave the item out")
+        raise ParameterError(f"item {i} is empty (offsets[{i}] = offsets[{i + 1}] = {offsets[i]}), but a chain must "
+                             f"have at least one position; leave the item out")
     return unary, tables, offsets
 
 

@@ -1,4 +1,4 @@
-"""Generalised distance transform: the best score minus quadratic deformation, at every position at once."""
+"""Generalised distance transform: the largest score minus a quadratic displacement cost, for every position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._distance_transform import transform_lines, transform_maps
 
 
 def distance_transform(f, a, b=0.0):
-    """`m(p) = max_q f(q) - a (p - q)^2 - b (p - q)` on a line or, axis by axis, on a map.
+    """Compute `m(p) = max_q f(q) - a (p - q)^2 - b (p - q)` on a line or, axis by axis, on a map.
 
     Parameters
     ----------
@@ -25,22 +25,22 @@ def distance_transform(f, a, b=0.0):
     Returns
     -------
     values : ndarray, shape of f
-        The maximum, recomputed at `argmax` as `(f - a dx^2 - b dx) - a dy^2 - b dy`; -inf where all of f is.
+        The maximum, recomputed at `argmax` as `(f - a dx^2 - b dx) - a dy^2 - b dy`; -inf if all of f is -inf.
     argmax : ndarray of int32, shape of f
-        q for every p; on a map the flat index `row * W + column`. The smallest index of a tie (for a map: the
+        q for every p; on a map the flat index `row * W + column`. In a tie, the smallest index (for a map: the
         smallest row, then the smallest column).
 
     Raises
     ------
     ParameterError, InputTypeError
-        For NaN or +inf in f, an empty f, costs that are not finite.
+        If f is empty or holds NaN or +inf, or costs are not finite.
 
     Notes
     -----
-    Time O(positions) for every a, memory O(positions). With a > 0 this is the lower envelope of parabolas
+    Time O(positions) for every a, memory O(positions). With a > 0 this is the upper envelope of parabolas
     (Felzenszwalb, Huttenlocher, "Distance Transforms of Sampled Functions", 2012); with a < 0 the same candidates
-    are read in the opposite order, so no quadratic search is needed. An |a| below the smallest normal float64, or
-    so small that b / a overflows, counts as 0 in the choice of q.
+    are used in the opposite order, so no quadratic search is needed. In the choice of q, an |a| below the smallest
+    normal float64, or so small that b / a overflows, is taken as 0.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def distance_transform(f, a, b=0.0):
 
 
 def distance_transform_batch(f, a, b=0.0, *, executor=None):
-    """The distance transform of several lines or maps of one size.
+    """Compute the distance transforms of several lines or maps of the same size.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def distance_transform_batch(f, a, b=0.0, *, executor=None):
     Returns
     -------
     values, argmax : ndarray, shape of f
-        Indices are within their own item.
+        Indices refer to the item itself.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def distance_transform_batch(f, a, b=0.0, *, executor=None):
 
 
 def check_scores(name, f, dimensions, batch=False):
-    """Scores as float64 in C order, finite or -inf, not empty; items have one of `dimensions`, a batch one more."""
+    """Return checked scores, float64 in C order; `dimensions` lists allowed numbers of axes, without a batch axis."""
     try:
         f = real_array(f)
     except TypeError as problem:
@@ -118,7 +118,7 @@ def check_scores(name, f, dimensions, batch=False):
 
 
 def refuse_nan(name, f):
-    """NaN and +inf are refused, -inf is a forbidden label."""
+    """Raise an error if f holds NaN or +inf; -inf forbids a label."""
     wrong = ~(f < np.inf)
     if wrong.any():
         index = np.unravel_index(int(np.argmax(wrong)), f.shape)
@@ -127,7 +127,7 @@ def refuse_nan(name, f):
 
 
 def check_costs(name, value, lengths):
-    """One finite cost for each axis."""
+    """Return one finite cost for each axis."""
     try:
         value = real_array(value)
     except TypeError as problem:

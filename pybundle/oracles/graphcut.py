@@ -1,4 +1,4 @@
-"""Binary labels on a graph, submodular scores: the exact maximum by one minimum cut.
+"""Decoder of binary labels on a graph with submodular scores: the exact maximum by one minimum cut.
 
     max_y  sum_j unary_j(y_j) + sum_{e = (a, b)} pair_e(y_a, y_b),        y in {0, 1}^n,
     pair_e(0, 0) + pair_e(1, 1) >= pair_e(0, 1) + pair_e(1, 0)
@@ -19,7 +19,7 @@ BAD_UNARY, BAD_END, SELF_LOOP, BAD_PAIR, NOT_SUBMODULAR, TOO_LARGE = range(1, 7)
 
 
 def min_cut(unary, edges, pairwise):
-    """The binary labelling of the largest score, by one minimum cut.
+    """Find the binary labelling of largest score, by one minimum cut.
 
     Parameters
     ----------
@@ -28,24 +28,24 @@ def min_cut(unary, edges, pairwise):
     edges : array_like of int, shape (m, 2)
         The nodes (a, b) of each edge; edges between the same nodes add up.
     pairwise : array_like, shape (m,) or (m, 2, 2)
-        Weights >= 0: an edge scores `-weight` where the labels of its ends differ, else 0. Or tables: an edge
-        scores `pairwise[e, y_a, y_b]`, with ``t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0]``; -inf off the diagonal
-        forbids a pair of labels.
+        Weights >= 0: an edge scores `-weight` if the labels of its ends differ, else 0. Or tables: edge e scores
+        `pairwise[e, y_a, y_b]`, and each table t has ``t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0]``; -inf off the
+        diagonal forbids a pair of labels.
 
     Returns
     -------
     labels : ndarray of uint8, shape (n,)
-        Of all best labellings the one whose set of ones is the smallest (it is contained in all others).
+        The best labelling; if there are several, the one with the smallest set of ones, a subset of all others.
     value : float
-        Its score, summed from the arguments; -inf where every labelling is forbidden.
+        Its score, summed from the arguments; -inf if every labelling is forbidden.
     upper : float
-        No labelling scores more: a dual bound read off the flow, roundings included. It exceeds `value` by
-        rounding only, about 1e-13 of the summed size of the scores.
+        Upper bound on the score of every labelling: a dual bound computed from the flow, roundings included. It
+        exceeds `value` by rounding only, about 1e-13 of the sum of the absolute scores.
 
     Raises
     ------
     ParameterError, InputTypeError
-        Where a shape, type or number is wrong, an edge has no two nodes of the graph, or a table is not submodular.
+        If a shape, type or number is wrong, an edge does not join two nodes of the graph, or a table is not submodular.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def min_cut(unary, edges, pairwise):
 
 
 def min_cut_batch(unary, edges, pairwise, node_offsets, edge_offsets, executor=None):
-    """`min_cut` of many graphs of unequal size.
+    """Run `min_cut` on many graphs of any sizes.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def min_cut_batch(unary, edges, pairwise, node_offsets, edge_offsets, executor=N
     edge_offsets = check_offsets(edge_offsets, len(edges), "edge_offsets")
     if len(node_offsets) != len(edge_offsets):
         raise ParameterError(f"node_offsets and edge_offsets must describe the same graphs, got "
-                             f"{len(node_offsets) - 1} and {len(edge_offsets) - 1}")
+                             f"{len(node_offsets) - 1} and {len(edge_offsets) - 1} graphs")
     n_nodes, n_edges = np.diff(node_offsets), np.diff(edge_offsets)
     _check_size(n_nodes.max(initial=0), n_edges.max(initial=0), "a graph")
     labels, values, uppers = np.empty(len(unary), np.uint8), np.empty(len(n_nodes)), np.empty(len(n_nodes))
@@ -126,7 +126,7 @@ def min_cut_batch(unary, edges, pairwise, node_offsets, edge_offsets, executor=N
 
 
 def _check_arrays(unary, edges, pairwise):
-    """The arrays in C order: float64, int32 or int64, float64; numbers are left to the kernel."""
+    """Return the arrays in C order: float64, int32 or int64, float64; the kernel checks their numbers."""
     unary, pairwise = _floats("unary", unary), _floats("pairwise", pairwise)
     if not (unary.ndim == 1 or (unary.ndim == 2 and unary.shape[1] == 2)):
         raise ParameterError(f"unary must have shape (n,) or (n, 2), got {unary.shape}")
@@ -158,11 +158,11 @@ def _floats(name, value):
 
 def _check_size(n, m, what):
     if n > MAX_SIZE or m > MAX_SIZE:
-        raise ParameterError(f"{what} must have at most {MAX_SIZE} nodes and as many edges, got {n} and {m}")
+        raise ParameterError(f"{what} must have at most {MAX_SIZE} nodes and {MAX_SIZE} edges, got {n} and {m}")
 
 
 def _refuse(error, unary, edges, pairwise, node_offsets=None, edge_offsets=None):
-    """Raises what the kernel found: `error` is the graph, the node or edge in it, and the code."""
+    """Raise the ParameterError of a kernel's `error`: the graph, the node or edge in it, and the code."""
     graph, where, code = error
     node, edge = where, where
     place = ""

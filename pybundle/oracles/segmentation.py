@@ -1,9 +1,9 @@
-"""Segmentation into labelled intervals of fixed widths that cover all columns exactly.
+"""Decoder of segmentations: labelled intervals of fixed widths that cover all columns exactly once.
 
     f(0) = 0,   f(e) = max_a f(e - width(a)) + scores[a, e - width(a)]
 
-The dynamic programming of the licence plate model of Uricar, Franc, Hlavac (2013), in O(W A) for W columns and A
-labels; with scores between neighbouring labels O(W A^2).
+Dynamic programming as in the licence plate model of Uricar, Franc, Hlavac (2013): O(W A) for W columns and A labels,
+O(W A^2) with scores between neighbouring labels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._segmentation import segment_items
 
 
 class Segments(NamedTuple):
-    """A cover from left to right, or the covers of a batch.
+    """The segments of one item from left to right, or those of a batch.
 
     Attributes
     ----------
@@ -36,27 +36,27 @@ class Segments(NamedTuple):
 
 
 def segment(scores, widths, transition=None):
-    """The best exact cover of the columns of one item.
+    """Find the best cover of the columns of one item.
 
     Parameters
     ----------
     scores : array of float, shape (A, W)
-        `scores[a, k]`: a segment of label a over the columns k..k + widths[a] - 1; entries that reach beyond W are
-        ignored. -inf forbids a segment; NaN and +inf are refused.
+        `scores[a, k]` is the score of label a on the columns k..k + widths[a] - 1; ignored if these reach beyond W.
+        -inf forbids a segment; NaN and +inf are refused.
     widths : array of int, shape (A,)
         At least 1.
     transition : array of float, shape (A, A), optional
-        `transition[b, a]` is added where a follows b; -inf forbids the pair.
+        `transition[b, a]` is added if a follows b; -inf forbids the pair.
 
     Returns
     -------
     Segments
-        `labels, starts, value`. Among equal covers the smaller label wins, compared from the right end.
+        `labels, starts, value`. Of equal covers, the one with the smaller label wins, compared from the right end.
 
     Raises
     ------
     ParameterError
-        Without any cover.
+        If there is no cover.
 
     Examples
     --------
@@ -73,25 +73,25 @@ def segment(scores, widths, transition=None):
 
 
 def segment_batch(scores, offsets, widths, transition=None, executor=None):
-    """The best exact cover of every item of a batch.
+    """Find the best cover of every item of a batch.
 
     Parameters
     ----------
     scores : array of float, shape (N, A)
-        Column by column: `scores[offsets[i] + k, a]` is the segment of label a that starts at column k of item i;
-        entries that reach beyond the item are ignored. C-contiguous float64 is not copied.
+        `scores[offsets[i] + k, a]` is the score of the segment of label a that starts at column k of item i; ignored
+        if the segment reaches beyond the item. C-contiguous float64 is not copied.
     offsets : array of int, shape (n + 1,)
         Item i holds the columns offsets[i]..offsets[i + 1] - 1.
     widths : array of int, shape (A,)
-        Fastest where labels of equal width stand side by side.
+        Decoding is fastest if labels of equal width are neighbours.
     transition : array of float, shape (A, A), optional
     executor : object with ``map(function, items)``, optional
-        Its threads share the items; the result is the same.
+        Runs shards of items; the result does not depend on it.
 
     Returns
     -------
     Segments
-        `labels` and `starts` are Ragged, one item each; `value` has shape (n,).
+        `labels` and `starts` are Ragged, with one row for each item; `value` has shape (n,).
 
     Examples
     --------
@@ -132,18 +132,18 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
     if len(counts) and counts.min() < 0:
         i = int(counts.argmin())
         raise ParameterError(f"item {i} has no cover of its {sizes[i]} columns by segments of widths "
-                             f"{_listed(np.unique(widths))} whose scores are not -inf")
+                             f"{_listed(np.unique(widths))} with scores above -inf; allow more segments")
     return Segments(*gather(labels, counts, offsets, widths), values)
 
 
 def label_runs(widths):
-    """Runs of neighbouring labels of equal width: bounds (n_runs + 1,) and widths (n_runs,), int32."""
+    """Return the runs of neighbouring labels of equal width: bounds (n_runs + 1,) and widths (n_runs,), int32."""
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(widths)) + 1, [len(widths)]]).astype(np.int32)
     return bounds, widths[bounds[:-1]]
 
 
 def gather(labels, counts, offsets, widths):
-    """Labels and starts as Ragged from labels at the front of each item's columns."""
+    """Return labels and starts as Ragged; item i has `labels[offsets[i]:offsets[i] + counts[i]]`."""
     bounds = np.concatenate([[0], np.cumsum(counts)])
     places = np.repeat(offsets[:-1] - bounds[:-1], counts) + np.arange(bounds[-1])
     labels = labels[places]
@@ -151,7 +151,7 @@ def gather(labels, counts, offsets, widths):
 
 
 def starts_of(labels, bounds, widths):
-    """First column of each segment within its item, int32."""
+    """Return the first column of each segment within its item, int32."""
     before = np.concatenate([[0], np.cumsum(widths[labels], dtype=np.int64)])
     return (before[:-1] - np.repeat(before[bounds[:-1]], np.diff(bounds))).astype(np.int32)
 
@@ -164,7 +164,7 @@ def _floats(name, array):
 
 
 def check_widths(widths):
-    """Widths >= 1 as int32, shape (A,)."""
+    """Return widths >= 1 as int32, shape (A,)."""
     widths = integer_array("widths", widths)
     if widths.ndim != 1 or len(widths) == 0:
         raise ParameterError(f"widths must have shape (A,) with A >= 1, got shape {widths.shape}")
@@ -175,7 +175,7 @@ def check_widths(widths):
 
 
 def _check_scores(scores, offsets, widths):
-    """Refuses NaN and +inf among the entries that are read."""
+    """Raise an error if an entry that is read is NaN or +inf."""
     if scores.size == 0 or scores.max() < np.inf:
         return
     rows, labels = np.nonzero(~(scores < np.inf))

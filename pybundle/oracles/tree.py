@@ -1,8 +1,8 @@
-"""Best labelling and marginals of scores on a tree.
+"""Decoders of trees: the best labelling, and marginals, of scores on nodes and edges.
 
     score(y) = sum_j unaries_j(y_j) + sum over edges (parent i, child j) of E_j(y_i, y_j)
 
-E_j is a table, or minus a quadratic deformation cost where labels are positions on a grid.
+E_j is a table or, for labels that are positions on a grid, minus a quadratic deformation cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .distance_transform import check_scores, refuse_nan
 
 
 class TreeMarginals(NamedTuple):
-    """Sum-product on one tree.
+    """The marginals of one tree.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class TreeMarginals(NamedTuple):
 
 
 def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=None):
-    """Labelling of largest score on a tree, with general tables or quadratic deformation.
+    """Find the labelling of largest score on a tree, with general tables or quadratic deformation.
 
     Parameters
     ----------
     unaries : list of array_like
-        Scores of the labels of every node: shape (K_j,), with `deformations` a map (H_j, W_j). -inf forbids a label.
+        Scores of the labels of every node, shape (K_j,) or, with `deformations`, (H_j, W_j). -inf forbids a label.
     parents : array_like of int, shape (J,)
         Parent of every node, -1 for the root; nodes in any order.
     pairwise : list of array_like, shape (K_parent, K_j) each, None at the root
@@ -54,24 +54,24 @@ def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=
         minus its anchor; x is the column. The row of the root is not used.
     anchors : array_like, shape (J, 2), default 0
         Expected displacement (x, y) of each node from its parent, whole numbers or not. The row of the root is not
-        used. Grids with different origins: add parent's origin minus node's origin.
+        used. For grids with different origins, add the parent's origin minus the node's origin.
 
     Returns
     -------
     labels : ndarray of int32, shape (J,)
-        Label of every node; on maps the flat position `y * W_j + x`. Ties: the smallest label of the root, then,
-        going down, the smallest label of each node given its parent's.
+        Label of every node; on maps the flat position `y * W_j + x`. In a tie, the smallest label of the root and
+        then, from parents to children, the smallest label of each node given its parent's.
     value : float
-        Score of `labels`, recomputed term by term; -inf where every labelling is forbidden.
+        Score of `labels`, recomputed term by term; -inf if every labelling is forbidden.
 
     Raises
     ------
     ParameterError, InputTypeError
-        Where parents form no tree (the message names the nodes), sizes disagree, or scores are NaN or +inf.
+        If parents do not form a tree (the message names the nodes), sizes disagree, or scores are NaN or +inf.
 
     Notes
     -----
-    Max-sum from the leaves to the root. Tables: O(sum K_parent K_j). Deformation: O(sum H_j W_j) by the
+    Max-sum from the leaves to the root. Tables take O(sum K_parent K_j). Deformations take O(sum H_j W_j) by the
     generalised distance transform, for curvatures of any sign (Felzenszwalb, Huttenlocher 2005).
 
     Examples
@@ -97,7 +97,7 @@ def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=
 
 
 def tree_max_sum_batch(unaries, parents, pairwise=None, *, deformations=None, anchors=None, executor=None):
-    """Best labellings of n examples that share the tree and its pairwise scores.
+    """Find the best labellings of n examples with the same tree and pairwise scores.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def tree_max_sum_batch(unaries, parents, pairwise=None, *, deformations=None, an
 
 
 def tree_marginals(unaries, parents, pairwise):
-    """Log partition function and marginals of `P(y) = exp(score(y)) / Z` on a tree.
+    """Compute log partition function and marginals of `P(y) = exp(score(y)) / Z` on a tree.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ def tree_marginals(unaries, parents, pairwise):
     Raises
     ------
     ParameterError, InputTypeError
-        As `tree_max_sum`, and where every labelling is forbidden.
+        As for `tree_max_sum`, and if every labelling is forbidden.
 
     Notes
     -----
-    Sum-product in log space, the largest term of every sum taken out: scores of any size are safe. Time and memory
-    O(sum K_parent K_j), one exponential for each entry of a table.
+    Sum-product in log space. The largest term of every sum is factored out, so scores of any size are safe. Time and
+    memory are O(sum K_parent K_j), with one exponential for each entry of a table.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def tree_marginals(unaries, parents, pairwise):
     log_partition = tables_marginals(np.concatenate(vectors), offsets, order, parents, tables,
                                            starts, unary, edges)
     if log_partition == -np.inf:
-        raise ParameterError("unaries and pairwise forbid every labelling: the partition function is 0; allow one")
+        raise ParameterError("unaries and pairwise forbid every labelling (a score of -inf); allow at least one")
     return TreeMarginals(
         float(log_partition), [unary[a:b] for a, b in steps(offsets)],
         [None if p < 0 else edges[starts[j]:starts[j + 1]].reshape(sizes[p], sizes[j])
@@ -175,7 +175,7 @@ def tree_marginals(unaries, parents, pairwise):
 
 
 def check_parents(parents):
-    """`parents` as int32 and an order of the nodes, children first; ParameterError names the node that is wrong.
+    """Return `parents` as int32, and an order of the nodes with children first; a ParameterError names the wrong node.
 
     >>> check_parents([-1, 0, 1])[1].tolist()
     [2, 1, 0]
@@ -196,7 +196,7 @@ def check_parents(parents):
             if j in seen:
                 cycle = path[path.index(j):]
                 raise ParameterError(f"parents must form a tree, but nodes {' -> '.join(map(str, [*cycle, j]))} form "
-                                     f"a cycle; one of them must be the root or lead to it")
+                                     f"a cycle; give one of them -1 or a parent outside the cycle")
             path.append(j)
             seen.add(j)
             j = above[j]
@@ -204,13 +204,13 @@ def check_parents(parents):
             depth[node] = depth[j] + distance
     if len(roots) > 1:
         raise ParameterError(f"parents must have exactly one root (-1), but nodes {', '.join(map(str, roots))} are "
-                             f"roots; join them by a node of one label")
+                             f"roots; add a common parent with a single label")
     order = np.argsort(-np.array(depth), kind="stable").astype(np.int32)
     return np.ascontiguousarray(parents, dtype=np.int32), order
 
 
 def check_deformations(deformations, anchors, n_nodes):
-    """Costs (J, 4) and anchors (J, 2), finite float64."""
+    """Return costs (J, 4) and anchors (J, 2) as finite float64."""
     found = []
     for name, value, columns in (("deformations", deformations, 4), ("anchors", anchors, 2)):
         try:
@@ -220,7 +220,7 @@ def check_deformations(deformations, anchors, n_nodes):
         if array.shape != (n_nodes, columns):
             raise ParameterError(f"{name} must have shape (n_nodes, {columns}) = ({n_nodes}, {columns}), got shape "
                                  f"{array.shape}")
-        if not (np.abs(array) < 1e100).all():        # so that a cost stays finite
+        if not (np.abs(array) < 1e100).all():        # otherwise a cost may overflow
             j = int(np.argmin((np.abs(array) < 1e100).all(axis=1)))
             raise ParameterError(f"{name}[{j}] must be finite and below 1e100, got {array[j].tolist()}")
         found.append(array)
@@ -237,7 +237,7 @@ def _decode(maps, parents, order, pairwise, deformations, anchors, executor):
         raise ParameterError("exactly one of pairwise (tables) and deformations (quadratic costs) must be given")
     if pairwise is not None:
         if anchors is not None:
-            raise ParameterError("anchors belong to deformations; leave them out where pairwise tables are given")
+            raise ParameterError("anchors belong to deformations; leave them out if pairwise tables are given")
         tables, starts = _check_tables(pairwise, parents, sizes)
         work = int(sizes.sum()) + len(tables)
 
@@ -263,7 +263,7 @@ def _listed(name, value):
 
 
 def _check_unaries(unaries, n_nodes, dimensions, batch=False):
-    """Scores of every node in float64: `dimensions` axes of labels, examples before them where `batch`."""
+    """Return the scores of every node in float64, with `dimensions` axes of labels; a `batch` has examples before."""
     unaries = _listed("unaries", unaries)
     if len(unaries) != n_nodes:
         raise ParameterError(f"unaries must hold one array for each of the {n_nodes} nodes of parents, got "
@@ -276,7 +276,7 @@ def _check_unaries(unaries, n_nodes, dimensions, batch=False):
 
 
 def _check_tables(pairwise, parents, sizes):
-    """All tables in one array, and where each begins (J + 1,)."""
+    """Return all tables in one array, and the start of each (J + 1,)."""
     pairwise = _listed("pairwise", pairwise)
     if len(pairwise) != len(parents):
         raise ParameterError(f"pairwise must hold one table for each of the {len(parents)} nodes, None at the root, "

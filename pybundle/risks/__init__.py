@@ -1,4 +1,4 @@
-"""Risks: from examples to planes."""
+"""Risks: the data terms R(w) of an objective, evaluated as cutting planes."""
 
 from ..features import kernel_name
 from .binary import BinaryHinge, Logistic

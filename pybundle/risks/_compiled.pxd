@@ -1,5 +1,5 @@
-# Signatures of compiled risks and oracles, version 1: the same as in pybundle.h. All of them are called without the
-# GIL and from several threads at once; 0 means that all went well, any other number is reported as it is.
+# Signatures of compiled risks and oracles, version 1, identical to pybundle.h. The functions are called without the
+# GIL and from several threads at once. They return 0 for success; any other number is reported unchanged.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -10,21 +10,21 @@ ctypedef int (*risk_function)(const double* w, int64_t dim, int64_t part, double
 
 # The labelling of largest loss plus score of an example, relative to the truth, whose value is 0
 #   w (dim,); labelling (label_size,): zeros, to be set; value: to be set; upper: a proven upper bound of the maximum,
-#   to be set only where the oracle is not exact
+#   to be set only if the oracle is not exact
 ctypedef int (*solve_function)(const double* w, int64_t dim, int64_t example, int32_t* labelling, double* value,
                                double* upper, void* user_data) noexcept nogil
 
-# The plane loss + <psi, w> of a labelling, psi as entries (index, value) in any order; those of one index add up
+# The plane loss + <psi, w> of a labelling, psi as entries (index, value) in any order; equal indices are added
 #   labelling (label_size,); loss, n_entries: to be set; indices, values (max_entries,): the first n_entries to be set
 ctypedef int (*plane_function)(int64_t example, const int32_t* labelling, double* loss, int64_t* n_entries,
                                int32_t* indices, double* values, void* user_data) noexcept nogil
 
 
-cdef struct Failure:        # of a call
-    int rule                # which rule was broken, 0 for none
-    int code                # what the function returned
+cdef struct Failure:        # how a call broke a rule
+    int rule                # a `Rule`, 0 for none
+    int code                # returned by the function
     int64_t where           # part or example
-    double value            # what it set
+    double value            # the invalid number
 
 
 cdef class RiskCalls:
@@ -35,7 +35,7 @@ cdef class RiskCalls:
     cdef object _lower_bounds
     cdef const double[::1] low      # (n_parts,)
 
-    # values (n_parts,) and slopes (n_parts, dim), zeros, of the parts first..last
+    # Sets values (n_parts,) and slopes (n_parts, dim), zeros before, of the parts first..last - 1
     cdef void call(self, const double* w, Py_ssize_t first, Py_ssize_t last, double* values, double* slopes,
                    Failure* failure) noexcept nogil
 
@@ -48,13 +48,13 @@ cdef class ExampleCalls:
     cdef void* plane_data
     cdef readonly Py_ssize_t n_examples, dim, label_size, max_entries
 
-    # The labelling (label_size,), zeros before, its value and upper bound, NAN before, checked
+    # Sets and checks the labelling (label_size,), zeros before, its value and upper bound, NAN before
     cdef void call_solve(self, const double* w, Py_ssize_t example, int32_t* labelling, double* value, double* upper,
                          Failure* failure) noexcept nogil
-    # loss, entries and their number n of one plane, checked
+    # Sets and checks the loss, the entries and their number n of one plane
     cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
                          int32_t* indices, double* values, Failure* failure) noexcept nogil
 
 
-# Raises the OracleError that says which rule the function `what` broke, at which part or example.
+# Raises an OracleError: which rule the function `what` broke, and for which part or example.
 cdef fail(Failure failure, str what, str where)

@@ -1,6 +1,6 @@
-"""Calls of compiled functions, `scipy.LowLevelCallable`, in loops over parts or examples without the GIL.
+"""Call compiled functions, `scipy.LowLevelCallable`, in loops over parts or examples without the GIL.
 
-A call costs tens of nanoseconds beside what the function itself does; what it sets is checked on the way.
+A call costs tens of nanoseconds plus the time of the function. All numbers that it sets are checked.
 """
 
 import ctypes
@@ -40,14 +40,14 @@ cdef enum Rule:
     LOWER_BOUND
     UPPER_BOUND
     LOSS
-    ENTRIES         # their number
+    ENTRIES         # n_entries out of range
     INDEX
     FINITE_ENTRY
     MEMORY
 
 
 def spelling(signature):
-    """A C signature in the words of this module: without `const`, `int64` however it was called.
+    """Return a C signature in the spelling of this module: without `const`, and `int64` for all its other names.
 
     >>> spelling("int (double const *, long long, int64_t,  int32_t*)")
     'int (double *, int64, int64, int *)'
@@ -57,13 +57,13 @@ def spelling(signature):
     for argument in [result, *arguments.rstrip(") ").split(",")]:
         stars = argument.count("*")
         name = " ".join(argument.replace("*", " ").split())
-        name = re.sub(r"^__pyx_t_.*_(int\d+_t)$", r"\1", name)          # as Cython exports a cimported type
+        name = re.sub(r"^__pyx_t_.*_(int\d+_t)$", r"\1", name)          # Cython's name of a cimported type
         words.append(SPELLINGS.get(name, name) + (" " + "*" * stars if stars else ""))
     return f"{words[0]} ({', '.join(words[1:])})"
 
 
 cdef void* unwrap(str name, callable, str wanted, void** user_data) except NULL:
-    """Function and user data of a LowLevelCallable of the signature that is wanted."""
+    """Return the function of a LowLevelCallable with the signature `wanted`, and set its user data."""
     if not isinstance(callable, LowLevelCallable):
         raise InputTypeError(f"{name} must be a scipy.LowLevelCallable, got {type(callable).__name__}; wrap a ctypes, "
                              "cffi or numba function or a capsule in one")
@@ -71,24 +71,23 @@ cdef void* unwrap(str name, callable, str wanted, void** user_data) except NULL:
     if found is None or spelling(found) != wanted:
         raise InputTypeError(f"{name} must have the signature {wanted!r} (int64 as long, long long or int64_t), got "
                              f"{found!r}")
-    capsule = tuple.__getitem__(callable, 0)        # where the ccallback.h of SciPy finds it
+    capsule = tuple.__getitem__(callable, 0)        # as ccallback.h of SciPy does
     user_data[0] = PyCapsule_GetContext(capsule)
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
 
 
 cdef fail(Failure failure, str what, str where):
-    """Raises the OracleError that says which rule the function `what` broke, at which part or example."""
+    """Raise an OracleError: which rule the function `what` broke, and for which part or example."""
     at = f"for {where} {failure.where}"
     if failure.rule == MEMORY:
-        raise MemoryError(f"no room for the entries of a plane {at}; lower max_entries")
+        raise MemoryError(f"not enough memory for the entries of a plane {at}; lower max_entries")
     raise OracleError({
-        CODE: f"{what} returned code {failure.code} {at}; 0 means success, any other code is the function's own",
+        CODE: f"{what} returned code {failure.code} {at}; expected 0 for success, other codes are the function's own",
         FINITE_VALUE: f"{what} must set a finite value, got {failure.value} {at}",
         FINITE_SLOPE: f"{what} must set finite subgradients, got {failure.value} {at}",
         LOWER_BOUND: f"{what} set the value {failure.value:g} {at}, below its lower bound; correct lower_bounds or "
-                     "leave them out",
-        UPPER_BOUND: f"{what} must set upper, where it sets it, to a finite number not below value, got "
-                     f"{failure.value} {at}",
+                     "omit them",
+        UPPER_BOUND: f"{what} must set upper to a finite number >= value, or leave it unset, got {failure.value} {at}",
         LOSS: f"{what} must set a finite loss >= 0, got {failure.value} {at}",
         ENTRIES: f"{what} must set n_entries to a number 0..max_entries, got {failure.value:.0f} {at}",
         INDEX: f"{what} must set indices 0..dim - 1, got {failure.value:.0f} {at}",
@@ -96,17 +95,17 @@ cdef fail(Failure failure, str what, str where):
     }[failure.rule])
 
 
-cdef inline void note(Failure* failure, int rule, int64_t where, double value) noexcept nogil:
+cdef inline void set_failure(Failure* failure, int rule, int64_t where, double value) noexcept nogil:
     failure.rule, failure.where, failure.value = rule, where, value
 
 
 cdef class RiskCalls:
-    """A risk of P parts from one compiled function, called once for each part.
+    """Calls one compiled function for each of the P parts of a risk.
 
     Parameters
     ----------
     function : LowLevelCallable
-        Of the signature `RISK`.
+        Its signature is `RISK`.
     dim : int
     lower_bounds : float64 array, shape (P,)
     """
@@ -123,25 +122,25 @@ cdef class RiskCalls:
         cdef double low
         for p in range(first, last):
             slope = slopes + p * self.dim
-            values[p] = NAN         # to be told from a value that was set
+            values[p] = NAN         # shows whether the function sets a value
             failure.code = self.function(w, self.dim, p, &values[p], slope, self.user_data)
             if failure.code:
-                note(failure, CODE, p, 0.0)
+                set_failure(failure, CODE, p, 0.0)
                 return
             if not isfinite(values[p]):
-                note(failure, FINITE_VALUE, p, values[p])
+                set_failure(failure, FINITE_VALUE, p, values[p])
                 return
             low = self.low[p]
             if values[p] < low - 1e-9 * (1.0 + abs(low)):
-                note(failure, LOWER_BOUND, p, values[p])
+                set_failure(failure, LOWER_BOUND, p, values[p])
                 return
             for k in range(self.dim):
                 if not isfinite(slope[k]):
-                    note(failure, FINITE_SLOPE, p, slope[k])
+                    set_failure(failure, FINITE_SLOPE, p, slope[k])
                     return
 
     def evaluate(self, w, mapping=None, ranges=None):
-        """Values (P,) and subgradients (P, dim) at w; with a `mapping`, each of the `ranges` of parts by itself."""
+        """Return values (P,) and subgradients (P, dim) at w; a `mapping` runs the `ranges` of parts separately."""
         cdef cnp.npy_intp[2] shape
         cdef cnp.ndarray point, values, slopes
         cdef Failure failure
@@ -173,7 +172,7 @@ cdef class RiskCalls:
         return values, slopes
 
     def evaluate_range(self, const double[::1] w, span, double[::1] values, double[:, ::1] slopes):
-        """Values and subgradients of the parts span[0]..span[1] into arrays for all parts."""
+        """Write values and subgradients of the parts span[0]..span[1] - 1 into arrays for all parts."""
         cdef Py_ssize_t first = span[0], last = span[1]
         cdef Failure failure
         failure.rule = KEPT
@@ -184,17 +183,17 @@ cdef class RiskCalls:
 
 
 cdef class ExampleCalls:
-    """Decodings and planes of single examples from two compiled functions.
+    """Calls two compiled functions for the decodings and the planes of single examples.
 
     Parameters
     ----------
     solve, plane : LowLevelCallable
-        Of the signatures `SOLVE` and `PLANE`.
+        Their signatures are `SOLVE` and `PLANE`.
     n_examples, dim : int
     label_size : int
-        Numbers of a labelling.
+        Number of integers in a labelling.
     max_entries : int
-        Most entries of a plane, those of equal index counted apart.
+        Most entries of a plane, counting entries of equal index separately.
     """
 
     def __init__(self, solve, plane, Py_ssize_t n_examples, Py_ssize_t dim, Py_ssize_t label_size,
@@ -206,7 +205,7 @@ cdef class ExampleCalls:
         self.label_size, self.max_entries = label_size, max_entries
 
     def solve_batch(self, const Py_ssize_t[::1] rows, const double[::1] w):
-        """Labellings (n, label_size), values (n,) and upper bounds (n,) of the examples `rows` at w."""
+        """Return labellings (n, label_size), values (n,) and upper bounds (n,) of the examples `rows` at w."""
         cdef Py_ssize_t j, n = rows.shape[0]
         labellings, values = np.zeros((n, self.label_size), dtype=np.int32), np.full(n, NAN)
         uppers = np.full(n, NAN)
@@ -227,13 +226,13 @@ cdef class ExampleCalls:
                          Failure* failure) noexcept nogil:
         failure.code = self.solve(w, self.dim, example, labelling, value, upper, self.solve_data)
         if failure.code:
-            note(failure, CODE, example, 0.0)
+            set_failure(failure, CODE, example, 0.0)
         elif not isfinite(value[0]):
-            note(failure, FINITE_VALUE, example, value[0])
+            set_failure(failure, FINITE_VALUE, example, value[0])
         elif upper[0] != upper[0]:
             upper[0] = value[0]
         elif not (isfinite(upper[0]) and upper[0] >= value[0]):
-            note(failure, UPPER_BOUND, example, upper[0])
+            set_failure(failure, UPPER_BOUND, example, upper[0])
 
     cdef void call_plane(self, Py_ssize_t example, const int32_t* labelling, double* loss, int64_t* n,
                          int32_t* indices, double* values, Failure* failure) noexcept nogil:
@@ -241,22 +240,22 @@ cdef class ExampleCalls:
         loss[0], n[0] = NAN, -1
         failure.code = self.plane(example, labelling, loss, n, indices, values, self.plane_data)
         if failure.code:
-            note(failure, CODE, example, 0.0)
+            set_failure(failure, CODE, example, 0.0)
         elif not (isfinite(loss[0]) and loss[0] >= 0.0):
-            note(failure, LOSS, example, loss[0])
+            set_failure(failure, LOSS, example, loss[0])
         elif n[0] < 0 or n[0] > self.max_entries:
-            note(failure, ENTRIES, example, <double>n[0])
+            set_failure(failure, ENTRIES, example, <double>n[0])
         else:
             for k in range(n[0]):
                 if indices[k] < 0 or indices[k] >= self.dim:
-                    note(failure, INDEX, example, indices[k])
+                    set_failure(failure, INDEX, example, indices[k])
                     return
                 if not isfinite(values[k]):
-                    note(failure, FINITE_ENTRY, example, values[k])
+                    set_failure(failure, FINITE_ENTRY, example, values[k])
                     return
 
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[:, ::1] labellings):
-        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
+        """Return losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
         cdef Py_ssize_t j, k, n = rows.shape[0]
         losses = np.empty(n)
         cdef double[::1] loss = losses
@@ -267,7 +266,7 @@ cdef class ExampleCalls:
         cdef Failure failure
         failure.rule = KEPT
         if indices == NULL or values == NULL:
-            note(&failure, MEMORY, 0, 0.0)
+            set_failure(&failure, MEMORY, 0, 0.0)
         try:
             with nogil:
                 for j in range(n):
@@ -289,7 +288,7 @@ cdef class ExampleCalls:
 
     def add_planes(self, const Py_ssize_t[::1] rows, const int32_t[:, ::1] labellings, const double[::1] scales,
                    double[::1] slope):
-        """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+        """Add `sum_j scales[j] psi(labellings[j])` to slope; return `sum_j scales[j] loss(labellings[j])`."""
         cdef Py_ssize_t j, k, n = rows.shape[0]
         cdef int32_t* indices = <int32_t*>malloc(self.max_entries * sizeof(int32_t))
         cdef double* values = <double*>malloc(self.max_entries * sizeof(double))
@@ -298,7 +297,7 @@ cdef class ExampleCalls:
         cdef Failure failure
         failure.rule = KEPT
         if indices == NULL or values == NULL:
-            note(&failure, MEMORY, 0, 0.0)
+            set_failure(&failure, MEMORY, 0, 0.0)
         with nogil:
             for j in range(n):
                 if failure.rule:
@@ -319,13 +318,13 @@ cdef class ExampleCalls:
 
 
 cdef class CompiledFunctions(CompiledOracle):
-    """Most violated planes by `solve` and `plane`, called for one example after another.
+    """Finds most violated planes by calling `solve` and `plane` for one example after another.
 
     Parameters
     ----------
     calls : ExampleCalls
     batch : int
-        Most examples asked for at once.
+        Most examples in one call.
     """
 
     cdef ExampleCalls calls

@@ -1,4 +1,4 @@
-# The pass engine: blocks of rows -> scores -> loss (value, offset, coefficients) -> slopes.
+# The pass engine of linear risks: blocks of rows -> scores -> loss (value, offset, coefficients) -> slopes.
 
 from libc.stdint cimport int32_t
 
@@ -11,20 +11,20 @@ cdef enum Loss:
     LOGISTIC = 2      # c log(1 + exp(-y s)),           one score, y = -1 or +1
 
 
-cdef struct Block:    # scratch of one shard; arrays of BLOCK entries unless said
+cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless another size is given
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by its label's score (minus it: by the truth's)
+    double* coef           # derivative of r_i by the score of its label; its negative is that by the truth's score
     double* value          # r_i / c_i
     double* offset         # offset of the plane of example i, c_i included
-    double* margin         # distance to the nearest change of label
+    double* margin         # distance of scores to the nearest change of label
     void* best
     void* second
     double* truth
-    Py_ssize_t* unsure     # rows to be scored again, and where they stand in the block
-    int* place
-    int* start             # K + 1: entries by class
+    Py_ssize_t* unsure     # rows to be scored again
+    int* place             # their positions in the block
+    int* start             # K + 1: first entry of each class
     Py_ssize_t* entry_row  # 2 BLOCK
     double* entry_coef     # 2 BLOCK
 
@@ -43,7 +43,7 @@ cdef class Engine(Rows):
     cdef double largest_loss
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
-    cdef void _certain(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
+    cdef void _rescore_unsure(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
     cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double* error) noexcept nogil
     cdef double _decide(self, const Py_ssize_t* rows, int n, Block* b, double* offset) noexcept nogil
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil

@@ -1,14 +1,13 @@
-"""The pass engine shared by all linear risks.
+"""The pass engine of all linear risks: computes losses and planes of rows from their scores.
 
-Rows are taken in blocks of 64, so that X travels from memory once: a block is scored (`features/_rows.pyx`), the
-loss turns scores into value, offset and at most two coefficients for each row, and the rows that count are added
-to the slopes from cache, class by class, in float64.
+Rows are processed in blocks of 64, so that X is read from memory once. A block is scored (`features/_rows.pyx`); the
+loss turns scores into value, offset and at most two coefficients for each row; rows with a coefficient that is not 0
+are added to the slopes from cache, class by class, in float64.
 
-In float32 a score carries a rounding error of at most `gamma |x_i| |w_k|`; a row whose two best labels are
-closer than twice that is scored again in float64. Labels are therefore those of float64, and since the plane
-of given labels is exact, so are offsets and slopes.
+In float32 a score has a rounding error of at most `gamma |x_i| |w_k|`. A row whose two best labels are closer than
+twice that is scored again in float64. Labels, and therefore offsets and slopes, are those of float64.
 
-All work on the data releases the GIL; scratch belongs to the call, the engine itself never changes.
+All work on the data releases the GIL. Each call has scratch of its own; the engine itself never changes.
 """
 
 import numpy as np
@@ -66,16 +65,16 @@ cdef void free_block(Block* b) noexcept:
 
 
 cdef class Engine(Rows):
-    """Rows, labels and loss of a linear risk; immutable, shared by all regroupings of the risk.
+    """Rows, labels and loss of a linear risk; immutable, shared by all risks derived from it.
 
     Parameters
     ----------
     storage : (X,) or (data, indices int32, indptr int64)
         C-contiguous rows of float32, float64 or uint8, or CSR of float32 or float64; never copied.
     y : int32 array, shape (n,)
-        Label 0..K-1, or -1/+1 for the losses of one score.
+        Labels 0..K-1, or -1/+1 for the losses of one score.
     c : float64 array, shape (n,)
-        Weight of every example.
+        Weights of the examples.
     cost : float64 array, shape (K, K), or None
         None means the 0/1 loss.
     norms : float64 array, shape (n,)
@@ -95,7 +94,7 @@ cdef class Engine(Rows):
         self.largest_loss = cost.max() if self.has_cost else 1.0
 
     def pack(self, w, precision="float64"):
-        """As `Rows.pack`, with the margin that the loss adds to the rounding of a float32 label."""
+        """Pack w as `Rows.pack`, and set `tau`, the rounding error that the loss adds to float32 scores."""
         cdef Weights packed = Rows.pack(self, w, precision)
         if packed.is_single:
             packed.tau = 4.0 * 2.0 ** -24 * (self.largest_loss + 1.0) + 1e-30
@@ -117,13 +116,13 @@ cdef class Engine(Rows):
         return self._args[2]
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
-        # label, value and margin of every row; overwrites the scores
+        # Sets label, value and margin of every row; overwrites the scores.
         cdef real* best = <real*>b.best
         cdef real* second = <real*>b.second
         cdef const int32_t* y = &self.y[0]
         cdef int k, r, truth
-        # Scores closer than a few roundings tie, and ties go to the smallest label: at the optimum of a small
-        # problem examples sit exactly on a kink, where else the order of summation would choose the plane.
+        # Scores within a few roundings of each other tie, and the smallest label wins. At the optimum of a small
+        # problem examples lie on a kink; without this rule the order of summation would choose the plane there.
         cdef double m, tail, tie, tie_unit = 0.0 if real is float else 64.0 * 2.0 ** -53
         if self.loss != MULTICLASS:
             for r in range(n):
@@ -133,8 +132,8 @@ cdef class Engine(Rows):
                     b.value[r] = 1.0 - m if b.label[r] else 0.0
                     b.margin[r] = fabs(1.0 - m)
                 else:
-                    # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m|
-                    # p(|m|): both in the form that neither overflows nor cancels
+                    # p = 1 / (1 + e^m), value log(1 + e^-m), offset value + m p = log(1 + e^-|m|) + |m| p(|m|):
+                    # both forms neither overflow nor cancel
                     tail = exp(-fabs(m))
                     b.value[r] = log1p(tail) + (0.0 if m > 0.0 else -m)
                     b.offset[r] = log1p(tail) + fabs(m) * tail / (1.0 + tail)
@@ -165,8 +164,8 @@ cdef class Engine(Rows):
                 m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)
                 b.value[r] = m if m > 0.0 else 0.0
 
-    cdef void _certain(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
-        # float32 labels that rounding may have changed are found again in float64
+    cdef void _rescore_unsure(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
+        # Computes labels again in float64 if float32 may have rounded them to others.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
         cdef int32_t label[64]
@@ -196,7 +195,7 @@ cdef class Engine(Rows):
             b.value[r] = value[r]
 
     cdef double _decide(self, const Py_ssize_t* rows, int n, Block* b, double* offset) noexcept nogil:
-        # coefficients and offsets of the labels; returns the sum of values, adds to offset
+        # Sets coefficients and offsets of the labels; returns the sum of values, adds to offset.
         cdef const int32_t* y = &self.y[0]
         cdef const double* c = &self.c[0]
         cdef int r, truth
@@ -221,7 +220,7 @@ cdef class Engine(Rows):
         return total
 
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil:
-        # slope (K, width) += the plane of every row, entries sorted by class and inside a class by row
+        # Adds the plane of every row to slope (K, width); entries are sorted by class, inside a class by row.
         cdef int K = self.n_scores, k, r, first, last, truth
         cdef const int32_t* y = &self.y[0]
         cdef double coef
@@ -264,7 +263,7 @@ cdef class Engine(Rows):
             self.accumulate(b.entry_row + first, b.entry_coef + first, last - first, slope + k * self.width)
 
     def planes(self, Weights w, const Py_ssize_t[::1] rows, double[::1] slope):
-        """Sums of values and offsets of `rows` at w; slopes are added, unscaled, to `slope` (K * width,)."""
+        """Return the sums of values and of offsets of `rows` at w; add slopes, unscaled, to `slope` (K * width,)."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead
         cdef double value = 0.0, offset = 0.0
@@ -281,7 +280,7 @@ cdef class Engine(Rows):
                     if w.is_single:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
                         if self.loss != LOGISTIC:
-                            self._certain(w, &rows[i], count, b)
+                            self._rescore_unsure(w, &rows[i], count, b)
                     else:
                         self._label[double](<double*>b.scores, &rows[i], count, b)
                     value += self._decide(&rows[i], count, b, &offset)
@@ -292,7 +291,7 @@ cdef class Engine(Rows):
         return value, offset
 
     def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
-        """As `planes`, with the scores already known."""
+        """Return the same as `planes`, from given scores."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, k, r
         cdef double value = 0.0, offset = 0.0
@@ -318,7 +317,8 @@ cdef class Engine(Rows):
         return value, offset
 
     cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double* error) noexcept nogil:
-        # loss of row i from its float64 scores S[k * BLOCK], without a tie rule; adds the error bound, c_i included
+        # Returns the loss of row i from its float64 scores S[k * BLOCK], without a tie rule; adds its error bound to
+        # `error`. Both include c_i.
         cdef double unit = 2.0 ** -53, ci = self.c[i], slack, best, v, p
         cdef int y = self.y[i], k
         slack = reach * self.norms[i]
@@ -326,11 +326,11 @@ cdef class Engine(Rows):
             v = y * S[0]
             p = exp(-fabs(v))
             best = log1p(p) + (0.0 if v > 0.0 else -v)
-            # the derivative grows by at most e^slack along the error of the score
+            # within the error of the score, the derivative grows at most by a factor e^slack
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
-        slack += 8.0 * unit * self.largest_loss         # of the sum; 0 at w = 0 where no label costs anything
+        slack += 8.0 * unit * self.largest_loss         # rounding of loss plus score
         if self.loss == HINGE:
             best = 1.0 - y * S[0]
         else:
@@ -338,28 +338,28 @@ cdef class Engine(Rows):
             for k in range(self.n_scores):
                 if k != y:
                     v = (self.cost[y, k] if self.has_cost else 1.0) + (S[k * BLOCK] - S[y * BLOCK])
-                    if not v <= best:       # NaN stays visible
+                    if not v <= best:       # keeps NaN
                         best = v
         if best < -slack:
-            return 0.0                      # certainly 0: rounding cannot have hidden a loss
+            return 0.0                      # 0 despite rounding
         error[0] += ci * slack
         return 0.0 if best < 0.0 else ci * best
 
     def losses(self, Weights w, const Py_ssize_t[::1] rows, double reach):
-        """Sum of the losses of `rows` at w and a bound on the error that rounded scores leave in it.
+        """Return the sum of the losses of `rows` at w, and a bound on its error due to rounded scores.
 
         Parameters
         ----------
         w : Weights
             Packed in float64.
         reach : float
-            `reach |x_i|` bounds the rounding error of a score (of a difference of two scores, for many classes).
+            `reach |x_i|` bounds the rounding error of a score; for many classes, of a difference of two scores.
 
         Returns
         -------
         value, error : float
-            An example whose margin exceeds its error has exactly no loss and no error. The rounding of the sum
-            itself, `(BLOCK + rows / BLOCK + 1) 2^-53 value`, is not in `error`.
+            An example whose margin exceeds its error has loss 0 and error 0. The rounding of the sum itself,
+            `(BLOCK + rows / BLOCK + 1) 2^-53 value`, is not included in `error`.
         """
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead, r
@@ -387,7 +387,7 @@ cdef class Engine(Rows):
 
     def planes_of(self, const int32_t[::1] label, const double[::1] coef, const double[::1] offsets,
                   const Py_ssize_t[::1] rows, double[::1] slope):
-        """Sum of the offsets of `rows`, decided elsewhere; slopes are added to `slope`."""
+        """Return the sum of the offsets of `rows` with given labels and coefficients; add slopes to `slope`."""
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
         cdef int count
         cdef double offset = 0.0

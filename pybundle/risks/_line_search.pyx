@@ -1,12 +1,12 @@
-"""Exact line search for sums of maxima of lines.
+"""Exact line search of hinge risks, which are sums of maxima of lines.
 
 Example i contributes c_i max_k u_ik(t), u_ik(t) = c_ik + t e_ik, with k over the K labels (multiclass) or
 over {no loss, loss} (binary hinge). Every maximum is convex, so an example with the same label at both ends
-of a bracket is linear between them and leaves the search for good.
+of a bracket is linear between them and leaves the search.
 
-    1  both ends of the bracket, shard by shard: most examples are out
-    2  a safeguarded secant on the monotone derivative, until few are left
-    3  from breakpoint to breakpoint over the rest
+    1  evaluate both ends of the bracket, shard by shard: most examples leave
+    2  take safeguarded secant steps on the monotone derivative, until few examples are left
+    3  go from breakpoint to breakpoint of these
 """
 
 from functools import partial
@@ -23,8 +23,8 @@ from ._engine cimport MULTICLASS, Engine
 from .partition import SHARD_ROWS
 
 cdef enum:
-    FEW = 32                # examples that are walked from breakpoint to breakpoint
-    MOST_SWEEPS = 100       # and where no bracket separates their breakpoints, more
+    FEW = 32                # at most this many examples are searched from breakpoint to breakpoint,
+    MOST_SWEEPS = 100       # or more if this many steps do not separate their breakpoints
 
 
 cdef struct Lines:
@@ -32,7 +32,7 @@ cdef struct Lines:
     const double* c
     const double* cost      # K x K or NULL
     int K
-    Py_ssize_t columns      # of scores
+    Py_ssize_t columns      # numbers of scores in a row
     bint binary
 
 
@@ -49,11 +49,11 @@ cdef struct Search:
     double lo, hi           # bracket
     double g_lo, g_hi       # right derivative at lo < 0, left derivative at hi > 0
     double fixed, slope     # sum of the lines of the examples that left the search
-    Py_ssize_t left         # the others: rows, labels at lo and at hi
-    Py_ssize_t* active
-    int32_t* at_lo
-    int32_t* at_hi
-    int32_t* label          # scratch for as many
+    Py_ssize_t left         # number of the other examples
+    Py_ssize_t* active      # their rows
+    int32_t* at_lo          # their labels at lo
+    int32_t* at_hi          # their labels at hi
+    int32_t* label          # scratch, one entry for each
     int32_t* other
     double* change
     double* rise
@@ -69,7 +69,7 @@ cdef Lines lines_of(Engine engine) noexcept:
 
 cdef inline double line(const Lines* p, const real* s0, const real* s1, Py_ssize_t i, int k,
                         double* slope) noexcept nogil:
-    # c_ik, and e_ik into slope
+    # Returns c_ik, sets slope to e_ik.
     cdef int y = p.y[i]
     cdef double loss
     s0 += i * p.columns
@@ -111,7 +111,7 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 
 cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssize_t i) noexcept nogil:
-    # whether the truth leads at t = 0 and 1, hence everywhere between: neither value nor slope there
+    # Whether the truth is the best label at t = 0 and 1, hence between them: value and slope are 0 there.
     cdef int y = p.y[i], k
     cdef real first, last
     s0 += i * p.columns
@@ -131,14 +131,14 @@ cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 
 def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double upper, Py_ssize_t start):
-    """The examples of the shard that begins at `start`, at t = 0 and t = upper.
+    """Evaluate the examples of the shard that begins at `start` at t = 0 and t = upper.
 
     Returns
     -------
     active, at_lo, at_hi : ndarray
         Rows whose label changes, and their labels at both ends.
     sums : tuple of 6 floats
-        R at both ends, right derivative at 0, left derivative at the other end, and the line of the other examples.
+        R at both ends, right derivative at 0, left derivative at `upper`, and the line of all other examples.
     """
     cdef Lines p = lines_of(engine)
     cdef Py_ssize_t stop = min(start + <Py_ssize_t>SHARD_ROWS, engine.n_examples), i, left = 0
@@ -169,7 +169,7 @@ def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, doubl
 
 
 cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Moves the ends of the bracket together until few examples are left; lo = hi where the minimiser was found."""
+    """Shrink the bracket until few examples are left; lo = hi if the minimiser is found."""
     cdef double t, width, g_low, g_high
     cdef Py_ssize_t q
     cdef Best at
@@ -199,12 +199,12 @@ cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noex
         else:
             s.lo = s.hi = t
             return
-        bisect = s.hi - s.lo > 0.5 * width      # the secant crept: one halving
-        dismiss(p, s0, s1, s)
+        bisect = s.hi - s.lo > 0.5 * width      # the secant step was short
+        drop_linear(p, s0, s1, s)
 
 
-cdef void dismiss(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Examples with one label at both ends leave the search."""
+cdef void drop_linear(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
+    """Remove examples with the same label at both ends, and add their lines to the sum."""
     cdef Py_ssize_t q, i, kept = 0
     cdef double e
     for q in range(s.left):
@@ -219,7 +219,7 @@ cdef void dismiss(const Lines* p, const real* s0, const real* s1, Search* s) noe
 
 
 cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """The minimiser: breakpoints from lo upwards, until the derivative vanishes on a piece, where t is exact."""
+    """Return the minimiser: go through breakpoints from lo upwards to the piece on which the derivative vanishes."""
     cdef double t = s.lo, g = s.a + s.slope, nearest, root, c0, c1, e0, e      # g + b t is the right derivative
     cdef Py_ssize_t q, i, _piece
     cdef int k
@@ -228,7 +228,7 @@ cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noex
         g += p.c[s.active[q]] * e0
     for _piece in range(s.left * p.K + 1):
         nearest = s.hi
-        for q in range(s.left):             # where each example changes its label next, and to which
+        for q in range(s.left):             # next change of the label of each example, and the new label
             i = s.active[q]
             c0 = line(p, s0, s1, i, s.at_lo[q], &e0)
             s.change[q], s.rise[q] = s.hi, 0.0
@@ -254,7 +254,7 @@ cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noex
 
 def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, double a, double b,
                 double upper, map=map):
-    """Minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t); the bits do not depend on `map`."""
+    """Return the minimiser t of a t + b t^2 / 2 + R(t) over [0, upper], and R(t); bit-identical for any `map`."""
     cdef Lines p = lines_of(engine)
     cdef Search s
     cdef Py_ssize_t[::1] active
@@ -264,7 +264,7 @@ def line_search(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, dou
     cdef const real* s1 = &S1[0, 0]
     cdef double t, value
     cdef Py_ssize_t q
-    memset(&s, 0, sizeof(s))        # no example may be left
+    memset(&s, 0, sizeof(s))        # pointers stay NULL if no example is active
     *shards, sums = zip(*map(partial(both_ends, engine, S0, S1, upper), range(0, engine.n_examples, SHARD_ROWS)))
     value, cut, rise, fall, s.fixed, s.slope = [sum(column) for column in zip(*sums)]
     s.a, s.b, s.lo, s.hi, s.g_lo, s.g_hi = a, b, 0.0, upper, a + rise, a + b * upper + fall

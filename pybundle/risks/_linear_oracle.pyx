@@ -1,4 +1,4 @@
-"""Most violated planes of the examples of linear risks, for passes that have no need of Python."""
+"""Compiled max-oracle of linear hinge risks, for passes without Python calls."""
 
 import numpy as np
 
@@ -14,19 +14,19 @@ from ._engine cimport HINGE, Engine
 
 
 cdef class CompiledLinear(CompiledOracle):
-    """Labels of largest loss plus score of rows, in float64, and their planes, weights of the examples included.
+    """Finds the labels of largest loss plus score in float64, and their planes times the weights of the examples.
 
     Parameters
     ----------
     engine : Engine
-        Of a hinge loss.
+        Its loss must be a hinge loss.
     dim : int
     batch : int
-        Most examples asked for at once.
+        Most examples in one call.
     """
 
     cdef Engine engine
-    cdef Weights packed         # None where W is read as it stands
+    cdef Weights packed         # None if W is read without packing
     cdef double[::1] scores, scratch
 
     def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):
@@ -89,7 +89,7 @@ cdef class CompiledLinear(CompiledOracle):
         return self.engine.cost[y, k] if self.engine.has_cost else y != k
 
     cdef int _best(self, int y, const double* scores) noexcept nogil:
-        """The first class of largest loss plus score."""
+        """Return the first class of largest loss plus score."""
         cdef int k, best = 0
         cdef double u, most = 0.0
         for k in range(self.engine.n_scores):

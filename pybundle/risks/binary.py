@@ -1,4 +1,4 @@
-"""Binary risks of one score: hinge and logistic loss."""
+"""Risks of binary labels with one score for each example: hinge and logistic loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .partition import SHARD_ROWS
 
 
 class _Binary(LinearRisk):
-    """One score for each example, labels -1/+1; the loss is `_loss` of the pass engine."""
+    """Base class of risks with one score for each example and labels -1/+1; `_loss` is a `Loss` of the engine."""
 
     _loss: int | None = None
     n_classes = 2
@@ -25,8 +25,8 @@ class _Binary(LinearRisk):
                     bias, partition, random_state, precision, example_weights)
 
     @classmethod
-    def _of_some(cls, X, y, sample_weight, scale, bias, precision):
-        risk = cls.__new__(cls)         # labels are signs already, perhaps all the same
+    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision):
+        risk = cls.__new__(cls)         # labels are -1/+1 already, and one of them may be absent
         risk._build(X, lambda n: (y, 1, None, cls._loss), None, sample_weight, scale, bias, "strided", 0, precision,
                     example_weights)
         return risk
@@ -42,7 +42,7 @@ class BinaryHinge(_Binary):
     y : array, shape (n,)
         -1/+1 or 0/1.
     n_classes : int, optional
-        2 where one class may be absent, as it is from a part of the data that is made for itself.
+        2 if one class may be absent from y, for example because X, y are only some of the data.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class BinaryHinge(_Binary):
         return (margin < 1.0).astype(np.int64), np.maximum(1.0 - margin, 0.0)
 
     def _labellings(self, label, coef):
-        """Labellings from decisions of the engine."""
+        """Return labellings from the labels and coefficients of the engine."""
         return (coef != 0.0).astype(np.int64)
 
     def _linearise(self, y, labellings):
@@ -78,8 +78,8 @@ class Logistic(_Binary):
     """Logistic risk: R(w) = sum_i c_i log(1 + exp(-y_i <w, x_i>)), smooth and positive.
 
     Offsets are sums of `r_i - r_i' <w, x_i>` = c_i times the entropy of the predicted label, in a form
-    without cancellation. In float32 values and planes are those of the rounded scores: the planes are valid,
-    the values carry the rounding error of float32.
+    without cancellation. In float32, values and planes belong to the rounded scores: the planes are valid,
+    the values have the rounding error of float32.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ class Logistic(_Binary):
     smooth = True
 
     def value_errors(self, w, values):
-        """Bound (P,) on the rounding errors of values that `evaluate` gave at w in float64.
+        """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w in float64.
 
-        As for `values`: a loss moves by no more than its score, and is itself computed to a few roundings.
+        A loss changes by no more than its score, and is computed from it with a few roundings.
         """
         weighted, norm = self.examples.norms * self.sample_weight, float(np.linalg.norm(w))
         reach = 1.02 * self._engine.score_terms * UNIT * norm
@@ -115,7 +115,7 @@ class Logistic(_Binary):
     def _linearise(self, y, labellings):
         margin = y * self._keys(np.asarray(labellings))
         tail = np.exp(-np.abs(margin))
-        # value + margin p, in the form that does not cancel
+        # value + margin p, without cancellation
         offsets = np.log1p(tail) + np.abs(margin) * tail / (1.0 + tail)
         return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
@@ -129,10 +129,10 @@ class Logistic(_Binary):
         return scores
 
     def line_search(self, S0, S1, a, b, upper=1.0):
-        """Minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper], to rounding; as in
-        `LinearRisk`.
+        """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
 
-        The derivative is smooth and monotone: Newton steps, a bisection where they leave the bracket.
+        Arguments as in `LinearRisk`. The zero of the monotone derivative is found by Newton steps, or by bisection if
+        a step leaves the bracket.
         """
         S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
         a, b = check_number("a", a), check_number("b", b, low=0.0)
@@ -141,7 +141,7 @@ class Logistic(_Binary):
 
         def derivatives(t):
             p = expit(-(margin + t * step))
-            with np.errstate(over="ignore"):            # an infinite curvature is a Newton step of 0: bisection
+            with np.errstate(over="ignore"):            # an infinite curvature makes the Newton step 0: bisection
                 return a + b * t - (c * step) @ p, b + (c * step) @ (step * (p * (1.0 - p)))
 
         low, high, t = 0.0, upper, 0.0

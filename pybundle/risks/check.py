@@ -1,4 +1,4 @@
-"""Tells users whether their own risk or model is a valid one, and in words which rule it breaks."""
+"""Check a user's own risk or model, and report in words each rule that it breaks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROUNDING = 1e-8
 
 @dataclass(repr=False)
 class OracleReport:
-    """What `check_oracle` found: true where nothing was broken.
+    """Result of `check_oracle`; true if no rule is broken.
 
     Attributes
     ----------
     rules : list of str
         Rules that were tried.
     findings : list of str
-        One sentence for each broken rule: which, on which example or part, what came, what was expected.
+        One sentence for each broken rule: its name, the example or part, the value found and the value expected.
     """
 
     rules: list = field(default_factory=list)
@@ -46,7 +46,7 @@ class OracleReport:
 
 
 def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examples=20, random_state=0):
-    """Tries the rules that a certificate rests on, at random points and on random examples.
+    """Check the rules on which certificates depend, at random points and on random examples.
 
     Parameters
     ----------
@@ -57,23 +57,23 @@ def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examp
         Examples and true labellings.
     dim : int, optional
     w0 : array_like, shape (dim,), optional
-        A point that is tried too, as the start of `minimize`; it says the dimension.
+        A further point to try, such as the start of `minimize`; it sets the dimension.
     n_points, n_examples : int
-        Points w (of three lengths) and examples that are tried.
+        Number of points w (of three lengths) and of examples to try.
     random_state : int
 
     Returns
     -------
     OracleReport
-        True where no rule was broken; `print` it.
+        True if no rule is broken; `print` it.
 
     Notes
     -----
     Rules of any risk: shapes and finite numbers, the subgradient inequality `R_p(v) >= R_p(w) + <g, v - w>`, declared
-    lower bounds, the same answer twice and from several threads. Rules of a structured model on single examples: loss
-    0 at the truth and never negative, a value equal to loss plus score of the labelling returned and linear in w, a
-    maximum that neither the truth nor any labelling found at another point exceeds, w left as it was. A rule that holds
-    at all points tried may still fail elsewhere.
+    lower bounds, equal results of repeated and of concurrent calls. Rules of a structured model on single examples:
+    the loss is 0 at the truth and never negative; the value is the loss plus the score of the labelling returned, and
+    linear in w; neither the truth nor a labelling found at another point exceeds the maximum; w is not changed. A rule
+    that holds at all points tried may still fail elsewhere.
 
     Examples
     --------
@@ -142,13 +142,13 @@ def _check_risk(report, risk, points):
     if worst is not None:
         report.findings.append(
             f"subgradient inequality: the plane at one point exceeds the value at another by {worst[0]:.3g} in part "
-            f"{worst[1]} (value {worst[2]:.3g}); the value is no convex function of w, or the second result is not "
-            "its subgradient")
+            f"{worst[1]} (value {worst[2]:.3g}); the value is not convex in w, or the second result is not its "
+            "subgradient")
     _check_repeats(report, lambda w: planes_of(risk, w.copy())[0], points, "the risk")
 
 
 def _check_examples(report, risk, rows, points):
-    """Rules of the oracle below a structured risk; a labelling found at one point is tried at the others."""
+    """Check the oracle of a structured risk; a labelling found at one point is tried at the others."""
     oracle, model = risk._oracle, risk.model
     report.rules += ["value equals loss plus score", "maximum over labellings found elsewhere",
                      "maximum not below the truth", "w left alone"]
@@ -167,12 +167,11 @@ def _check_examples(report, risk, rows, points):
         before, found = w.copy(), None
         try:
             found = oracle.solve_batch(rows, oracle.prepare(w))
-        except ValueError as problem:           # models get a view of w that cannot be written to
+        except ValueError as problem:           # models receive a read-only view of w
             if "read-only" not in str(problem):
                 raise
         if found is None or not np.array_equal(w, before):
-            report.findings.append("w left alone: decoding changes the entries of w, which belong to the solver; work "
-                                   "on a copy")
+            report.findings.append("w left alone: decoding changes w, which belongs to the solver; change a copy")
             return
         earlier.append((w, list(found.labellings), np.asarray(found.values), np.asarray(found.uppers)))
     for j, i in enumerate(rows):
@@ -191,15 +190,15 @@ def _check_examples(report, risk, rows, points):
             best = max(b + _dot(a, w) for b, a in planes)
             if best > uppers[j] + ROUNDING * (scale + abs(best)):
                 report.findings.append(f"maximum over labellings found elsewhere: example {i} has the maximum "
-                                       f"{uppers[j]:.9g}, but a labelling found at another w has {best:.9g} at this "
-                                       "one: decoding is not exact")
+                                       f"{uppers[j]:.9g}, but a labelling found at another w has {best:.9g} here: "
+                                       "decoding is not exact")
                 return
     report.rules.append("prediction has the largest score")
     _check_predictions(report, oracle, rows, points)
 
 
 def _check_predictions(report, oracle, rows, points):
-    """A prediction has a score at least that of the truth (0), and the same at 2 w."""
+    """Check that a prediction scores at least as much as the truth (0), and twice as much at 2 w."""
     norms = 0.0 if oracle.norms is None else oracle.norms[rows]
     try:
         for w in points:
@@ -210,8 +209,9 @@ def _check_predictions(report, oracle, rows, points):
                                  | (once < -ROUNDING * scale))
             if len(bad):
                 j = bad[0]
-                report.findings.append(f"prediction has the largest score: that of example {rows[j]} scores "
-                                       f"{once[j]:.9g} above its truth at w and {twice[j]:.9g} at 2 w")
+                report.findings.append(f"prediction has the largest score: at w the prediction of example {rows[j]} "
+                                       f"exceeds the truth by {once[j]:.9g}, at 2 w by {twice[j]:.9g}; expected "
+                                       "numbers >= 0, the second twice the first")
                 return
     except NotImplementedError:
         report.rules.pop()
@@ -223,9 +223,9 @@ def _check_repeats(report, function, points, name):
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(function, points * 2))
     if any(not np.array_equal(a, b) for a, b in zip(once, again, strict=True)):
-        report.findings.append(f"determinism: {name} gives another value when it is asked again at the same w")
+        report.findings.append(f"determinism: {name} returns another value in a second call at the same w")
     elif any(not np.array_equal(a, b) for a, b in zip(once * 2, together, strict=True)):
-        report.findings.append(f"thread-safety: {name} gives another value when several threads ask at once")
+        report.findings.append(f"thread-safety: {name} returns another value if several threads call it at once")
 
 
 def _dot(slope, w):

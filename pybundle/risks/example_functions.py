@@ -1,4 +1,4 @@
-"""A risk of examples from two compiled functions: one decodes an example, the other gives the plane of a labelling."""
+"""A risk made from two compiled functions: one decodes an example, the other computes the plane of a labelling."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ._compiled import CompiledFunctions, ExampleCalls
 from .structured import Structured
 
 PROBED = 64
-"""Examples whose planes at w = 0 name the risk."""
+"""Number of examples in each batch that the fingerprint evaluates."""
 
 
 class ExampleFunctions(Structured):
     """Risk `R(w) = sum_i c_i max_y [ loss_i(y) + <w, psi_i(y)> ]` whose oracle is compiled code.
 
-    Both functions run without the GIL, and with `n_jobs` in several threads. They return 0, or a code of their own for
-    an error, which `OracleError` reports with the example.
+    Both functions run without the GIL, and with `n_jobs` in several threads. They return 0, or an error code of their
+    own, which an `OracleError` reports together with the example.
 
     Parameters
     ----------
     solve : scipy.LowLevelCallable
         ``int solve(const double *w, int64_t dim, int64_t example, int32_t *labelling, double *value, double *upper,
-        void *user_data)`` sets the labelling of largest loss plus score and its value, relative to the truth, whose
-        value is 0; and `upper`, a proven upper bound of the maximum, where it is not exact.
+        void *user_data)`` sets the labelling of largest loss plus score, and its value relative to the truth, whose
+        value is 0. If the maximum is not exact, it also sets `upper`, a proven upper bound.
     plane : scipy.LowLevelCallable
         ``int plane(int64_t example, const int32_t *labelling, double *loss, int64_t *n_entries, int32_t *indices,
-        double *values, void *user_data)`` sets the loss of the labelling and psi as pairs (index, value), in any
-        order, of which those of one index add up.
+        double *values, void *user_data)`` sets the loss of the labelling, and psi as pairs (index, value) in any
+        order; values of the same index are added.
     n_examples, dim : int
     label_size : int
-        Numbers of a labelling; they start as zeros, and equal ones mean equal planes.
+        Number of integers in a labelling. They start as zeros; equal labellings must have equal planes.
     max_entries : int, optional
-        Room for the entries of psi, default `dim`.
+        Largest number of entries of psi, default `dim`.
     sizes : array of int, shape (n_examples,), optional
         Work of each example, by which shards are cut, default 64 each; with `norms` at least the number of pieces.
     norms : array, shape (n_examples,), optional
-        Bound on the sum of the norms of the pieces that psi_i(y) is added from; without it the certificate takes
+        Bounds on the sum of the norms of the pieces that psi_i(y) is added from; without them the certificate takes
         values as exact.
     fingerprint : int, optional
-        A number of the data; default one of the planes of the first examples at w = 0.
+        A hash of the data; default a hash of the planes of the examples at w = 0.
     n_parts, sample_weight, partition, random_state
         As in `Structured`.
 
@@ -81,7 +81,7 @@ class ExampleFunctions(Structured):
 
 
 class FunctionsModel:
-    """Stands where a structured risk has its model; the data are with the functions."""
+    """The model of an `ExampleFunctions` risk, whose functions hold the data: it returns the given oracle."""
 
     nonneg, rescaling = None, "margin"
 
@@ -93,7 +93,7 @@ class FunctionsModel:
 
 
 class FunctionsOracle(BatchOracle):
-    """Batches of calls of `solve` and `plane`; arguments as in `ExampleFunctions`. A labelling is a row of int32."""
+    """Oracle that calls `solve` and `plane` in batches; arguments as in `ExampleFunctions`. Labellings are int32."""
 
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
                  fingerprint=None):
@@ -114,7 +114,7 @@ class FunctionsOracle(BatchOracle):
 
     @property
     def fingerprint(self):
-        """The number that was given, or one of what the functions say at w = 0."""
+        """The given number, or a hash of the planes that the functions return at w = 0."""
         if self._fingerprint is None:
             mark, zero = crc32(repr((self.dim, self.n_examples, self.label_size)).encode()), np.zeros(self.dim)
             for first in range(0, self.n_examples, PROBED):
@@ -127,8 +127,8 @@ class FunctionsOracle(BatchOracle):
 
     def solve_batch(self, rows, weights, loss=True):
         if not loss:
-            raise NotImplementedError("compiled functions of examples know the loss-augmented maximum only; predict "
-                                      "with code of your own")
+            raise NotImplementedError("loss=False is not available: compiled functions compute the loss-augmented "
+                                      "maximum only; predict with code of your own")
         if len(weights) != self.dim:
             raise ParameterError(f"weights must be of shape ({self.dim},), got {np.shape(weights)}")
         return Decodings(*self._calls.solve_batch(check_rows("rows", rows, self.n_examples), weights))

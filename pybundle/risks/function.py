@@ -1,4 +1,4 @@
-"""A risk given as a plain callable."""
+"""A risk made from a Python callable or a compiled function."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..core.validation import check_count, check_vector, real_array
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
-"""Pieces that the parts of a compiled risk are handed to threads in: a call may be short."""
+"""Most ranges into which the parts of a compiled risk are split for threads; single calls may be short."""
 
 
 class Function(RiskBase):
-    """Any convex function of w, or P of them, from a callable.
+    """A risk from a callable: any convex function of w, or the sum of P such functions.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ class Function(RiskBase):
         dense or CSR subgradients. w is a copy: `fun` may change it. A compiled function, from ctypes, cffi, Cython or
         numba, is called once for each part, without the GIL and with `n_jobs` in several threads:
         ``int fun(const double *w, int64_t dim, int64_t part, double *value, double *slope, void *user_data)``
-        sets the value, adds to the slope, which holds zeros, and returns 0 or a code of its own for an error.
+        sets the value, adds to the slope, which holds zeros, and returns 0, or an error code of its own.
     dim : int
     n_parts : int
     lower_bounds : float or array, shape (P,), optional
         A proven lower bound of every part, e.g. 0; None means none (minus infinity).
     smooth : bool
-        True says that every part is differentiable everywhere, and lets "auto" take "lbfgs": fewer calls.
+        True if every part is differentiable everywhere; "auto" then chooses "lbfgs", which needs fewer calls.
 
     Notes
     -----
-    What comes back is checked on each call; `OracleError` names what was wrong, and the part and the code of a
-    compiled function. Exceptions raised by `fun` itself pass through unchanged. One call counts as one pass
+    Results are checked after each call. An `OracleError` names what is wrong and, for a compiled function, the part
+    and the error code. Exceptions raised by `fun` pass through unchanged. One call counts as one pass
     (`n_examples` = 1).
 
     Examples
@@ -83,7 +83,7 @@ class Function(RiskBase):
         self.lower_bounds = bounds
 
     def evaluate(self, w):
-        """Values (P,) and subgradients (P, dim) of the callable, checked; subgradients are copies."""
+        """Return the checked values (P,) and subgradients (P, dim) of the callable; subgradients are copies."""
         answer = self.fun(np.array(check_vector("w", w, self.dim)))
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             raise OracleError("fun must return a pair (value, subgradient), got "
@@ -107,7 +107,7 @@ class Function(RiskBase):
         low = np.flatnonzero(values < self.lower_bounds - 1e-9 * (1.0 + np.abs(self.lower_bounds)))
         if len(low):
             raise ContradictionError(f"fun returned {values[low[0]]:g} for part {low[0]}, below its lower bound "
-                                     f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or leave them out")
+                                     f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or omit them")
         return values
 
     def _subgradients(self, slopes):
@@ -136,18 +136,18 @@ class Function(RiskBase):
 
 
 class CompiledFunction(Function):
-    """What `Function` makes of a `scipy.LowLevelCallable`."""
+    """A `Function` whose callable is a `scipy.LowLevelCallable`; created by `Function`."""
 
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
         super().__init__(fun, dim, n_parts, lower_bounds, smooth)
         self._calls, self.map_shards, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
 
     def evaluate(self, w):
-        """Values (P,) and subgradients (P, dim) of the function, checked."""
+        """Return the checked values (P,) and subgradients (P, dim) of the function."""
         return self._calls.evaluate(w, self.map_shards, self._ranges)
 
     def derive(self, n_parts=None, precision=None, executor=None):
-        """The same risk with another executor, for the calls of several parts; there is one partition, in float64."""
+        """Return the same risk with another executor for several parts; its partition and precision are fixed."""
         other = copy.copy(super().derive(n_parts))
         if executor is not None:
             is_alone = self.n_parts == 1 or getattr(executor, "n_jobs", None) == 1

@@ -1,4 +1,4 @@
-"""What all risks of linear scores share: parts, shards, passes, line search."""
+"""Base class of the risks with linear scores: parts, shards, passes over the data, line search."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from .reduction import reduce_planes
 
 
 class LinearRisk(Partitioned):
-    """R(w) = sum_i r_i(W x_i): base of the risks whose examples enter through K scores.
+    """Base class of risks R(w) = sum_i r_i(W x_i), in which r_i depends on the K scores of example i.
 
-    Subclasses validate their arguments and call `_build`; everything they add is the loss itself, which lives
-    in `_engine.pyx`. Objects share data and are cheap to `derive`; they are never changed after construction,
-    so that two solves may use one risk in two threads.
+    Subclasses validate their arguments and call `_build`; they add only the loss, which is computed in
+    `_engine.pyx`. Objects share data and are cheap to `derive`. They do not change after construction, so that
+    two threads may use one risk at the same time.
 
     Attributes
     ----------
     dim : int
-        K * (n_features + 1 with bias).
+        K * n_features, or K * (n_features + 1) with a bias.
     n_examples, n_features, n_parts, n_scores : int
     lower_bounds : ndarray, shape (P,)
-        Zeros: no loss here is negative.
+        Zeros, because no loss is negative.
     n_parts_given : bool
-        True when `n_parts` was given explicitly; a solver that would like other parts respects it.
+        True if the caller passed `n_parts`; solvers then keep this number.
     precision : {"float32", "float64"}
         Working precision of scores.
     search_precision : {"float32", "float64"}
-        That of steps which promise nothing: float32 also for float64 data in CSR, unless float64 was asked for.
+        Precision of steps that enter no certificate: float32 also for float64 data in CSR, unless float64 was chosen.
     smooth : bool
         Whether the loss is differentiable.
     loss : ndarray, shape (K, K), or None
-        Costs of labels, None where each wrong one costs 1.
+        Costs of labels; None if every wrong label costs 1.
     examples : Examples
-        The data, for solvers that visit single examples.
+        The data, for solvers that work on single examples.
     """
 
     loss = None
@@ -79,19 +79,19 @@ class LinearRisk(Partitioned):
 
     @property
     def fingerprint(self):
-        """A number of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
+        """A hash of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
         engine, data = self._engine, self.examples
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
-        for array in arrays:                # piece by piece: a copy of all would be the most that a small run takes
+        for array in arrays:                # one by one: a joint copy would dominate the memory of a small run
             mark = crc32(np.ascontiguousarray(array), mark)
         return crc32(repr(words).encode(), mark)
 
     def renewed(self, whole=True):
-        """The risk itself, or where its data were changed in place one over the data as they are now.
+        """Return this risk, or a new one over the present data if they were changed in place.
 
-        If not `whole`, a sample of the rows decides.
+        If not `whole`, only a sample of the rows is compared.
         """
         data = self.examples
         if data.is_current(whole):
@@ -105,8 +105,8 @@ class LinearRisk(Partitioned):
     def slope_errors(self):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
-        A slope is a sum of at most two rows an example, `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with
-        `gamma = terms 2^-53`: the rows of a shard one after another, then the shards.
+        A slope adds at most two rows for each example: first the rows of a shard, then the shards. Therefore
+        `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`.
         """
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
         return UNIT * np.array(terms) * self.slope_sizes
@@ -121,7 +121,7 @@ class LinearRisk(Partitioned):
     def offset_errors(self):
         """Bound on the relative rounding error of any offset of each part, shape (P,).
 
-        Offsets are sums of non-negative losses, hence accurate to `terms 2^-53`; sums of integers are exact.
+        Offsets are sums of losses >= 0 and therefore accurate to `terms 2^-53`; sums of integers have no error.
         """
         cost = self.loss
         whole = np.array_equal(self.sample_weight, np.floor(self.sample_weight))
@@ -135,7 +135,7 @@ class LinearRisk(Partitioned):
 
     @property
     def is_mapped(self):
-        """Whether the data are read from a mapped file, which wants passes in the order of the rows."""
+        """Whether the data are a memory-mapped file, which is read fastest in the order of the rows."""
         return self.examples.is_mapped
 
     @property
@@ -150,34 +150,34 @@ class LinearRisk(Partitioned):
 
     @property
     def engine(self):
-        """Compiled access to rows, labels, weights and costs, with the losses of scores: an `Engine`."""
+        """The `Engine`: compiled access to rows, labels, weights and costs, which also computes losses from scores."""
         return self._engine
 
     @property
     def has_exact_blocks(self):
-        """Whether the labels of an example can be enumerated, and its dual maximised exactly: for hinge losses."""
+        """Whether the dual of one example can be maximised over all its labels; True for hinge losses."""
         return self._piecewise_linear
 
     def oracle(self):
-        """Access to single examples: `solve`, `plane`, `key`; see `LinearOracle` for what a labelling is."""
+        """Return the `LinearOracle` of single examples: `solve`, `plane`, `key`."""
         return LinearOracle(self)
 
     # passes -----------------------------------------------------------------------------------------------
 
     def evaluate(self, w):
-        """Values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
+        """Return values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
         planes = self.planes(w)
         return planes.values, planes.slopes
 
     def planes(self, w):
-        """One plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
+        """Return one plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
-        Offsets are sums of losses and slopes float64 sums over float64-exact labels, in either precision. For
-        the piecewise linear losses the values are those of the planes, `offset + <slope, w>`, so that nothing
-        but time distinguishes precisions and storages; a logistic risk in float32 is as exact as its scores.
+        In either precision, labels are those of float64 scores, and offsets and slopes are summed in float64. For
+        piecewise linear losses the values are `offset + <slope, w>`, so that precisions and storages differ in
+        speed only. A logistic risk in float32 is as accurate as its scores.
         """
         w = check_vector("w", w, self.dim)
-        # at w = 0 all labels tie: float32 would score every row twice
+        # all labels tie at w = 0, so float32 would score every row twice
         packed = self._engine.pack(w, self.precision if w.any() else "float64")
         engine = self._engine
         planes = self.sum_planes(lambda rows, slope: engine.planes(packed, rows, slope))
@@ -187,11 +187,11 @@ class LinearRisk(Partitioned):
         return planes
 
     def values(self, w):
-        """Values (P,) as float64 sums of the losses, and a bound (P,) on the rounding error of each.
+        """Return values (P,) as float64 sums of the losses, and a bound (P,) on the rounding error of each.
 
-        `planes` gives `offset + <slope, w>`, which cancels where the risk is small against R(0); a certificate needs
-        a number whose error is known. A score is a sum of d products in q lanes, known up to about
-        `(d / q + q + 8) 2^-53 |x_i| |w_k|`; examples that are safely without loss add no error. Barring underflow.
+        `planes` returns `offset + <slope, w>`, which cancels if the risk is small against R(0), but a certificate
+        needs a known error. A score sums d products in q lanes; barring underflow its error is at most about
+        `(d / q + q + 8) 2^-53 |x_i| |w_k|`. Examples whose loss is 0 despite this error add no error.
 
         Returns
         -------
@@ -216,9 +216,9 @@ class LinearRisk(Partitioned):
         return values, 1.01 * errors + UNIT * np.array(terms) * values
 
     def scores(self, w, out=None):
-        """S (n, K): S[i] = W x_i, rows in the order of X; float32 or float64, the working precision.
+        """Return S (n, K) with S[i] = W x_i, rows in the order of X, in the working precision float32 or float64.
 
-        `out`, an array that an earlier call returned, is filled again instead of a new one.
+        `out`, an array that an earlier call returned, is overwritten and returned.
         """
         w = check_vector("w", w, self.dim)
         packed = self._engine.pack(w, self.precision)
@@ -236,22 +236,20 @@ class LinearRisk(Partitioned):
         return S
 
     def planes_at(self, S):
-        """Planes at the point with scores S (any combination of `scores`): reads only the examples that
-        count.
+        """Return planes at the point with scores S (any combination of `scores`); reads only rows with a loss.
 
-        Labels and values are those of S; offsets and slopes are exact for these labels, so the planes are
-        valid whatever S is.
+        Labels and values are computed from S. Offsets and slopes belong to these labels, so that the planes are
+        valid for any S.
         """
         S = self._check_scores("S", S)
         return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
 
     def combine(self, S0, S1, t):
-        """Scores `S0 + t (S1 - S0)` of the point t on a segment."""
+        """Return the scores `S0 + t (S1 - S0)` of the point t on a segment."""
         return S0 + S0.dtype.type(t) * (S1 - S0)
 
     def line_search(self, S0, S1, a, b, upper=1.0):
-        """Exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper (piecewise linear
-        losses).
+        """Return the exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper.
 
         Parameters
         ----------
@@ -263,15 +261,15 @@ class LinearRisk(Partitioned):
         Returns
         -------
         t : float
-            0 where the right derivative at 0 is not negative (a null step).
+            0 if the right derivative at 0 is not negative (a null step).
         value : float
             R at t, in float64.
 
         Notes
         -----
-        A safeguarded secant on the monotone derivative; examples with the same label at both ends of the
-        bracket are linear between them and leave the search, so the sweeps soon cost next to nothing: O(n K)
-        in all, no pass over X. The last pieces are walked from breakpoint to breakpoint.
+        For piecewise linear losses. A safeguarded secant method finds the zero of the monotone derivative. Examples
+        with the same label at both ends of the bracket are linear between them and leave the search, so the cost
+        is O(n K) in all, without a pass over X. The last pieces are searched from breakpoint to breakpoint.
         """
         S0, S1 = self._check_scores("S0", S0), self._check_scores("S1", S1)
         if S0.dtype != S1.dtype:
@@ -293,7 +291,7 @@ class LinearRisk(Partitioned):
         return contiguous(S)
 
     def sum_planes(self, work):
-        """Planes from `work(rows, slope) -> (value, offset)` over the shards, summed in their order."""
+        """Return planes: the sums of `work(rows, slope) -> (value, offset)` over the shards, in their order."""
         planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, self.examples.is_sparse,
                                self.dense_from)
         return planes._replace(slopes=self.examples.unscale(planes.slopes, self.n_scores))

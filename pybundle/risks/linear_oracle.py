@@ -1,4 +1,4 @@
-"""Access to the examples of a linear risk."""
+"""The max-oracle of a linear risk: labellings and planes of single examples."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ._linear_oracle import CompiledLinear
 
 
 class LinearOracle(BatchOracle):
-    """Examples of a `LinearRisk`, one at a time or in batches; the risk says what a labelling is.
+    """Max-oracle of a `LinearRisk`, for single examples or batches. The risk determines what a labelling is.
 
     ====================  =====================================================================
     risk                  labelling
     ====================  =====================================================================
     `MulticlassHinge`     a class 0..K-1
-    `BinaryHinge`         1 where the loss counts, 0 where it does not
+    `BinaryHinge`         1 if the loss counts, 0 if it does not
     `Logistic`            the score <w, x_i> at which the loss is linearised, any finite number
     ====================  =====================================================================
 
@@ -39,17 +39,17 @@ class LinearOracle(BatchOracle):
 
     @property
     def sizes(self):
-        """Work of each example, shape (n,): its non-zeros, and the scores."""
+        """Work of each example, shape (n,): number of non-zeros plus number of scores."""
         storage = self._risk.examples.storage
         entries = np.diff(storage[2]) if len(storage) == 3 else np.full(self.n_examples, storage[0].shape[1])
         return entries + self._risk.n_scores
 
     def prepare(self, w):
-        """w for `solve_batch`; it must stay as it is meanwhile."""
+        """Return w in the form that `solve_batch` takes; w must not change while it is used."""
         return LazyWeights(self._risk._engine, check_size("w", w, self.dim))
 
     def solve_batch(self, rows, weights):
-        """Labellings of largest loss plus score of the examples `rows`, in float64: O(nnz(x_i) K) an example."""
+        """Return the labellings of largest loss plus score of the examples `rows`: float64, O(nnz(x_i) K) each."""
         risk, rows = self._risk, check_rows("rows", rows, self.n_examples)
         scores = weights.scores(rows)
         is_finite = np.isfinite(scores).all(axis=1)
@@ -64,12 +64,12 @@ class LinearOracle(BatchOracle):
         return None if self._risk.smooth else CompiledLinear(self._risk._engine, self.dim, batch)
 
     def solve(self, i, w):
-        """The labelling of largest loss plus score, as a plain number; exact, so value = upper."""
+        """Return the labelling of largest loss plus score, as a plain number; exact, so that value = upper."""
         found = super().solve(i, w)
         return found._replace(labelling=found.labelling.item())
 
     def planes(self, rows, labellings):
-        """Losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
+        """Return losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
         risk, rows = self._risk, check_rows("rows", rows, self.n_examples, labellings)
         offsets, classes, coefs = risk._linearise(risk.labels[rows], labellings)
         c, per_row = risk.sample_weight[rows], classes.shape[1]
@@ -78,12 +78,12 @@ class LinearOracle(BatchOracle):
         return c * offsets, sum_rows(self.dim, sums)
 
     def key(self, labelling):
-        """The labelling itself, as a plain number."""
+        """Return the labelling itself, as a plain number."""
         return self._risk._keys(np.asarray([labelling]))[0].item()
 
 
 def check_size(name, w, dim):
-    """w as contiguous float64 of `dim` entries, neither copied nor read where it is: O(1) for a batch of few rows."""
+    """Return w as contiguous float64 of `dim` entries; O(1) if w has this form, because entries are not checked."""
     w = contiguous(w, np.float64)
     if w.shape != (dim,):
         raise ParameterError(f"{name} must have shape ({dim},), got {w.shape}")

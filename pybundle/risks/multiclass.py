@@ -1,4 +1,4 @@
-"""The margin-rescaled multiclass hinge loss (Crammer and Singer), with costs and weights."""
+"""The risk of the margin-rescaled multiclass hinge loss (Crammer and Singer), with costs and weights."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ class MulticlassHinge(LinearRisk):
     Parameters
     ----------
     X : ndarray (float32, float64, uint8) or CSR (float32, float64), shape (n, d)
-        Never copied when C-contiguous.
+        Not copied if C-contiguous.
     y : array of int, shape (n,)
-        Labels 0..K-1, each of them in use unless `n_classes` is given.
+        Labels 0..K-1; each must occur unless `n_classes` is given.
     n_parts : int, optional
-        Number P of parts of R; None starts with one and leaves the choice to the solver.
+        Number P of parts of R; None leaves the choice to the solver.
     loss : ndarray, shape (K, K), optional
-        Cost L(truth, label) >= 0 with zero diagonal; None is the 0/1 loss.
+        Cost L(truth, label) >= 0 with zero diagonal; None means the 0/1 loss.
     sample_weight : array, shape (n,), optional
         Weights c_i >= 0.
     n_classes : int, optional
-        K where some classes do not occur in y.
+        K, needed if some classes do not occur in y.
     scale : float
         x_i = scale * X_i; meant for uint8 pixels (1 / 255), which are never expanded.
     bias : float, optional
-        Adds a constant feature of this value as last column of W (K, d + 1). It is regularised like every
-        other weight; a large value makes that negligible.
+        Adds a constant feature of this value as last column of W (K, d + 1). Its weight is regularised like every
+        other; a large value makes this negligible.
     partition : {"strided", "contiguous", "stratified"}
         See `pybundle.risks.partition.partition`.
     random_state : int
         Seed of the partition.
     precision : {"float32", "float64"}, optional
         Precision of the scores; default float32 for float32 and uint8 data. Rows that rounding might mislabel
-        are scored again in float64, so the planes are the same. float64 data always use float64, but for block steps
-        on CSR rows, which promise nothing.
+        are scored again in float64, so the planes are the same. float64 data always use float64, except in block
+        steps on CSR rows, which enter no certificate.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class MulticlassHinge(LinearRisk):
 
     Notes
     -----
-    A pass costs O(nnz(X) K) flops and reads X once. Ties of labels go to the smallest one.
+    A pass costs O(nnz(X) K) flops and reads X once. Of tied labels the smallest is chosen.
     Source: [Crammer2001]; the partition is that of P-BMRM [Uricar2012].
 
     Examples
@@ -76,16 +76,16 @@ class MulticlassHinge(LinearRisk):
     def _arguments(self, rows):
         return {**super()._arguments(rows), "loss": self.loss, "n_classes": self.n_classes}
 
-    # the losses of examples with labels y (n,), for `oracle`
+    # the losses of examples with true labels y (n,), for `oracle`
     def _decode(self, y, scores):
-        """Best labels and values, both (n,), from scores (n, K)."""
+        """Return the best labels and their values, both (n,), from scores (n, K)."""
         every = np.arange(len(y))
         u = scores + self._losses(y) - scores[every, y][:, None]
         k = np.argmax(u, axis=1)
         return k, np.maximum(u[every, k], 0.0)
 
     def _linearise(self, y, labellings):
-        """Offsets (n,), and classes and their coefficients (n, 2)."""
+        """Return offsets (n,), and the classes and coefficients (n, 2) of slopes."""
         k = self._keys(np.asarray(labellings))
         moved = np.where(k == y, 0.0, 1.0)
         offsets = moved if self.loss is None else self.loss[y, k]
@@ -99,7 +99,7 @@ class MulticlassHinge(LinearRisk):
         return k.astype(np.int64, copy=False)
 
     def _labellings(self, label, coef):
-        """Labellings from decisions of the engine."""
+        """Return labellings from the labels and coefficients of the engine."""
         return np.where(coef != 0.0, label, self.labels)
 
     def _losses(self, y):

@@ -1,4 +1,4 @@
-"""Examples into parts and shards: every example is in exactly one part, whatever n and P."""
+"""Split examples into parts and shards. Every example is in exactly one part, for any n and P."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..core.validation import check_choice, check_integer
 from .reduction import SPARSE_DENSITY
 
 SHARD_ROWS = 8192
-"""Rows of a work unit; fixed, so that any number of threads adds the same numbers in the same order."""
+"""Most rows of a shard; a constant, so that any number of threads adds the same numbers in the same order."""
 
 
 def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
-    """Rows of every part, ascending inside a part (so that the pass reads memory forwards).
+    """Return the rows of every part, ascending inside a part (so that a pass reads memory forwards).
 
     Parameters
     ----------
     n_examples, n_parts : int
-        With fewer examples than parts some parts are empty.
+        If there are fewer examples than parts, some parts are empty.
     kind : {"strided", "contiguous", "stratified"}
         "strided": shuffle once, then part = position mod P. "contiguous": cut in order; only for data that is
-        shuffled already. "stratified": as strided, but every label is dealt out evenly.
+        shuffled already. "stratified": as strided, but every label is spread evenly over the parts.
     random_state : int
         Seed of the shuffle.
     labels : ndarray, shape (n,)
@@ -47,7 +47,7 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
     n_parts = check_integer("n_parts", n_parts, low=1)
     if n_parts > max(1000, n_examples):
         raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, n_examples)}, got {n_parts}; "
-                             "more parts than examples are empty")
+                             "parts without examples are useless")
     check_choice("partition", kind, ("strided", "contiguous", "stratified"))
     random_state = check_integer("random_state", random_state, low=0)
     if kind == "contiguous" or n_parts == 1:
@@ -59,13 +59,13 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
 
 
 def shards(parts):
-    """Work units `(part, rows)` of at most `SHARD_ROWS` rows, part by part."""
+    """Return the shards `(part, rows)` of at most `SHARD_ROWS` rows each, part by part."""
     return [(p, rows[start:start + SHARD_ROWS])
             for p, rows in enumerate(parts) for start in range(0, len(rows), SHARD_ROWS)]
 
 
 def take(sequence, rows):
-    """Those items of a sequence of examples: an array, a CSR matrix, a Ragged, a named tuple of these, or a list."""
+    """Select `rows` of a sequence of examples: an array, a CSR matrix, a Ragged, a named tuple of these, or a list."""
     if isinstance(sequence, Ragged):
         return sequence.take(rows)
     if isinstance(sequence, np.ndarray) or sp.issparse(sequence):
@@ -77,16 +77,16 @@ def take(sequence, rows):
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some parts of a risk with only their data: what travels to a worker, which makes the risk from it.
+    """The data of some parts of a risk, as sent to a worker, which makes a risk of these parts from it.
 
     Attributes
     ----------
     kind : type
-        Of the risk.
+        Class of the risk.
     arguments : dict
-        For `kind`, of the examples of these parts only.
+        Arguments for `kind`, with the examples of these parts only.
     rows : list of ndarray
-        For every part the numbers of its examples in the whole risk, in the order in which they stand here.
+        For every part, the numbers that its examples have in the whole risk, in the order of `arguments`.
     """
 
     kind: type
@@ -94,10 +94,10 @@ class Excerpt:
     rows: list
 
     def __call__(self):
-        """The risk of these parts, or None where they hold no example; the same bits as in the whole risk."""
+        """Return the risk of these parts, or None if they hold no example; its numbers equal the whole risk's."""
         if not sum(map(len, self.rows)):
             return None
-        risk = self.kind._of_some(**self.arguments)
+        risk = self.kind._from_excerpt(**self.arguments)
         ends = np.cumsum([len(rows) for rows in self.rows])
         risk._assign([np.arange(end - len(rows), end, dtype=np.intp)
                       for rows, end in zip(self.rows, ends, strict=True)])
@@ -106,14 +106,14 @@ class Excerpt:
 
 
 class Partitioned(RiskBase):
-    """What all risks of examples share: parts, shards, an executor for the work on them.
+    """Base class of all risks of examples: parts, shards, and an executor for the work on them.
 
-    A subclass has `partition` (kind), `random_state` and `n_examples`, says in `_shards_of` how parts are cut, and in
-    `_arguments(rows)` what makes the same risk of some examples only.
+    A subclass has `partition` (kind), `random_state` and `n_examples`. Its `_shards_of` cuts parts into shards, and
+    `_arguments(rows)` returns the arguments that make the same risk of some examples only.
     """
 
-    dense_from = SPARSE_DENSITY     # share of non-zeros from which slopes are dense
-    _stratify = None            # labels that the kind "stratified" deals out
+    dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense
+    _stratify = None            # labels that the kind "stratified" spreads over the parts
 
     def _regroup(self, n_parts):
         self._assign(partition(self.n_examples, n_parts, self.partition, self.random_state, self._stratify))
@@ -125,24 +125,23 @@ class Partitioned(RiskBase):
 
     @property
     def parts(self):
-        """List of the numbers of the examples of every part."""
+        """List with the row numbers of the examples of every part."""
         return self._parts
 
     def derive(self, n_parts=None, precision=None, executor=None):
-        """The same risk over the same data with other parts, precision or executor; nothing large is copied.
+        """Return the same risk over the same data with other parts, precision or executor; nothing large is copied.
 
         Parameters
         ----------
         n_parts : int, optional
             None keeps the parts.
         precision : {"float32", "float64"}, optional
-            None keeps it; a risk that has only one keeps that.
+            None keeps it; a risk with only one precision ignores it.
         executor : object with ``map(fn, items)``, optional
-            Runs the shards; results must come in order. The numbers do not depend on it, to the last bit. None keeps
-            it.
+            Runs the shards and returns results in order; any executor leads to bit-identical numbers. None keeps it.
         """
         other = copy.copy(self)
-        if "map_shards" in vars(self):        # which copies leave behind: they may be on their way to another process
+        if "map_shards" in vars(self):        # `__getstate__` drops it, as copies may go to another process
             other.map_shards = self.map_shards
         if n_parts is not None and n_parts != self.n_parts:
             other._regroup(n_parts)
@@ -153,13 +152,13 @@ class Partitioned(RiskBase):
         return other
 
     def excerpt(self, numbers):
-        """The parts of those numbers as an `Excerpt`, from which another process makes their risk."""
+        """Return the parts `numbers` as an `Excerpt`, from which another process makes their risk."""
         rows = [self._parts[p] for p in numbers]
         return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)
 
     @classmethod
-    def _of_some(cls, **arguments):
-        """The risk of an excerpt, which need not have what is asked of whole data."""
+    def _from_excerpt(cls, **arguments):
+        """Make the risk of an excerpt; overridden if checks of whole data do not apply, e.g. that all labels occur."""
         return cls(**arguments)
 
     def _set_precision(self, precision):
@@ -167,5 +166,5 @@ class Partitioned(RiskBase):
         self.precision = "float64"
 
     def __getstate__(self):
-        # an executor belongs to a process; it does not travel
+        # an executor belongs to its process and is not pickled
         return {name: value for name, value in self.__dict__.items() if name != "map_shards"}

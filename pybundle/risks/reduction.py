@@ -1,4 +1,4 @@
-"""Planes of parts as sums over shards, in a fixed order: any executor gives the same bits."""
+"""Sum the planes of shards to planes of parts, in a fixed order, so that results are the same for any executor."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ..core.plane import Planes
 from ..features._rows import aligned
 
 WAVE = 16
-"""Shards whose dense slopes are there at a time."""
+"""Most shards whose dense slopes are in memory at a time."""
 SPARSE_DIM = 16384
-"""Slopes of sparse features are gathered sparsely from this dimension on ..."""
+"""Least dimension from which slopes of sparse features are summed in sparse form."""
 SPARSE_DENSITY = 0.1
-"""... and returned sparse below this share of non-zeros, where nobody asks for another one."""
+"""Default fraction of non-zeros from which sparse sums are returned as dense slopes."""
 
 
 def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False, dense_from=SPARSE_DENSITY):
-    """Planes from the sums over the shards of every part.
+    """Return one plane for each part, the sum over its shards.
 
     Parameters
     ----------
     work : callable
         `work(rows, slope) -> (value, offset)`, adds to `slope` (dim,); may run in several threads.
     shards : list of (part, rows)
-        Part by part.
+        Sorted by part.
     mapping : callable
-        `mapping(function, items)`, results in order.
+        `mapping(function, items)`, returns results in order.
     sparse : bool
-        Compress slopes at once, and return CSR where few entries are not zero.
+        Whether to compress the slope of each shard, and to return CSR if few entries are not zero.
     dense_from : float
-        Share of non-zeros from which it is dense.
+        Fraction of non-zeros from which slopes are returned dense.
     """
     if sparse and dim >= SPARSE_DIM:
         return _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from)
@@ -42,10 +42,10 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False, dense_from=
 
     def shard(item):
         p, rows = item
-        slope = slopes[p] if counts[p] == 1 else np.zeros(dim)   # a part of one shard needs no sum
+        slope = slopes[p] if counts[p] == 1 else np.zeros(dim)
         return work(rows, slope), slope
 
-    for first in range(0, len(shards), WAVE):       # a mapping may keep what it has found
+    for first in range(0, len(shards), WAVE):       # a mapping may hold all its results until it ends
         wave = shards[first:first + WAVE]
         for (p, _), (sums, slope) in zip(wave, mapping(shard, wave), strict=True):
             values[p] += sums[0]
@@ -59,7 +59,7 @@ def _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from):
     values, offsets = np.zeros(n_parts), np.zeros(n_parts)
     narrow = np.int32 if dim <= np.iinfo(np.int32).max else np.intp
     rows = [(np.empty(0, dtype=narrow), np.empty(0))] * n_parts
-    spare = []                  # dense slopes, zero again: one for each thread, as fresh pages cost more than zeros
+    spare = []                  # dense slopes set to 0 again, for reuse: fresh memory pages cost more than zeroing
 
     def shard(item):
         try:
@@ -80,7 +80,7 @@ def _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from):
             offsets[p] += sums[1]
             if total is not None:
                 total[index] += data
-            elif len(rows[p][0]):         # a second shard: one dense sum at a time
+            elif len(rows[p][0]):         # the second shard of the part: sum densely from here on
                 total = np.zeros(dim)
                 total[rows[p][0]] = rows[p][1]
                 total[index] += data

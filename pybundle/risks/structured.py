@@ -1,4 +1,4 @@
-"""The risk of any structured model: planes of parts from decodings of examples."""
+"""The risk of any structured model: decodes examples and sums them to one plane for each part."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .partition import Partitioned, take
 from .reduction import reduce_planes
 
 SHARD_WORK = 1 << 15
-"""Work of a shard, in the sizes of the oracle; fixed, so that shards depend on nothing but the data."""
+"""Work of a shard, in units of the oracle's `sizes`; a constant, so that shards depend on the data alone."""
 
 
 class Structured(Partitioned):
-    """Risk of a structured model on examples, a sum.
+    """Risk of a structured model: a sum over examples.
 
     R(w) = sum_i c_i max_y [ loss(y_i, y) + <w, psi_i(y)> ],      psi_i(y) = Psi(x_i, y) - Psi(x_i, y_i)
 
@@ -36,7 +36,7 @@ class Structured(Partitioned):
         One of `pb.models`, your own subclass, or `(joint_feature(x, y), loss_augmented_decode(w, x, y))`, where the
         second returns `(y_hat, loss)`.
     X, Y : sequences of examples and of their true labellings
-        What they may be, the model says.
+        The model defines their types.
     n_parts : int, optional
         Number P of parts; None leaves the choice to the solver.
     loss : {"hinge", "logistic"}
@@ -53,18 +53,18 @@ class Structured(Partitioned):
     smooth : bool
         True for the log-loss.
     lower_bounds : ndarray, shape (P,)
-        Zeros: the truth alone has value 0.
+        Zeros, because the truth has value 0.
     nonneg : bool array, shape (dim,), or None
-        Weights that `minimize` keeps at or above 0, from the model.
+        Entries of w that `minimize` keeps at or above 0, taken from the model.
 
     Notes
     -----
-    A pass decodes every example once. The value uses the oracle's proven upper bounds, the plane its labellings; so
-    both sides of a certificate hold also where a decoder is inexact. The plane of a log-loss has slope and entropy of
-    the distribution that was computed, whatever rounding made of the scores: `log sum_y exp s(y) >= E_p s + H(p)` for
-    every p. `values` bounds the rounding of scores as `(dim + 2 size + 8) 2^-53 norms |w|` for an example, where the
-    oracle knows norms, barring underflow; a log-loss adds the `partition_terms` of the oracle. Models in plain Python
-    have their upper bounds rounded upwards instead.
+    A pass decodes every example once. Values use the proven upper bounds of the oracle, planes use its labellings.
+    Therefore both sides of a certificate hold even if the decoder is inexact. The plane of a log-loss has the slope
+    and the entropy of the computed distribution p. It is valid despite rounded scores, because
+    `log sum_y exp s(y) >= E_p s + H(p)` for every p. If the oracle has norms, `values` bounds the rounding of the
+    scores of an example by `(dim + 2 size + 8) 2^-53 norms |w|`, barring underflow; a log-loss adds the
+    `partition_terms` of the oracle. Upper bounds of models in plain Python are rounded upwards instead.
 
     Examples
     --------
@@ -84,21 +84,21 @@ class Structured(Partitioned):
         self._oracle = oracle = self.model.oracle(X, Y)
         self._examples = X, Y
         if loss == "logistic" and not oracle.has_marginals:
-            raise ParameterError(f"loss='logistic' needs marginals, which {type(self.model).__name__} has not got; "
+            raise ParameterError(f"loss='logistic' needs marginals, but {type(self.model).__name__} has none; "
                                  "use loss='hinge'")
         if loss == "logistic" and getattr(self.model, "rescaling", "margin") == "slack":
-            raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; leave "
-                                 "the argument rescaling out")
+            raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; omit "
+                                 "the argument rescaling")
         if loss == "logistic" and oracle.norms is not None and oracle.marginal_terms is None:
-            raise ParameterError(f"loss='logistic' needs marginal_terms, partition_terms and additions of an oracle "
-                                 f"with norms, which that of {type(self.model).__name__} has not got; see "
+            raise ParameterError("loss='logistic' needs marginal_terms, partition_terms and additions of an oracle "
+                                 f"with norms, but that of {type(self.model).__name__} lacks them; see "
                                  "pb.models.BatchOracle")
         self.n_examples, self.dim = oracle.n_examples, oracle.dim
         sizes = np.asarray(oracle.sizes, dtype=float)
         is_count = (sizes == np.floor(sizes)) & (sizes >= 0.0) & (sizes < np.inf)
         if sizes.shape != (self.n_examples,) or not is_count.all():
-            raise ParameterError(f"sizes of the oracle must be {self.n_examples} whole numbers >= 0, pieces of each "
-                                 "example: roundings are counted by them")
+            raise ParameterError(f"sizes of the oracle must be {self.n_examples} whole numbers >= 0, the number of "
+                                 "pieces of each example; rounding bounds depend on them")
         self.nonneg = getattr(self.model, "nonneg", None)
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.partition = check_choice("partition", partition, ("strided", "contiguous"))
@@ -110,7 +110,7 @@ class Structured(Partitioned):
 
     @property
     def X(self):
-        """The examples, as they were given."""
+        """The examples, as passed by the caller."""
         return self._examples[0]
 
     @property
@@ -120,7 +120,7 @@ class Structured(Partitioned):
 
     def _assign(self, parts):
         super()._assign(parts)
-        self._additions = None      # of the log-loss to entries of slopes, counted when asked for
+        self._additions = None      # of a log-loss, to an entry of a slope: counted on first use
 
     def _shards_of(self, parts):
         return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
@@ -132,22 +132,22 @@ class Structured(Partitioned):
 
     @property
     def fingerprint(self):
-        """A number of model, data, weights, loss and partition."""
+        """A hash of model, data, weights, loss and partition."""
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
         return crc32(repr(words).encode(), crc32(self.sample_weight))
 
     def renewed(self, whole=True):
-        """The risk itself, or where its data were changed in place one over the data as they are now.
+        """Return this risk, or a new one over the present data if they were changed in place.
 
-        All of them are read: little beside a decoding.
+        All data are read, which costs little compared with a decoding.
         """
         if self._oracle.is_current():
             return self
         other = self.derive()
         other._oracle = self.model.oracle(*self._examples)
         if other._oracle.n_examples != self.n_examples:
-            raise ParameterError(f"X and Y must hold the {self.n_examples} examples that the risk was made of, got "
-                                 f"{other._oracle.n_examples}; make a new risk")
+            raise ParameterError(f"X and Y must still hold {self.n_examples} examples, got {other._oracle.n_examples}; "
+                                 "make a new risk")
         return other
 
     @property
@@ -157,14 +157,14 @@ class Structured(Partitioned):
         if oracle.norms is None:
             if oracle.met_norms is None:
                 return np.zeros(self.n_parts)
-            weighted = 1.01 * oracle.met_norms * self.sample_weight     # psi is a difference, perhaps times a loss
+            weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
         if self.loss == "hinge":
-            # every piece of an example is added once for the labelling and once for the truth
+            # each piece of an example is added twice: for the labelling and for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * self.slope_sizes
         if self._additions is None:
-            # of each entry: the sum over the largest shard, then that of the shards
+            # additions to one entry: those in the largest shard, then one for each shard
             self._additions = np.zeros(self.n_parts)
             for p, rows in self._shards:
                 self._additions[p] = max(self._additions[p], oracle.additions(rows))
@@ -174,12 +174,12 @@ class Structured(Partitioned):
 
     @property
     def errors_grow(self):
-        """Whether `slope_errors` are those of the planes so far, of a model whose norms are known from them only."""
+        """Whether `slope_errors` covers only the planes computed so far, because the oracle has no norms."""
         return self._oracle.norms is None
 
     @property
     def slope_sizes(self):
-        """Bound on the Euclidean norm of any slope of each part, shape (P,); None where the oracle knows no norms."""
+        """Bound on the Euclidean norm of any slope of each part, shape (P,); None if the oracle has no norms."""
         if self._oracle.norms is None:
             return None
         weighted = self._oracle.norms * self.sample_weight
@@ -187,19 +187,19 @@ class Structured(Partitioned):
 
     @property
     def offset_errors(self):
-        """Bound on the relative rounding error of any offset of each part, shape (P,): sums of losses >= 0.
+        """Bound on the relative rounding error of any offset of each part, shape (P,); offsets sum losses >= 0.
 
-        Those of a log-loss are entropies, from which the oracle has taken their own rounding errors.
+        Offsets of a log-loss are entropies, from which the oracle has already subtracted their rounding errors.
         """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     def evaluate(self, w):
-        """Values (P,) and subgradients (P, dim) at w."""
+        """Return values (P,) and subgradients (P, dim) at w."""
         planes = self.planes(w)
         return planes.values, planes.slopes
 
     def planes(self, w):
-        """One plane for each part, tight at w; one decoding of every example."""
+        """Return one plane for each part, tight at w; decodes every example once."""
         w = check_vector("w", w, self.dim)
         return self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
 
@@ -209,11 +209,11 @@ class Structured(Partitioned):
             values, entropies = oracle.marginals_batch(rows, weights, c, slope)
             return float(c @ values), float(c @ entropies)
         found = oracle.solve_batch(rows, weights)
-        # the truth is a labelling too: where rounding leaves less than its 0, 0 is the value
+        # the truth has value 0, so a smaller maximum is due to rounding
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
     def values(self, w):
-        """Values (P,), and a bound (P,) on the rounding error of each, but for what upper bounds contain already."""
+        """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
         weights, errors = oracle.prepare(w), np.zeros(self.n_parts)
@@ -234,15 +234,15 @@ class Structured(Partitioned):
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
     def value_errors(self, w, values):
-        """Bound (P,) on the rounding errors of values that `evaluate` gave at w, coarser than that of `values`.
+        """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w; coarser than the method `values`.
 
-        Both decode alike; here the largest example stands for all where values of single examples would be needed.
+        The values of single examples are not known here, so each part uses the terms of its largest example.
         """
         oracle, norm, errors = self._oracle, float(np.linalg.norm(w)), np.zeros(self.n_parts)
         if oracle.norms is not None:
             for p, rows in enumerate(self._parts):
                 terms = _terms(oracle, rows, self.smooth)
-                scores = float((self.sample_weight[rows] * terms) @ _in_tables(oracle, rows, norm, self.smooth))
+                scores = float((self.sample_weight[rows] * terms) @ _table_bound(oracle, rows, norm, self.smooth))
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
@@ -250,7 +250,7 @@ class Structured(Partitioned):
         return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
 
     def predict_losses(self, w):
-        """Loss of the prediction for every example at w, shape (n,)."""
+        """Return the loss of the prediction for every example at w, shape (n,)."""
         weights, losses = self._oracle.prepare(check_vector("w", w, self.dim)), np.empty(self.n_examples)
 
         def shard(item):
@@ -262,19 +262,19 @@ class Structured(Partitioned):
         return losses
 
     def oracle(self):
-        """Access to examples, weights included, one at a time or in batches, see `Oracle` (loss "hinge")."""
+        """Return an oracle of weighted examples, single or in batches, see `Oracle`; for the loss "hinge" only."""
         if self.loss != "hinge":
-            raise ParameterError("single labellings exist for loss='hinge' only, got 'logistic'")
+            raise ParameterError("loss is 'logistic', but an oracle of single labellings needs loss='hinge'")
         return WeightedOracle(self._oracle, self.sample_weight)
 
     def sum_planes(self, work) -> Planes:
-        # marginals are never 0: the log-loss of all examples has a dense gradient
+        # marginals are never 0, so the gradient of the log-loss of all examples is dense
         is_sparse = self.loss == "hinge" or self.n_parts > 1
         return reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, is_sparse, self.dense_from)
 
 
 class WeightedOracle(BatchOracle):
-    """An oracle whose values, offsets and slopes are multiplied by the weights of the examples."""
+    """Wraps an oracle: values, offsets and slopes are multiplied by the weights of the examples."""
 
     def __init__(self, oracle, weights):
         self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
@@ -329,20 +329,20 @@ class WeightedOracle(BatchOracle):
 
 
 def _terms(oracle, rows, smooth=False):
-    """Roundings of the losses of examples, in parts of `norms |w|` and of the loss."""
+    """Return the number of roundings in the loss of each example, relative to `norms |w|` plus the loss."""
     terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
     return terms + oracle.partition_terms[rows] if smooth else terms
 
 
 def _rounding(oracle, rows, c, norm, losses, smooth=False):
-    """Bound on the rounding error of `c @ losses` at a w of this norm; 0 without norms."""
+    """Bound the rounding error of `c @ losses` at a w of this norm; 0 if the oracle has no norms."""
     if oracle.norms is None:
         return 0.0
-    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (_in_tables(oracle, rows, norm, smooth) + losses)))
+    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (_table_bound(oracle, rows, norm, smooth) + losses)))
 
 
-def _in_tables(oracle, rows, norm, smooth):
-    """Bound on the numbers that a decoder adds up at a w of this norm."""
+def _table_bound(oracle, rows, norm, smooth):
+    """Bound the size of the numbers that a decoder adds up at a w of this norm."""
     scores = oracle.norms[rows] * norm
     if smooth or norm == 0.0:
         return scores
@@ -350,7 +350,7 @@ def _in_tables(oracle, rows, norm, smooth):
 
 
 def _cut(sizes):
-    """Ranges of neighbouring rows of about SHARD_WORK in all."""
+    """Return ranges of consecutive rows, each of about SHARD_WORK."""
     units = np.cumsum(sizes) // SHARD_WORK
     edges = np.flatnonzero(np.diff(units)) + 1
     return list(zip([0, *edges], [*edges, len(sizes)], strict=True)) if len(sizes) else []

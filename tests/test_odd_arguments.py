@@ -151,7 +151,7 @@ def test_paths_that_no_file_has(path):
 
 
 @pytest.mark.parametrize("cv, words", [
-    ([], r"cv must give at least one fold, a pair \(train, test\)"),
+    ([], r"cv must yield at least one fold, a pair \(train, test\)"),
     ("a", "cv must be a number of folds, a splitter of scikit-learn or a list of pairs .*, got 'a'"),
     (1.5, "cv must be a number of folds, .*, got 1.5"),
     ([1], r"cv\[0\] must be a pair \(train, test\) of numbers of examples, got 1"),

@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """The estimator that needs `pb.mkl`, whose import takes half as long as those of all others."""
+    """Import `OnlineMKLClassifier` on first use: `pb.mkl` takes half as long to import as all other estimators."""
     if name == "OnlineMKLClassifier":
         from .online_mkl import OnlineMKLClassifier
 

@@ -26,17 +26,18 @@ PARAMETERS = """C : float
     tol : float
         Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
     method : str
-        Method of `pybundle.minimize`; "auto" takes the one that suits the problem.
+        Method of `pybundle.minimize`; "auto" chooses one that suits the problem.
     max_iter : int, optional
-        Most iterations, 10000 by default.
+        Maximum number of iterations, 10000 by default.
     time_limit : float, optional
-        Seconds.
+        Time limit in seconds.
     n_jobs : int, optional
-        Threads for passes over the data; any number gives the same bits. -1: one per processor.
+        Threads for passes over the data; the results do not depend on their number. -1: one per processor.
     random_state : int, RandomState or None
         Order of the examples in block methods; None is 0.
     warm_start : bool
-        Start from the last fit: with planes and multipliers where the data are the same, else from its point.
+        Whether to start from the last fit: from its planes and multipliers if the data are the same, else from its
+        point.
     verbose : {0, 1}
         1 prints a line a few times a second.
     callback : callable or list of callables, optional
@@ -66,18 +67,18 @@ def documented(**pieces):
 
 
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
-    """Base of the estimators that `minimize` fits.
+    """Base class of the estimators that `minimize` fits.
 
-    What a fit learns of the data before the solve, it learns from surveys, so that these may be of blocks of the data
-    at several workers. A subclass gives
+    Before the solve, `fit` summarises the data in surveys, one per block, because several workers may hold the blocks.
+    A subclass defines
 
     * `_take(X, y, sample_weight) -> (X, y, weights)`: checked, without examples of weight 0;
-    * `_survey(X, y, weights)`: what a block says of the fitted attributes;
+    * `_survey(X, y, weights)`: what the fitted attributes depend on in a block;
     * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
     * `_risk(X, y, weights, fitted)`: the risk of a block.
     """
 
-    # of `minimize`, for the command line alone: parts of the risk, else the choice of the method; a file to go on from
+    # options of `minimize` that only the command line sets: number of parts, None for the default; checkpoint file
     _n_parts = _checkpoint = _checkpoint_every = None
     _evidence = False
 
@@ -88,16 +89,16 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         Parameters
         ----------
         X, y
-            As the class says, or Dask arrays or bags of it, whose blocks stay with the workers of the current
-            `distributed.Client`.
+            Data as described in the class, or Dask arrays or bags of such data; their blocks stay on the workers of the
+            current `distributed.Client`.
         sample_weight : array, shape (n,), optional
-            Weights c_i >= 0 of the examples: 0 is the same as leaving one out, 2 as having it twice. With Dask
-            arrays or bags one of these, in the same blocks.
+            Weights c_i >= 0 of the examples: 0 leaves an example out, 2 counts it twice. With Dask data a
+            Dask array or bag with the same blocks.
 
         Returns
         -------
         self
-            After Ctrl-C the best state so far is stored, and KeyboardInterrupt goes on.
+            On Ctrl-C the best state so far is stored, then KeyboardInterrupt is raised.
 
         Raises
         ------
@@ -117,11 +118,11 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             return self._solve(risk, fitted, X, y)
 
     def _listed(self, X, y):
-        """The data in a form that can be read more than once."""
+        """Return the data in a form that can be read more than once."""
         return X, y
 
     def _prepare(self, X, y, sample_weight):
-        """The risk of the data, and the attributes of the fit that are known before the solve."""
+        """Return the risk of the data, and the fitted attributes that are known before the solve."""
         X, y, weights = self._take(X, y, sample_weight)
         if len(weights) == 0:
             raise ParameterError("sample_weight must leave at least one example, got weights of zero for all"
@@ -137,7 +138,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return risk, fitted
 
     def _validation_fraction(self):
-        """The share of the examples that a callback wants to score, or None."""
+        """Return the fraction of the examples that a callback holds out, or None."""
         found = [callback.validation_fraction for callback in as_callbacks(self.callback)
                  if getattr(callback, "validation_fraction", None) is not None]
         if len(found) > 1:
@@ -145,7 +146,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return found[0] if found else None
 
     def _split(self, y, fraction):
-        """Numbers of the examples to learn from and of those to score, the classes of classifiers in proportion."""
+        """Return the indices of training and held-out examples, stratified for classifiers."""
         try:
             rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=self._seed() or 0,
                                     stratify=y if is_classifier(self) else None)
@@ -155,18 +156,18 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return map(np.sort, rows)
 
     def _unpack(self, w):
-        """The attributes that follow from w."""
+        """Return the fitted attributes that follow from w."""
         return {"coef_": w}
 
     def _last_point(self, risk, fitted):
-        """The point of the last fit, or None where that was another problem."""
+        """Return the point of the last fit, or None if that was a different problem."""
         mine = vars(self)
         is_same = "coef_" in mine and all(name in mine and _equal(mine[name], value)
                                           for name, value in fitted.items())
         return mine["coef_"] if is_same and mine["coef_"].shape == (risk.dim,) else None
 
     def _solve(self, risk, fitted, X, y):
-        """Minimises the risk and stores the outcome; Ctrl-C goes on after that. X, y as the user gave them."""
+        """Minimise the risk and store the result, then re-raise Ctrl-C; X and y as the user passed them."""
         self._check_warm_start()
         warm = {}
         if self.warm_start:

@@ -25,7 +25,7 @@ class BinaryLabelingSVM(StructuredEstimator):
 
     X is a list of `pb.models.Graph(nodes, edges, edge_features)`, edge features being nonnegative; append a constant
     feature of nodes for a bias. y is a list of arrays of two labels, one for each node, or of
-    `pb.models.WeightedLabels(labels, weights)` where nodes count differently.
+    `pb.models.WeightedLabels(labels, weights)` if nodes have different weights.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class BinaryLabelingSVM(StructuredEstimator):
 
     Notes
     -----
-    `predict` gives a list of arrays of labels; `score` is the mean over the graphs of the (weighted) share of right
-    nodes.
+    `predict` returns a list of arrays of labels; `score` is the mean over the graphs of the (weighted) fraction of
+    right nodes.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class BinaryLabelingSVM(StructuredEstimator):
 
 
 def _split(y):
-    """Labels and weights of nodes, the latter None where no item has any."""
+    """Return labels and weights of nodes; the weights are None if no item has any."""
     labels = [item.labels if isinstance(item, WeightedLabels) else item for item in y]
     if not any(isinstance(item, WeightedLabels) for item in y):
         return labels, None

@@ -45,7 +45,7 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
     classes_ : ndarray, shape (K,)
     vocabulary_ : list of str, or None
-        Names of the d columns, where they were learned.
+        Names of the d columns, if they were learnt.
     n_features_in_ : int
         d."""
 
@@ -165,7 +165,7 @@ class ChainEstimator(StructuredEstimator):
         Returns
         -------
         labellings : list of ndarray, shape (k', T)
-            For every example; fewer than k where fewer exist.
+            For every example; fewer than k if fewer exist.
         scores : list of ndarray, shape (k',)
         """
         found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
@@ -199,7 +199,8 @@ class ChainSVM(ChainEstimator):
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
 
-    Psi being that of a first-order chain (`pb.models.Chain`), the loss the number of wrong labels.
+    where Psi is the joint feature map of a first-order chain (`pb.models.Chain`) and the loss is the number of wrong
+    labels.
 
     {examples}
 
@@ -221,7 +222,7 @@ class ChainSVM(ChainEstimator):
 
     Notes
     -----
-    `predict` gives a list of arrays of labels, `score` the share of right labels among all tokens.
+    `predict` returns a list of arrays of labels, `score` the fraction of right labels among all tokens.
 
     Examples
     --------
@@ -277,8 +278,8 @@ class ChainCRF(ChainEstimator):
 
     Notes
     -----
-    `predict` gives the most probable labelling of each example, a list of arrays; `score` the share of right labels
-    among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`.
+    `predict` returns the most probable labelling of each example, a list of arrays; `score` the fraction of right
+    labels among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`.
 
     Examples
     --------
@@ -336,7 +337,7 @@ class ChainCRF(ChainEstimator):
 
 
 def _check_sizes(X, n_labels):
-    """As many labels as tokens in every sequence; what is no sequence is refused where it is encoded."""
+    """Check that each sequence has as many labels as tokens; the encoder refuses what is not a sequence."""
     if isinstance(X, Ragged):
         sizes = X.sizes.tolist()
     else:

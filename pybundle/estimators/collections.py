@@ -1,4 +1,4 @@
-"""Dask arrays and bags as data of estimators: blocks stay with the workers, which survey them and hold their risks."""
+"""Fit estimators to Dask arrays and bags: workers keep the blocks, summarise them and evaluate their risks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LEAST_PARTS = 16
 
 
 def is_collection(data):
-    """Whether this is a Dask array, bag or another collection; asked without importing anything."""
+    """Whether this is a Dask array, bag or another collection; imports nothing."""
     dask = sys.modules.get("dask")
     return dask is not None and dask.is_dask_collection(data)
 
 
 @contextmanager
 def placed(estimator, X, y, sample_weight):
-    """The risk of collections, over the workers of the current client, and the attributes known before the solve.
+    """Return the risk of collections on the workers of the current client, and the fitted attributes known so far.
 
-    Workers check and survey their blocks, the driver learns from the surveys, and then every worker makes its risk.
+    Workers check and summarise their blocks, the driver learns from the summaries, then every worker builds its risk.
     """
     executor = Dask(_client())
     client, bare = executor.client, _bare(estimator)
@@ -40,7 +40,7 @@ def placed(estimator, X, y, sample_weight):
     if not surveys:
         raise ParameterError("X must hold at least one example of weight above 0, got none in any block")
     fitted = estimator._learn(surveys)
-    if "n_features_in_" in fitted:              # as scikit-learn's checks note it of data that are here
+    if "n_features_in_" in fitted:              # as scikit-learn's checks do for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
     n_parts = -(-LEAST_PARTS // len(taken))
@@ -57,9 +57,9 @@ def placed(estimator, X, y, sample_weight):
 
 
 def by_blocks(method):
-    """A method of X alone that is lazy for Dask arrays and bags: it goes to every block.
+    """Decorate a method of X alone: for Dask arrays and bags it runs lazily on every block.
 
-    Arrays give an array where the method gives one, and a bag where it gives a list.
+    An array becomes an array if the method returns arrays, and a bag if it returns lists.
     """
     @wraps(method)
     def call(self, X, *args, **kwargs):
@@ -90,7 +90,7 @@ def by_blocks(method):
 
 
 def summed_by_blocks(function, X, y):
-    """Sums over blocks of the two arrays that `function(X, y)` gives for lists."""
+    """Return the sums over all blocks of the two arrays that `function(X, y)` returns."""
     sums = _client().gather(_client().compute([_delayed(_sums)(function, *pair) for pair in _pieces(X=X, y=y)]))
     return np.sum(sums, axis=0)
 

@@ -13,7 +13,7 @@ from .labels import check_one_type
 
 
 class NoCallbacks:
-    """Stands for the callbacks of scikit-learn where it has none, before 1.9."""
+    """Replace scikit-learn's callbacks, which exist from version 1.9 on."""
 
 
 def undecorated(method):
@@ -49,9 +49,9 @@ def validate_data(estimator, X, *y, **options):
 
 @contextmanager
 def unchanged_by_failure(estimator):
-    """What checks of the data have noted of them is taken back where a fit ends before there is a model.
+    """Restore the attributes that input checks have set if a fit ends without a model.
 
-    A fit that gave a model also drops what the command line noted of the data of another one.
+    A fit that returns a model also drops the column names that the command line stored for an earlier one.
     """
     mine, names = vars(estimator), ("n_features_in_", "feature_names_in_")
     before, last = {name: mine[name] for name in names if name in mine}, mine.get("history_")

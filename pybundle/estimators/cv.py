@@ -45,29 +45,29 @@ SEARCH_TOL = 1e-5
 FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 
 GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
-        Of every solve, but `tol` is that of the final fit, see `search_tol`. `time_limit` counts for each; a limit for
-        all of them is a callback, `pb.callbacks.TimeLimit`.
+        For every solve; but `tol` is for the final fit only, see `search_tol`, and `time_limit` applies to each solve.
+        The callback `pb.callbacks.TimeLimit` limits all of them together.
     n_jobs : int, optional
-        Folds at a time, in threads; the final fit takes as many.
+        Folds solved at a time, in threads; the final fit uses as many threads.
     warm_start : bool
-        Of the final fit.
+        For the final fit.
     callback : callable or list of callables, optional
-        Watches all solves; where it asks to stop, the path of a fold ends, and C is chosen among what is there. Every
-        fold has a copy of it."""
+        Watches all solves. If it asks to stop, the path of a fold ends, and C is chosen among the scores so far. Every
+        fold has its own copy."""
 
 GRID_ATTRIBUTES = """C_ : float
-        The best mean score, of several the smallest C; the model is fitted anew with it on all examples.
+        The C of the best mean score, the smallest in case of ties; the final model is fitted with it to all examples.
     Cs_ : ndarray, shape (n_Cs,)
         The grid, from small to large.
     scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
-        Score and certified gap of every solve; NaN where a fold was stopped before.
+        Score and certified gap of every solve; NaN if its fold was stopped earlier.
     best_score_, best_params_, best_index_, cv_results_
         As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
         `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
 
 
 class _PathCV:
-    """What both classes add to the estimator whose grid they search; comes first among the bases."""
+    """Search over C for the estimator that comes after it among the base classes."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Searches the grid, then fits with the best C on all examples; see the class for X and y.
@@ -75,7 +75,7 @@ class _PathCV:
         Parameters
         ----------
         X, y
-            As the class says.
+            Data as described in the class.
         sample_weight : array, shape (n,), optional
             Weights >= 0 of the examples, in fits and in scores.
         groups : array, shape (n,), optional
@@ -85,7 +85,7 @@ class _PathCV:
         -------
         self
             Ctrl-C during the search keeps nothing of it; during the final fit the best state so far is stored. In both
-            cases KeyboardInterrupt goes on.
+            cases KeyboardInterrupt is raised.
         """
         if is_collection(X) or is_collection(y):
             raise InputTypeError(f"X and y must be in memory for a search over C, got Dask collections; fit "
@@ -123,14 +123,14 @@ class _PathCV:
             folds = [_checked_fold(f"cv[{k}]", fold, n) for k, fold in enumerate(folds)]
         found = list(check_cv(folds, data[1], classifier=self._is_classifier).split(*data, groups))
         if not found:
-            raise ParameterError("cv must give at least one fold, a pair (train, test) of numbers of examples, got "
+            raise ParameterError("cv must yield at least one fold, a pair (train, test) of numbers of examples, got "
                                  "none")
         return found
 
     def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
         scores, gaps = self._search(grid, data, weights, folds, scorer)
         if np.isnan(scores[~np.isnan(gaps)]).any():
-            raise ParameterError("scoring must give finite numbers, got nan")
+            raise ParameterError("scoring must return finite numbers, got nan")
         known = np.flatnonzero(~np.isnan(scores).any(axis=0))
         # with none known the folds were stopped early, as the final fit will be
         best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
@@ -161,7 +161,7 @@ class _PathCV:
 
     @property
     def best_params_(self):
-        """The best C as scikit-learn's searches give it."""
+        """The best C in the form of scikit-learn's searches."""
         return {"C": self.C_}
 
     @property
@@ -171,9 +171,9 @@ class _PathCV:
 
     @property
     def cv_results_(self):
-        """The scores as a dictionary of columns, a row for each C, as scikit-learn's searches give them."""
+        """The scores as a dictionary of columns, one row per C, in the form of scikit-learn's searches."""
         mean = self.scores_.mean(axis=0)
-        ranks = rankdata(-np.where(np.isnan(mean), -np.inf, mean), method="min")      # what was not scored comes last
+        ranks = rankdata(-np.where(np.isnan(mean), -np.inf, mean), method="min")      # C without a score comes last
         return {"params": [{"C": C} for C in self.Cs_.tolist()], "param_C": np.ma.MaskedArray(self.Cs_),
                 **{f"split{k}_test_score": row for k, row in enumerate(self.scores_)},
                 "mean_test_score": mean, "std_test_score": self.scores_.std(axis=0),
@@ -240,7 +240,7 @@ def _fold(number, *arguments):
 
 
 def _scored_path(estimator, grid, scorer, stop, share, X, y, weights, train, test):
-    """Scores and gaps of all C on one fold, NaN where the path was stopped before."""
+    """Return scores and gaps of all C on one fold, NaN if the path was stopped earlier."""
     (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
     risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
     metadata = {} if weights is None else {"sample_weight": weights[test]}
@@ -259,9 +259,9 @@ def _scored_path(estimator, grid, scorer, stop, share, X, y, weights, train, tes
 
 
 class _Gained:
-    """Ends a solve whose gap is a small share of what it gained over w = 0.
+    """End a solve when its gap is a small fraction of what training has gained over w = 0.
 
-    A gap relative to F says little where C is small: all of F is loss there, and training hardly lowers it.
+    A gap relative to F says little if C is small: F is then mostly loss, and training hardly lowers it.
     """
 
     ends_path = False
@@ -275,7 +275,7 @@ class _Gained:
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)
 class MulticlassSVMCV(_PathCV, MulticlassSVM):
-    """`MulticlassSVM` whose C is chosen by cross-validation, the grid by one warm path for each fold.
+    """`MulticlassSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
     Planes and multipliers do not depend on C, so each solve of a fold starts where the one before ended.
 
@@ -330,7 +330,7 @@ class MulticlassSVMCV(_PathCV, MulticlassSVM):
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
             chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainSVMCV(_PathCV, ChainSVM):
-    """`ChainSVM` whose C is chosen by cross-validation, the grid by one warm path for each fold.
+    """`ChainSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
     {examples}
 

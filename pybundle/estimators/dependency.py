@@ -29,7 +29,7 @@ class DependencyParser(StructuredEstimator):
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ wrong heads in y + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
 
-    Psi being a sum over arcs (`pb.models.Dependency`); with `loss="logistic"` the log-loss over trees instead.
+    where Psi is a sum over arcs (`pb.models.Dependency`); with `loss="logistic"` the log-loss over trees instead.
 
     X is a list of sentences, each a list of words: dictionaries `{"word": "dog", "pos": "NOUN"}`, tuples of texts in
     the order of `attributes`, or an array of integers (n, number of attributes); or a `pb.datasets.Sentence`; or, for
@@ -41,17 +41,17 @@ class DependencyParser(StructuredEstimator):
     {parameters}
     loss : {"hinge", "logistic"}
     attributes : tuple of str
-        Names of what is known of a word. Of a `Sentence`: "word", "lower" (in small letters), "lemma", "pos"
+        Names of the attributes of a word. For a `Sentence`: "word", "lower" (in small letters), "lemma", "pos"
         (universal), "xpos" (fine).
     templates : sequence of str, optional
         Features of arcs, see `pb.models.Dependency.hashed`; a selection of McDonald et al. (2005) by default.
-        `pb.models.TREEBANK_TEMPLATES`, for the attributes ("lower", "xpos", "pos"), are better where words have both
+        `pb.models.TREEBANK_TEMPLATES`, for the attributes ("lower", "xpos", "pos"), are better if words have both
         tags.
     hash_bits : int
         Features are hashed to `2 ** hash_bits` weights.
     min_count : int
-        Values of an attribute that fewer words of the fit have are alike, as are those that none has; 1 tells all
-        values apart. 2 with the templates above is what `pybundle train` takes. For words as texts.
+        Values of an attribute that occur less often in the training data count as one value, and so do unseen ones;
+        1 keeps all values apart. `pybundle train` uses 2 with the templates above. For words as texts.
     single_root : bool
         Whether exactly one word hangs on the root.
 
@@ -62,15 +62,15 @@ class DependencyParser(StructuredEstimator):
         The most frequent values, as "pos=NOUN", of attributes that templates ask for between head and word; the others
         share one number.
     vocabulary_ : list of str, or None
-        The values, as "word=dog", that are told apart where `min_count` is above 1.
+        The values, as "word=dog", that are kept apart if `min_count` is above 1.
     n_features_in_ : int
     {certificate}
 
     Notes
     -----
-    `predict` gives a list of heads, with or without the root as in the fit; `score` is the share of right heads (UAS);
-    `decision_function` gives the scores of all arcs, (n + 1, n + 1) each, row head, column word. Parses
-    have no relations: for labelled scores (LAS) give every arc its relation with a classifier of your own.
+    `predict` returns a list of heads, with or without the root as in the fit; `score` is the fraction of right heads
+    (UAS); `decision_function` returns the scores of all arcs, (n + 1, n + 1) each, row head, column word. Parses
+    have no relations: for labelled scores (LAS) predict the relation of every arc with a classifier of your own.
 
     Examples
     --------
@@ -108,15 +108,14 @@ class DependencyParser(StructuredEstimator):
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
-        is_empty = np.array([_n_words(x) == 0 for x in X])      # such sentences teach nothing
+        is_empty = np.array([_n_words(x) == 0 for x in X])      # such sentences have no loss
         for i in np.flatnonzero(is_empty).tolist():
             if np.asarray(y[i]).tolist() not in ([], [-1]):
                 raise ParameterError(f"y[{i}] must have no heads, as X[{i}] has no words, got {y[i]!r:.60}")
         return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
 
     def _survey(self, X, y, weights):
-        """Whether arcs are CSR rows, number of columns, counts of values where they matter, whether heads have a root.
-        """
+        """Whether arcs are CSR rows, number of columns, counts of values if needed, whether heads have a root."""
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
@@ -202,9 +201,9 @@ class DependencyParser(StructuredEstimator):
                 for column in (range(len(self.attributes)) if self._min_count() > 1 else self._between())}
 
     def _frequent(self, counted):
-        """Names of the most frequent values between head and word, and of those told apart, None where all are.
+        """Return the names of the most frequent values between head and word, and of the values kept apart, or None.
 
-        `counted` is a list of what `_count_values` gave.
+        `counted` is a list of results of `_count_values`.
         """
         counts = {column: sum((more[column] for more in counted[1:]), counted[0][column]) for column in counted[0]}
         kinds = []
@@ -259,7 +258,7 @@ class DependencyParser(StructuredEstimator):
         return [name[len(start):] for name in names if name.startswith(start)]
 
     def _check_sentences(self, X):
-        """Texts and single words where sentences belong, above all the words of one sentence alone, are refused."""
+        """Refuse texts and single words in place of sentences, above all the words of one sentence alone."""
         for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
             if sp.issparse(x) and x.ndim != 2:
                 raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "

@@ -32,7 +32,7 @@ def suggested(X):
 
 
 def described(group, name=""):
-    """A group as a flat dictionary whose keys begin with `name`; StateError where it is code."""
+    """A group as a flat dictionary whose keys begin with `name`; StateError if it is code."""
     kind = type(group).__name__
     if KINDS.get(kind) is not type(group):
         raise StateError(f"a kernel that is code cannot be saved, got {kind}; files know {', '.join(KINDS)}; pickle "
@@ -87,7 +87,7 @@ def _slice(text):
 
 
 def part_of(kernel, support, coefs, X, n_labels):
-    """A part of `pb.mkl` that gives scores."""
+    """A part of `pb.mkl` that returns scores."""
     if support is None:
         part = make_part(kernel, 0, X, n_labels, False)
         part.theta.set(coefs)
@@ -98,7 +98,7 @@ def part_of(kernel, support, coefs, X, n_labels):
 
 
 def support_of(arrays, index):
-    """The examples of a group out of the arrays of a file, from which they are taken; None where it has none."""
+    """Remove the examples of a group from the arrays of a file and return them; None if it has none."""
     if f"{index}.data" not in arrays:
         return arrays.pop(f"{index}.support", None)
     data, indices, indptr, shape = (arrays.pop(f"{index}.{name}") for name in ("data", "indices", "indptr", "shape"))
@@ -108,7 +108,7 @@ def support_of(arrays, index):
 
 
 def n_columns(kernel, n_features):
-    """How many of the columns a kernel looks at; no memory is taken for a number from a file."""
+    """Return the number of columns that a kernel uses; allocates nothing for a number from a file."""
     if kernel.columns is None:
         return n_features
     if isinstance(kernel.columns, slice):

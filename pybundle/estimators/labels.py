@@ -12,7 +12,7 @@ from ..core.ragged import Ragged
 
 
 def label_array(labels, what):
-    """Labels as a vector of texts or numbers; NumPy alone makes texts of all where both are there."""
+    """Labels as a vector of texts or numbers; NumPy alone would turn a mixture of both into texts."""
     try:
         array = np.asarray(labels)
     except ValueError as problem:

@@ -35,7 +35,7 @@ class LandmarkDetector(StructuredEstimator):
     windows : sequence of (int, int)
         Rows and columns of the window that a landmark sees, for every scale: map s looks at blocks of 2^s pixels.
     box_margin : int
-        Pixels by which the search box of a landmark is wider than where it was in the training images.
+        Pixels by which the search box of a landmark exceeds its positions in the training images.
     yardstick : pair of lists of landmarks, optional
         The deviation is measured against the distance between the centres of these groups; in pixels without.
     unit : float
@@ -57,7 +57,7 @@ class LandmarkDetector(StructuredEstimator):
 
     Notes
     -----
-    `predict` gives positions (n, L, 2), whole pixels; `score` is minus the mean deviation from the pixel
+    `predict` returns positions (n, L, 2), whole pixels; `score` is minus the mean deviation from the pixel
     nearest to the true position.
 
     Examples

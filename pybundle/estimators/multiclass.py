@@ -40,7 +40,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         centred do without.
     intercept_scaling : float
     class_weight : dict, "balanced" or None
-        Factors of the weights c_i by class; "balanced" gives all classes the same sum of weights.
+        Factors of the weights c_i by class; "balanced" makes the weights of all classes sum to the same number.
     loss : ndarray, shape (K, K), optional
         Cost `loss[truth, label]` >= 0 instead of `[label != truth]`, classes in the order of `classes_`; three classes
         or more.
@@ -185,7 +185,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
 
     @by_blocks
     def decision_function(self, X):
-        """Scores of the classes, shape (n, K); for two classes that of `classes_[1]`, shape (n,).
+        """Return the scores of the classes, shape (n, K); for two classes the score of `classes_[1]`, shape (n,).
 
         In float32 for float32 data and pixels.
         """

@@ -154,9 +154,9 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
 
     @available_if(lambda estimator: estimator.solver == "online")
     def partial_fit(self, X, y, classes=None):
-        """One epoch over more examples, from where the classifier stands; the first call may name all classes.
+        """Run one epoch over more examples from the present state; the first call may name all classes.
 
-        For `solver="online"` only. C and kernels are those of the first call.
+        For `solver="online"` only. C and kernels stay as in the first call.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         })
 
     def decision_function(self, X):
-        """Scores of the classes, shape (n, K); for two classes that of `classes_[1]` less the other, shape (n,)."""
+        """Return the scores of the classes, shape (n, K); for two classes their difference, shape (n,)."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 

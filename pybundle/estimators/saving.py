@@ -68,7 +68,7 @@ class StoredEstimator(BaseEstimator):
     @staticmethod
     def _make(described):
         """The object that `_describe` described."""
-        raise StateError("an object stands where this class has none")
+        raise StateError("the file holds an object that this class does not have")
 
     def _as_fitted(self):
         """The estimator with the parameters that its model has."""
@@ -99,7 +99,7 @@ class StoredEstimator(BaseEstimator):
     def _set_state(self, arrays, values):
         """Takes over what `_get_state` of an estimator with the same parameters gave; returns self.
 
-        Only names are checked, which can be no others than those of attributes of a fit: StateError.
+        Only names are checked: StateError for any that is not an attribute of a fit.
         """
         attributes = {}
         for name, value in {**arrays, **values}.items():
@@ -119,7 +119,7 @@ class StoredEstimator(BaseEstimator):
         return self
 
     def _check_state(self):
-        """StateError where a state from a file is not one of a fit: nothing may be read beyond an array later."""
+        """Raise StateError if a state from a file is not one of a fit: nothing may be read beyond an array later."""
         mine = vars(self)
         for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
             if not isinstance(mine.get(name), float):
@@ -159,7 +159,7 @@ def load(path):
     ------
     StateError
         Where the file is damaged, was changed, is none of ours, or is of a version that this one does not know. Nothing
-        in it is run, and no more memory is taken than the file is long.
+        in it is run, and no more memory is allocated than the file is long.
     OSError
         Where it cannot be read.
 
@@ -200,7 +200,7 @@ def load(path):
 
 
 def _encode(what, name, value, arrays, describe):
-    """A value as JSON has it; arrays go to `arrays`, objects as `describe` gives them."""
+    """Return a value in JSON form; arrays go to `arrays`, objects become what `describe` returns."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -260,7 +260,7 @@ def _plain(name, array):
 
 
 def _packed(name, texts):
-    """A list of texts as two arrays: an array of texts would give each the room of the longest."""
+    """A list of texts as two arrays: an array of texts would reserve the length of the longest for each."""
     pieces = [text.encode() for text in texts]
     return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
             f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}

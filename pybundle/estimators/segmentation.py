@@ -50,8 +50,8 @@ class SegmentationSVM(StructuredEstimator):
 
     Notes
     -----
-    `predict` gives lists of pairs (label, first column); `score` is the share of columns without loss, fillers counted
-    like others; `template(label, width)` the weights as an image.
+    `predict` returns lists of pairs (label, first column); `score` is the fraction of columns without loss, fillers
+    counted like others; `template(label, width)` the weights as an image.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the estimators of structured labels share: examples come as lists, a model of `pb.models` is made from them."""
+"""Base class of the estimators of structured labels: examples are lists, a model of `pb.models` is built from them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .collections import by_blocks, is_collection, served, summed_by_blocks
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "method", "max_iter", "time_limit", "n_jobs",
            "random_state", "warm_start", "verbose", "callback"}
-"""Parameters that say how a model is found; all others say what it is."""
+"""Parameters of the solver; all others define the model."""
 
 
 def as_fitted(method):
-    """A method that sees the parameters of the fit, whatever `set_params` did since."""
+    """Decorate a method to use the parameters of the fit, whatever `set_params` has changed since."""
     @wraps(method)
     def call(self, *args, **kwargs):
         return method(self._as_fitted(), *args, **kwargs)
@@ -34,7 +34,7 @@ def as_fitted(method):
 class StructuredEstimator(CertifiedEstimator):
     """Base of the estimators of structured labels.
 
-    Subclasses give `_survey` and `_learn`, `_encode_pairs(X, y, fitted) -> (x, truths)`, `_make_model(attributes)`,
+    Subclasses define `_survey` and `_learn`, `_encode_pairs(X, y, fitted) -> (x, truths)`, `_make_model(attributes)`,
     `_encode(X)` and `_predict`.
     """
 
@@ -93,14 +93,14 @@ class StructuredEstimator(CertifiedEstimator):
     @property
     @as_fitted
     def model_(self):
-        """The model of `pb.models` behind the estimator, made anew from parameters and fitted attributes."""
+        """The model of `pb.models` behind the estimator, built from parameters and fitted attributes."""
         check_is_fitted(self)
         return self._make_model(self)
 
     @by_blocks
     @as_fitted
     def predict(self, X):
-        """Best labellings of the examples X, as the class says."""
+        """Return the best labellings of the examples X, in the form that the class describes."""
         model = self.model_
         return self._predict(model, self._encode(check_list("X", X)))
 
@@ -114,7 +114,7 @@ class StructuredEstimator(CertifiedEstimator):
 
     @as_fitted
     def score(self, X, y, sample_weight=None):
-        """Mean over the examples of what the class says, weighted; larger is better."""
+        """Return the weighted mean over the examples of the score that the class describes; larger is better."""
         if is_collection(X):
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None for Dask bags")
@@ -154,7 +154,7 @@ def check_list(name, value):
 
 
 def length(x):
-    """How many tokens or words an example has; 1 of what is no sequence, and is refused where it is encoded."""
+    """Return the number of tokens or words of an example; 1 for a non-sequence, which the encoder refuses."""
     shape = getattr(x, "shape", None)
     if shape is not None:
         return shape[0] if shape else 1

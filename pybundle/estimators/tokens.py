@@ -32,7 +32,7 @@ def as_lists(X):
     for i, x in enumerate(X):
         if isinstance(x, (str, bytes, Mapping)):
             raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60}; split texts into tokens, and "
-                                 "give one sequence alone as [sequence]")
+                                 "pass one sequence alone as [sequence]")
         if is_single(x):
             raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; give "
                                  "one sequence alone as [sequence]")
@@ -45,7 +45,7 @@ def is_single(x):
 
 
 def check_tokens(X):
-    """Refuses None and numbers where tokens belong."""
+    """Refuse None and numbers in place of tokens."""
     for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
         for t, token in enumerate(x if isinstance(x, SEQUENCES) else ()):
             if is_single(token):

@@ -93,7 +93,7 @@ cdef class TokenRounds:
                 else:
                     self.tables.end[k] = x
 
-    cdef int solve(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
+    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
         """Find the best labelling of example i and its value minus that of the truth; return 0 if it is not finite.
 
         Links are those of the last `place_links`.
@@ -158,7 +158,7 @@ cdef class TokenRounds:
         with nogil:
             self.place_links()
             for i in range(n):
-                good &= self.solve(i, loss, &labels[self.offsets[i]], &values[i])
+                good &= self.decode_example(i, loss, &labels[self.offsets[i]], &values[i])
         if not good:
             raise FloatingPointError
         return labels_array, values_array
@@ -206,7 +206,7 @@ cdef class TokenRounds:
                 else:
                     for j in range(count):
                         i = order[first + j]
-                        good &= self.solve(i, True, &found[self.offsets[i]], &value)
+                        good &= self.decode_example(i, True, &found[self.offsets[i]], &value)
                         loss += max(value, 0.0) / count
                         self.add(i, &found[self.offsets[i]], &self.truth[self.offsets[i]], 1.0 / count)
                         work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)

@@ -175,7 +175,7 @@ class OnlineProximal(OnlineLearner):
             self._largest_gradient = max(self._largest_gradient, session.largest_gradient)
             self.coef_ = self._learner.weights()
 
-    def _noted(self, session, total):
+    def _history_columns(self, session, total):
         self._online += total
         return {}
 

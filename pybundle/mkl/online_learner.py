@@ -71,13 +71,13 @@ class OnlineLearner:
             total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
             session.end_epoch()
             self.n_rounds_ += n_rounds
-            row = self._noted(session, total)
+            row = self._history_columns(session, total)
             row |= {"seconds": time.perf_counter() - began, "online": total / n_rounds}
             self.history_ = {name: np.concatenate([known, [row[name]]]) for name, known in self.history_.items()}
             if self.callback is not None and self.callback(self):
                 break
 
-    def _noted(self, session, total):
+    def _history_columns(self, session, total):
         """Return further columns of the history after an epoch whose online objectives sum to `total`."""
         return {}
 

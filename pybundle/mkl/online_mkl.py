@@ -351,7 +351,7 @@ class OnlineMKL(OnlineLearner):
             self._note_norms(session)
             session.finish()
 
-    def _noted(self, session, total):
+    def _history_columns(self, session, total):
         self._note_norms(session)
         return {"weights": self.weights_}
 

@@ -325,7 +325,7 @@ class OnlineMKL(OnlineLearner):
         """Store a certified result, whose point is in `learner`."""
         self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
         self._rng, self.eta0_, self.norms_ = None, np.nan, found.norms
-        self.weights_ = _shares(self.norms_)
+        self.weights_ = _kernel_weights(self.norms_)
         self.objective_, self.lower_bound_ = found.objective, min(found.lower_bound, found.objective)
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
@@ -357,7 +357,7 @@ class OnlineMKL(OnlineLearner):
 
     def _note_norms(self, session):
         self.norms_ = session.norms()
-        self.weights_ = _shares(self.norms_)
+        self.weights_ = _kernel_weights(self.norms_)
 
     def _resolve(self, settings, data, structure):
         """Return the settings with a number for radius="auto"."""
@@ -374,6 +374,6 @@ def _is_list(groups):
     return hasattr(groups, "__len__") and not isinstance(groups, (str, bytes, np.ndarray))
 
 
-def _shares(norms):
+def _kernel_weights(norms):
     total = norms.sum()
     return norms / total if total > 0.0 else np.zeros(len(norms))

@@ -348,14 +348,14 @@ class OnlineMKL(OnlineLearner):
                 self.lower_bound_ = min(bound, self.objective_)         # rounding may put the bound above
                 self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         finally:
-            self._note_norms(session)
+            self._set_norms(session)
             session.finish()
 
     def _history_columns(self, session, total):
-        self._note_norms(session)
+        self._set_norms(session)
         return {"weights": self.weights_}
 
-    def _note_norms(self, session):
+    def _set_norms(self, session):
         self.norms_ = session.norms()
         self.weights_ = _kernel_weights(self.norms_)
 

@@ -295,7 +295,7 @@ class OnlineMKL(OnlineLearner):
             if settings.solver == "certified":
                 found = session.certify(settings.tol, settings.max_iter, settings.random_state)
                 session.finish()
-                self._take(learner, structure, classes, found, settings)
+                self._store(learner, structure, classes, found, settings)
                 return
             self._learn(learner, structure, classes, session, n_epochs)
 
@@ -306,7 +306,7 @@ class OnlineMKL(OnlineLearner):
         learner = VectorLearner(model, self.groups, settings.average)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if settings.solver == "certified":
-                self._take(learner, None, None, learner.climb(X, Y, settings, executor), settings)
+                self._store(learner, None, None, learner.climb(X, Y, settings, executor), settings)
                 return
             session = VectorSession(learner, X, Y, settings, executor)
             self._learn(learner, None, None, session, n_epochs)
@@ -321,7 +321,7 @@ class OnlineMKL(OnlineLearner):
         self.history_["weights"] = np.zeros((0, learner.n_groups))
         self._run(session, n_epochs)
 
-    def _take(self, learner, structure, classes, found, settings):
+    def _store(self, learner, structure, classes, found, settings):
         """Store a certified result, whose point is in `learner`."""
         self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
         self._rng, self.eta0_, self.norms_ = None, np.nan, found.norms

@@ -171,14 +171,14 @@ class OnlineMKL(OnlineLearner):
                              "solver='certified'; call fit with solver='online' first")
         with self._all_or_nothing(goes_on):
             if goes_on:
-                self._go_on(settings._replace(certify=False), X, Y)
+                self._continue(settings._replace(certify=False), X, Y)
             else:
                 if self.model is None:
                     classes = classes_of(Y if classes is None else classes)
                 self._start(settings, X, Y, classes, 1)
         return self
 
-    def _go_on(self, settings, X, Y):
+    def _continue(self, settings, X, Y):
         """Run one more epoch, over new examples."""
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self._structure is None:

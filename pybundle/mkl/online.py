@@ -101,9 +101,9 @@ class OnlineProximal(OnlineLearner):
 
     def partial_fit(self, X, Y):
         """Make one pass over more examples; if an error is raised, the learner is unchanged."""
-        settings, goes_on = self._settings(), hasattr(self, "_learner")
-        with self._all_or_nothing(goes_on):
-            if goes_on:
+        settings, is_fitted = self._settings(), hasattr(self, "_learner")
+        with self._all_or_nothing(is_fitted):
+            if is_fitted:
                 self._run(self._session(self._learner, X, Y, settings), 1)
             else:
                 self._start(settings, X, Y, 1)

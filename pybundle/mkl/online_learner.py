@@ -21,15 +21,15 @@ class OnlineLearner:
     callback = None
 
     @contextmanager
-    def _all_or_nothing(self, goes_on=False):
-        """Undo all changes if the body fails, and with `goes_on` also those of the existing `_learner`."""
+    def _all_or_nothing(self, is_fitted=False):
+        """Undo all changes if the body fails, and with `is_fitted` also those of the existing `_learner`."""
         before = dict(self.__dict__)
-        saved = (self._learner.saved(), self._rng.bit_generator.state) if goes_on else None
+        saved = (self._learner.saved(), self._rng.bit_generator.state) if is_fitted else None
         try:
             yield
         except Exception:
             self.__dict__ = before
-            if goes_on:
+            if is_fitted:
                 self._learner.restore(saved[0])
                 self._rng.bit_generator.state = saved[1]
             raise

@@ -163,14 +163,14 @@ class OnlineMKL(OnlineLearner):
         If an error is raised, for bad data or scores that overflow, the learner is unchanged. Ctrl-C keeps the rounds
         that were made.
         """
-        settings, goes_on = check_settings(self), hasattr(self, "_learner")
+        settings, is_fitted = check_settings(self), hasattr(self, "_learner")
         if settings.solver != "online":
             raise ParameterError("partial_fit needs solver='online', got 'certified'")
-        if goes_on and self._rng is None:
+        if is_fitted and self._rng is None:
             raise StateError("partial_fit continues online rounds, but this OnlineMKL was fitted with "
                              "solver='certified'; call fit with solver='online' first")
-        with self._all_or_nothing(goes_on):
-            if goes_on:
+        with self._all_or_nothing(is_fitted):
+            if is_fitted:
                 self._continue(settings._replace(certify=False), X, Y)
             else:
                 if self.model is None:

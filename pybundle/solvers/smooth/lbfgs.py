@@ -83,7 +83,7 @@ class QuasiNewton(Run):
         fun, gradient = self._visit(w)
         if self.is_close():
             return Status.CONVERGED
-        return None if self.steps.tell(w, fun, gradient) else Status.STALLED
+        return None if self.steps.update(w, fun, gradient) else Status.STALLED
 
     def signs(self):
         """Return which variables must not be negative: bool array, or None."""

@@ -39,7 +39,7 @@ class QuasiNewtonSteps:
     >>> steps.begin(np.zeros(2), 4.5, np.array([-1.0, -4.0]))       # (x_0 - 1)^2 / 2 + (x_1 - 2)^2
     >>> while (x := steps.trial(lambda slope: (1.0, 10.0))) is not None:
     ...     fun, gradient = 0.5 * (x[0] - 1.0) ** 2 + (x[1] - 2.0) ** 2, np.array([x[0] - 1.0, 2.0 * (x[1] - 2.0)])
-    ...     if not steps.tell(x, fun, gradient):
+    ...     if not steps.update(x, fun, gradient):
     ...         break
     >>> steps.x.round(6)
     array([1., 2.])
@@ -68,12 +68,12 @@ class QuasiNewtonSteps:
             self._moving, x = np.where(x == clipped, self._direction, 0.0), clipped
         return x
 
-    def tell(self, x, fun, gradient):
+    def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if it meets the Wolfe conditions.
 
         Return False if the search has failed along the steepest descent, too.
         """
-        if self._search.tell(fun, inner(gradient, self._moving)):
+        if self._search.update(fun, inner(gradient, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
         elif self._search.has_failed:

@@ -39,7 +39,7 @@ class WolfeSearch:
     Examples
     --------
     >>> search = WolfeSearch(value=1.0, slope=-2.0, step=8.0)       # f(t) = (t - 1)^2
-    >>> while not search.tell((search.step - 1.0) ** 2, 2.0 * (search.step - 1.0)):
+    >>> while not search.update((search.step - 1.0) ** 2, 2.0 * (search.step - 1.0)):
     ...     pass
     >>> search.step
     1.0
@@ -58,7 +58,7 @@ class WolfeSearch:
             return True
         return self._high is not None and self._high[0] - self._low[0] <= 1e-14 * self._high[0]
 
-    def tell(self, value, slope):
+    def update(self, value, slope):
         """Receive f(step) and f'(step); return True if the step is accepted, else set the next `step`."""
         self._trials += 1
         t = self.step

@@ -95,7 +95,7 @@ class _Descent(QuasiNewton):
         self._begin_at(np.concatenate([self.w / v[self.risk.labels], np.tile(v, (len(self.w), 1))], axis=1))
         return True
 
-    def _visit(self, x):
+    def _value_and_gradient(self, x):
         """Evaluate G and its gradient at x, in one pass."""
         return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.risk.labels]))
 

@@ -80,7 +80,7 @@ class QuasiNewton(Run):
         w = self.steps.trial(self._first_step)
         if w is None:
             return Status.STALLED
-        fun, gradient = self._visit(w)
+        fun, gradient = self._value_and_gradient(w)
         if self.is_close():
             return Status.CONVERGED
         return None if self.steps.update(w, fun, gradient) else Status.STALLED
@@ -134,9 +134,9 @@ class QuasiNewton(Run):
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self.steps.begin(w, *self._visit(w))
+        self.steps.begin(w, *self._value_and_gradient(w))
 
-    def _visit(self, w):
+    def _value_and_gradient(self, w):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
         planes = self.evaluate(w)
         fun = self.observe(w, float(planes.values.sum()), planes.values)

@@ -79,7 +79,7 @@ cdef class Group:
     def renew(self):
         """Recompute what was accumulated over steps."""
         self.refresh()
-        # a norm may be 0 by rounding only: theta still has scores then
+        # not from the norm, which may be 0 by rounding although theta has scores
         self.theta.is_zero[0] = not self.theta.current_rows().any()
 
     def all_scores(self, Py_ssize_t n):

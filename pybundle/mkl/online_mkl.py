@@ -37,8 +37,8 @@ class OnlineMKL(OnlineLearner):
     groups : list
         Kernels of `pb.mkl`, functions `(X, Z) -> values`, and `pb.mkl.Features` for groups with explicit weights, in
         any mixture. Each uses single tokens; a chain adds a group for its pairs of labels, first and last label.
-        For any other model: the groups of its weights, in a form that `pb.prox.Groups` accepts. None is for models
-        with blocks of weights, `pb.models.Dependency.hashed(..., blocks=True)`: the groups are then their templates.
+        Or, for any model, the groups of its weights in a form that `pb.prox.Groups` accepts; None for a model with
+        blocks of weights, `pb.models.Dependency.hashed(..., blocks=True)`, whose groups are its templates.
     model : StructuredModel, optional
         None is flat multiclass: rows X and classes y of any type. Kernels need a `Chain` or `Multiclass`.
     lam : float, default 1e-4
@@ -63,7 +63,7 @@ class OnlineMKL(OnlineLearner):
     precision : {"float64", "float32"}
         Data type of Gram matrices.
     drop : float, default 1e-12
-        Support pairs below this fraction of the largest coefficient are dropped after a call.
+        Support tokens with coefficients below this fraction of the largest one are dropped after a call.
     solver : {"online", "certified"}
         "certified" continues until the gap is below `tol`, so it finds the minimiser, with more work than 20 epochs. It
         accepts kernels, `Features`, and groups of weights of any model, also of one with nonnegative weights. The hinge
@@ -192,8 +192,8 @@ class OnlineMKL(OnlineLearner):
         """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
         self._check_learnt()
         if self._structure is None:
-            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives "
-                                 "labellings")
+            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; use predict, which "
+                                 "returns labellings")
         data = self._structure.tokens(X)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             scores = self._learner.scores(data, executor)

@@ -67,7 +67,7 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
         Multipliers, in the order of `indices`; changed in place.
     """
     cdef Py_ssize_t g, k, start, size, longest = 0
-    cdef double norm, share
+    cdef double norm, fraction
     for g in range(radii.shape[0]):
         longest = max(longest, offsets[g + 1] - offsets[g])
     cdef double[::1] x = np.empty(longest)
@@ -84,10 +84,10 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
                     v[start + k] = x[k]
                     z[indices[start + k]] = 0.0
             else:
-                share = radii[g] / norm
+                fraction = radii[g] / norm
                 for k in range(size):
-                    v[start + k] = share * x[k]
-                    z[indices[start + k]] = (1.0 - share) * x[k]
+                    v[start + k] = fraction * x[k]
+                    z[indices[start + k]] = (1.0 - fraction) * x[k]
 
 
 def first_crossing(const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets, Py_ssize_t dim):

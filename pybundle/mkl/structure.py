@@ -98,7 +98,7 @@ def check_tokens(name, X):
         except TypeError as problem:
             raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
     if X.ndim != 2 or min(X.shape) == 0:
-        raise ParameterError(f"{name} must have shape (n, n_features), both at least 1, got shape {X.shape}")
+        raise ParameterError(f"{name} must have shape (n, n_features), at least one of each, got shape {X.shape}")
     if not np.isfinite(entries).all():
         raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
     return X

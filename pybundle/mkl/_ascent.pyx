@@ -62,7 +62,7 @@ cdef class Ascent(TokenRounds):
         return total
 
     cdef Py_ssize_t keep(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
-        """Return the slot of a labelling, which is cached if it was not; -1 if no slot is free."""
+        """Return the slot of a labelling, cached now if it was not; -1 if no slot is free."""
         cdef Py_ssize_t q, t, first = self.offsets[i], T = self.offsets[i + 1] - first, free_slot = -1
         for q in range(self.counts[i]):
             t = 0
@@ -83,10 +83,9 @@ cdef class Ascent(TokenRounds):
         return free_slot
 
     def visit(self, const Py_ssize_t[::1] order, bint oracle, int most_steps):
-        """Make block steps on the examples `order`, with a call of the oracle for each or only on cached labellings.
+        """Make block steps on the examples `order`, after a call of the oracle for each if `oracle`.
 
-        Return the sum of their block gaps before the steps, divided by n, and the sum of `sum_k s_k |Delta_k|^2` over
-        the first pairwise direction Delta of each example.
+        Return the sum of block gaps before the steps over n, and that of `sum_k s_k |Delta_k|^2` of first directions.
         """
         cdef Py_ssize_t i, j, k, q, t, c, first, T, best, worst, n = self.counts.shape[0], L = self.n_labels
         cdef double* S = &self.S[0, 0]

@@ -94,10 +94,7 @@ cdef class TokenRounds:
                     self.tables.end[k] = x
 
     cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
-        """Find the best labelling of example i and its value minus that of the truth; return 0 if it is not finite.
-
-        Links are those of the last `place_links`.
-        """
+        """Find the best labelling of example i, its value minus that of the truth; return 0 if this is not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double true_score = 0.0

@@ -43,8 +43,7 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=Non
         Regularisation constant, in the scale of the planes.
     nu : array, shape (n_groups,), optional
         Initial kernel weights.
-    close : float
-        Turns end if the bound can gain at most this fraction of itself.
+    close : float, default CLOSE
     sizes : array, shape (n_groups, E), optional
         Norms of the slopes if their terms did not cancel, see `plane_sizes`; default their norms.
     errors : array, shape (E,), optional

@@ -45,8 +45,7 @@ class LowRank:
 def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None):
     """Raise an error if a matrix is not finite, symmetric and positive semidefinite.
 
-    Definiteness is checked on pairs of rows and on a principal minor, and only if `is_definite`; symmetry only if not
-    `is_symmetric`.
+    `is_definite` asks for the check of pairs of rows and of a principal minor; `is_symmetric` skips that of symmetry.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")

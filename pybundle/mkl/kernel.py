@@ -57,10 +57,7 @@ class Kernel:
         return self
 
     def is_definite(self, X):
-        """Return whether the kernel is positive semidefinite on tokens such as X.
-
-        True if theory proves it, or if the check of the Gram matrix is to decide.
-        """
+        """Return False only if the kernel need not be positive semidefinite on tokens such as X."""
         return True
 
     def __call__(self, X, Z=None):

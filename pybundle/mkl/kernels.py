@@ -217,14 +217,12 @@ class Callable(Kernel):
 class Precomputed(Kernel):
     """A kernel given by the matrix of its values for all tokens, those of training and those of prediction.
 
-    A token is represented by its number, which is its row in the matrix.
-
     Parameters
     ----------
     matrix : array, shape (N, N)
         Symmetric, positive semidefinite.
     column : int, default 0
-        Column of the tokens that holds their numbers.
+        Column of the tokens that holds their numbers, which are rows of the matrix.
     normalise, low_rank
         As for every `Kernel`.
 

@@ -1,7 +1,4 @@
-"""Certified multiple kernel learning of the hinge over tokens: block steps in the dual on cached labellings.
-
-The point is held as coefficients of tokens.
-"""
+"""Certified multiple kernel learning of the hinge over tokens: dual block steps on cached labellings."""
 
 from __future__ import annotations
 

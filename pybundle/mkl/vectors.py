@@ -32,7 +32,7 @@ CHUNK = 64
 
 
 def has_blocks(model):
-    """Return whether the weights of a model are in blocks, for which its decoder takes a factor each."""
+    """Return whether the weights of a model are in blocks with a factor each."""
     return getattr(model, "blocks", False)
 
 
@@ -244,7 +244,7 @@ class VectorSession:
         return float(np.maximum(found.uppers, 0.0).mean()), indices, data
 
     def _decode(self, rows, weights=None):
-        """Return the most violating labellings at the current point; `weights` is its `_prepared`, if known."""
+        """Return the most violated labellings at the current point, with its `_prepared` weights if known."""
         if self.learner.is_scaled:
             theta = self.learner.theta
             return self.oracle.solve_scaled(rows, np.ravel(theta.values), theta.scales, theta.row_labels)

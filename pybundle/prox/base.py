@@ -42,8 +42,7 @@ class Regulariser:
     def conjugate(self, y):
         """Return `R*(y) = max_x <x, y> - R(x)`: for every x, R(x) >= <x, y> - conjugate(y).
 
-        If R is a norm, this is 0 for dual_norm(y) <= 1 and else infinite. A rounding error decides at the boundary:
-        divide y by its dual norm first.
+        If R is a norm, this is 0 for dual_norm(y) <= 1, else infinite; against rounding, divide y by its dual norm.
         """
         raise NotImplementedError
 

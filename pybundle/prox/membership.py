@@ -20,8 +20,7 @@ def members(groups, dim):
                              f"{type(groups).__name__}")
     groups = groups if isinstance(groups, np.ndarray) else list(groups)
     if len(groups) == 0:
-        raise ParameterError("groups must hold at least one group, got none; [slice(None)] is one group of all "
-                             "features")
+        raise ParameterError("groups must hold at least one group, got none; [slice(None)] holds all features")
     is_array = isinstance(groups, np.ndarray)
     if groups.ndim == 1 if is_array else all(isinstance(group, numbers.Real) for group in groups):
         return _from_labels(integer_array("groups", groups), dim)

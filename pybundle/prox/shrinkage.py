@@ -1,7 +1,4 @@
-"""Proximity operators as functions of nonnegative numbers, which are absolute values or norms of groups.
-
-The callers in `regularisers` check the arguments.
-"""
+"""Proximity operators of nonnegative numbers: absolute values or norms of groups, checked by `regularisers`."""
 
 from __future__ import annotations
 

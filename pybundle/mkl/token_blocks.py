@@ -74,7 +74,7 @@ class TokenBlocks(Core):
 
     def __init__(self, risk, known, ascent, lam):
         self.n_examples, self.dim, self.visits, self._risk = risk.n_examples, risk.dim, 0.0, risk
-        self._ascent, self._norms, self._heaviest = ascent, risk.objective(lam).norms, 0.0
+        self._ascent, self._norms, self._default_kappa = ascent, risk.objective(lam).norms, 0.0
         p = risk.n_groups
         self._parts = [slice(*ends) for ends in np.searchsorted(risk.labels, [[k, k + 1] for k in range(p)])]
         self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), lam, 0.0, None
@@ -121,7 +121,7 @@ class TokenBlocks(Core):
 
     def default_kappa(self, lam):
         """Return CENTRE times `sqrt(lam Rbar^2)`, estimated in the first pass; 0 before it."""
-        return self._heaviest
+        return self._default_kappa
 
     def aggregate(self):
         """Return the plane from running sums, which drift by rounding; `source` computes it from multipliers."""
@@ -136,8 +136,8 @@ class TokenBlocks(Core):
     def oracle_pass(self, order):
         gaps, squares = self._ascent.visit(order, True, MOST_STEPS)
         self.visits += len(order)
-        if not self._heaviest:
-            self._heaviest = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
+        if not self._default_kappa:
+            self._default_kappa = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
         return gaps
 
     def cached_pass(self, rng, target):

@@ -190,7 +190,7 @@ class FeaturePart(Weights):
         return True
 
     def bind(self, X, precision, executor):
-        X = self._made(X)
+        X = self._checked_features(X)
         if not sp.issparse(X):
             return FeatureGroup(self.theta, (np.ascontiguousarray(X),))
         X = sp.csr_array(X)
@@ -205,10 +205,10 @@ class FeaturePart(Weights):
     def scorer(self, X):
         """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens."""
         weights = self.theta.average() if self.averaging else self.theta.point()
-        self._made(X[:1])           # checks the number of columns
-        return lambda rows: np.asarray(self._made(X[rows]) @ weights)
+        self._checked_features(X[:1])           # checks the number of columns
+        return lambda rows: np.asarray(self._checked_features(X[rows]) @ weights)
 
-    def _made(self, X):
+    def _checked_features(self, X):
         X = self._features(X)
         if X.shape[1] != self.theta.n_rows:
             raise ParameterError(f"X must have {self.theta.n_rows} columns for this group as in the first call, got "

@@ -21,7 +21,7 @@ from .group_norms import GroupNorms
 
 FLOOR = 1e-6
 """Smallest kernel weight; it stays above 0 so that it can grow again."""
-LONGER = 1.7
+EXPONENT = 1.7
 """Exponent of the update of kernel weights: 1 sets them to |theta_k| / sum, short steps; from 2 on they oscillate."""
 KEPT = 10
 """Planes of the last passes whose best mixture proves the bound: in a single plane the |phi_k| differ too much."""
@@ -88,7 +88,7 @@ def reweighed(nu, norms):
     """
     if not norms.sum() > 0.0:
         return nu
-    nu = nu * (norms / (norms.sum() * nu)) ** LONGER
+    nu = nu * (norms / (norms.sum() * nu)) ** EXPONENT
     nu = np.maximum(nu / nu.sum(), FLOOR)
     return nu / nu.sum()
 

@@ -324,7 +324,7 @@ def test_search_meets_the_wolfe_conditions():
         if slope > -1e-3:
             continue
         search, trials = WolfeSearch(value, slope, start), 1
-        while not search.tell(*f(search.step)):
+        while not search.update(*f(search.step)):
             assert not search.has_failed
             trials += 1
         value_at, slope_at = f(search.step)

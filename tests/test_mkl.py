@@ -437,7 +437,7 @@ def test_groups_of_weights_must_be_a_partition():
     with pytest.raises(pb.InputTypeError, match="kernels and Features"):
         OnlineMKL([Gaussian()], model=model).fit(X, Y)
     for groups, words in (([slice(0, 5), slice(3, model.dim)], "overlap"), ([slice(0, 5)], "feature"),
-                          (None, "belong together")):
+                          (None, "model without blocks")):
         with pytest.raises(pb.ParameterError, match=words):
             OnlineMKL(groups, model=model).fit(X, Y)
 

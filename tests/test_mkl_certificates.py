@@ -244,7 +244,7 @@ def test_advice_fits_what_ended_the_run(monkeypatch):
     with pytest.warns(pb.ConvergenceWarning, match="raise max_iter or tol"):
         OnlineMKL([Linear()], lam=1e-3, loss="logistic", solver="certified", tol=1e-9, max_iter=3).fit(X, y)
     monkeypatch.setattr("pybundle.solvers.smooth.quasi_newton.QuasiNewtonSteps.trial", lambda self, first: None)
-    with pytest.warns(pb.ConvergenceWarning, match="rounding leaves no way down"):
+    with pytest.warns(pb.ConvergenceWarning, match="rounding prevents further descent"):
         OnlineMKL([Linear()], lam=1e-3, loss="logistic", solver="certified").fit(X, y)
 
 

@@ -71,7 +71,7 @@ def test_classes_of_tokens(y):
 
 
 def test_values_of_a_callable_kernel():
-    with pytest.raises(pb.ParameterError, match=r"function of Callable must give shape \(8, 8\), got \(8,\)"):
+    with pytest.raises(pb.ParameterError, match=r"function of Callable must return shape \(8, 8\), got \(8,\)"):
         pb.mkl.OnlineMKL([pb.mkl.Callable(lambda A, B: A[:, 0])]).fit(X, Y)
 
 

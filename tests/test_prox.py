@@ -571,7 +571,7 @@ G = [[0, 1], [2]]
     (lambda: pp.Groups([0, -1]), "labels 0..p-1, every one used, got -1"),
     (lambda: pp.Groups([0, 9]), "got 9 among 2 labels"),
     (lambda: pp.Groups([0, 1], 3), "one label for each of the 3 features, got 2"),
-    (lambda: pp.prox_l1(np.ones(4), 1.0, pp.Groups([0, 1, 1])), "groups are of 3 features, but x has 4"),
+    (lambda: pp.prox_l1(np.ones(4), 1.0, pp.Groups([0, 1, 1])), "groups have 3 features, but x has 4"),
     (lambda: pp.prox_tree(np.ones(3), 1.0, [[0, 1], [1, 2]]), "tree, but the groups 0 and 1 overlap and neither"),
     (lambda: pp.prox_tree(np.ones(3), 1.0, pp.OverlappingGroups([[0, 1], [1, 2]], 3)), "must form a tree"),
     (lambda: pp.prox_l1([1.0], -1.0), "t must be a finite number >= 0, got -1.0"),

@@ -1,4 +1,4 @@
-"""Online proximal learning, and multiple kernel learning of structured and flat models."""
+"""Online proximal learning of structured models, and multiple kernel learning of structured and flat models."""
 
 from .kernel import Kernel
 from .kernels import B1Spline, Callable, Gaussian, Linear, Mean, Polynomial, Precomputed

@@ -1,13 +1,13 @@
-"""Blocks of the dual of multiple kernel learning at fixed kernel weights, for chains of tokens and single ones.
+"""Block steps in the dual of multiple kernel learning at fixed kernel weights, for chains of tokens and single tokens.
 
-With weights nu_k, an example's distribution alpha_i over labellings and a centre c
+With kernel weights nu_k, a distribution alpha_i over the labellings of each example i and a proximal centre c
 
     theta_k = s_k V_k,   s_k = nu_k / (lam + kappa),   V_k = -phi_k + kappa c_k / nu_k,
     phi = 1/n sum_i sum_y alpha_iy psi_i(y)
 
-A visit of an example finds its best labelling, keeps it in the example's cache and moves weight between cached
-labellings by exact pairwise steps. Scores of the example's own tokens follow every step; the rest of the world hears of
-the sum.
+A visit of an example finds its best labelling, adds it to the example's cache and moves weight between cached
+labellings by pairwise steps with exact line search. Every step updates the scores of the example's own tokens; the
+other scores are updated once, by the sum of the steps.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ cdef double PAUSE = 5e7
 
 
 cdef class Ascent(TokenRounds):
-    """`TokenRounds` with a cache of `room` labellings and their weights for every example; the first is the truth."""
+    """`TokenRounds` with a cache of `slots` labellings and their weights for every example; the first is the truth."""
 
     cdef readonly Py_ssize_t slots
     cdef int32_t[:, ::1] labellings           # (slots, n_tokens)
@@ -43,15 +43,15 @@ cdef class Ascent(TokenRounds):
         self.net = np.empty(self.longest * self.n_labels)
 
     def counts_array(self):
-        """Cached labellings of every example."""
+        """Return the number of cached labellings of every example."""
         return np.asarray(self.counts)
 
     def offset(self):
-        """B = 1/n sum_i sum_y alpha_iy loss(y_i, y)."""
+        """Return B = 1/n sum_i sum_y alpha_iy loss(y_i, y)."""
         return float((np.asarray(self.alpha) * np.asarray(self.losses)).sum()) / len(self.counts)
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t q, const double* S) noexcept nogil:
-        """Loss and score of a cached labelling; S has no losses in it."""
+        """Return loss plus score of a cached labelling; S contains no losses."""
         cdef Py_ssize_t t, first = self.offsets[i], T = self.offsets[i + 1] - first
         cdef const int32_t* y = &self.labellings[q, first]
         cdef double total = self.losses[i, q] + self.tables.start[y[0]] + self.tables.end[y[T - 1]]
@@ -62,7 +62,7 @@ cdef class Ascent(TokenRounds):
         return total
 
     cdef Py_ssize_t keep(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
-        """Slot of a labelling, new or found; -1 where none is free."""
+        """Return the slot of a labelling, cached now if it was not; -1 if no slot is free."""
         cdef Py_ssize_t q, t, first = self.offsets[i], T = self.offsets[i + 1] - first, free_slot = -1
         for q in range(self.counts[i]):
             t = 0
@@ -83,7 +83,10 @@ cdef class Ascent(TokenRounds):
         return free_slot
 
     def visit(self, const Py_ssize_t[::1] order, bint oracle, int most_steps):
-        """Block steps of the examples `order`; the sum of their gaps before, over n, and of the norms of new planes."""
+        """Make block steps on the examples `order`, after a call of the oracle for each if `oracle`.
+
+        Return the sum of block gaps before the steps over n, and that of `sum_k s_k |Delta_k|^2` of first directions.
+        """
         cdef Py_ssize_t i, j, k, q, t, c, first, T, best, worst, n = self.counts.shape[0], L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double[::1] u = np.empty(self.slots)
@@ -98,10 +101,10 @@ cdef class Ascent(TokenRounds):
                 first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
                 self.place_links()
                 if oracle:
-                    good &= self.solve(i, True, &found[0], &value)
+                    good &= self.decode_example(i, True, &found[0], &value)
                     if not good:
                         break
-                    for t in range(T):                  # the losses out again
+                    for t in range(T):                  # remove the losses
                         for c in range(L):
                             S[t * L + c] -= self.factors[i] * self.costs[self.truth[first + t], c]
                     self.keep(i, &found[0])
@@ -175,9 +178,9 @@ cdef class Ascent(TokenRounds):
         return gaps / n, squares
 
     def planes(self):
-        """phi as coefficients (n_tokens, n_labels) of tokens and (n_labels + 2, n_labels) of links, and B.
+        """Return phi as coefficients of tokens (n_tokens, n_labels) and of links (n_labels + 2, n_labels), and B.
 
-        Pairwise steps let the sums of weights drift: those that exceed 1 are brought down to it before.
+        Pairwise steps let the sums of weights drift: sums above 1 are first scaled down to 1.
         """
         cdef Py_ssize_t i, q, r, c
         weights = np.asarray(self.alpha)[:, 1:]

@@ -1,4 +1,4 @@
-"""Features of tokens as a group of an online learner: weights for every feature and label, lazily scaled."""
+"""Features of tokens as a group of an online learner: lazily scaled weights for every feature and label."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,13 +10,13 @@ from pybundle.mkl._lazy cimport LazyVectors
 
 
 cdef class FeatureGroup(Group):
-    """Features of the tokens, with weights: row j of theta belongs to feature j, column c to label c.
+    """Features of the tokens with their weights: row j of theta belongs to feature j, column c to label c.
 
     Parameters
     ----------
     theta : LazyVectors, shape (n_features, n_labels)
     storage : (array,) of shape (n, n_features), or (data, int32 indices, int64 indptr), all float64
-        Indices of a row sorted.
+        The indices of each row are sorted.
     """
 
     cdef bint is_sparse

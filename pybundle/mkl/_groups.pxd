@@ -1,14 +1,14 @@
-# What one kernel, or one block of features, adds to the scores of tokens and labels; everything without the GIL.
+# Base class of one kernel, or one block of features: its scores of tokens and labels, and its steps; without the GIL.
 
 from pybundle.mkl._lazy cimport LazyVectors
 
 
 cdef struct Gradient:
-    # Delta = sum over rows r of coefs[r] (labels) at tokens[r], and of neighbouring labels
+    # Delta = coefficients coefs[r] of labels at the tokens tokens[r], r < n_rows, and links of neighbouring labels
     Py_ssize_t n_rows
     Py_ssize_t* tokens
     double* coefs         # (n_rows, n_labels)
-    double* links         # (n_labels + 2, n_labels) transitions, first label, last label
+    double* links         # (n_labels + 2, n_labels): transitions, first label, last label
 
 
 cdef class Group:
@@ -18,7 +18,7 @@ cdef class Group:
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
     # <v, Delta> and |Delta|^2
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
-    # S (count, n_labels) += amount times the scores that Delta itself would give, scale left out
+    # S (count, n_labels) += amount times the scores of Delta as a vector of weights, without the scale
     cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
                       double* S) noexcept nogil
     # v += amount Delta
@@ -27,7 +27,7 @@ cdef class Group:
     cdef int reset(self) except -1 nogil
     # theta *= factor
     cdef int rescale(self, double factor) except -1 nogil
-    # |v|^2 afresh, where that is possible
+    # recompute |v|^2, if that is possible
     cdef void refresh(self) noexcept nogil
     # inner product of the tokens a and b
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil

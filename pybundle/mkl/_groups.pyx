@@ -1,13 +1,13 @@
-"""What the groups of an online learner over tokens and labels have in common, and the group of label pairs.
+"""Base class of the groups of an online learner over tokens and labels, and the group of label pairs.
 
-A group is a kernel (`_kernel_group`) or features (`_feature_group`). A step changes theta_k where the gradient is, a
-prox its scale only; norms come from formula (17) of Martins et al.
+A group is a kernel (`_kernel_group`) or features (`_feature_group`). A step changes theta_k where the gradient is not
+0, a prox only its scale. Norms follow formula (17) of Martins et al.
 """
 
 import numpy as np
 
 cdef class Group:
-    """Base; `theta` is one `LazyVectors` with a single group."""
+    """Base class; `theta` is a `LazyVectors` with a single group."""
 
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil:
         pass
@@ -32,27 +32,27 @@ cdef class Group:
         pass
 
     def state(self):
-        """Arrays that are linear in v, v itself first; changes of them are changes of v. Scales are untouched."""
-        return (self.theta.today_rows(),)
+        """Return v and the arrays that are linear in it. They are views: writing to them changes v, not the scale."""
+        return (self.theta.current_rows(),)
 
     def image(self, coefs, links):
-        """What <phi, .> needs of a plane: scores of all tokens (n_labels, n), or `links` itself."""
+        """Return what inner products with a plane need: its scores of all tokens (n_labels, n), or `links` itself."""
         raise NotImplementedError
 
     def lengths(self):
-        """|phi(x)| of all tokens, shape (n,); None of weights of links."""
+        """Return |phi(x)| of all tokens, shape (n,); None for weights of links."""
         raise NotImplementedError
 
     def place(self, coefs):
-        """theta from coefficients of tokens (n, n_labels), or of pairs of labels; `renew` has to follow."""
+        """Set theta from coefficients of tokens (n, n_labels), or of pairs of labels; call `renew` afterwards."""
         self.theta.set(coefs)
 
     def set_scale(self, double scale):
-        """Another scale for the same v."""
+        """Set the scale; v stays."""
         self.theta.scale[0], self.theta.is_zero[0] = scale, 0
 
     def square(self):
-        """|v|^2, computed afresh."""
+        """Recompute and return |v|^2."""
         self.refresh()
         return max(float(self.theta.square[0]), 0.0)
 
@@ -73,17 +73,17 @@ cdef class Group:
         self.theta.square[0] = total
 
     def restart(self):
-        """theta = 0, as if nothing had been."""
+        """Set theta = 0 and clear its average."""
         self.theta.set(0.0)
 
     def renew(self):
-        """What was accumulated is computed afresh."""
+        """Recompute what was accumulated over steps."""
         self.refresh()
-        # theta whose norm rounding alone makes 0 is theta all the same, and has scores
-        self.theta.is_zero[0] = not self.theta.today_rows().any()
+        # not from the norm, which may be 0 by rounding although theta has scores
+        self.theta.is_zero[0] = not self.theta.current_rows().any()
 
     def all_scores(self, Py_ssize_t n):
-        """Scores (n, n_labels) of the first n tokens."""
+        """Return the scores (n, n_labels) of the first n tokens."""
         out = np.zeros((n, self.n_labels))
         cdef double[:, ::1] S = out
         if n:
@@ -93,7 +93,7 @@ cdef class Group:
 
 
 cdef class LinkGroup(Group):
-    """Weights of neighbouring labels: theta (n_labels + 2, n_labels), transitions, then first and last label."""
+    """Weights of neighbouring labels: theta (n_labels + 2, n_labels) holds transitions, then first and last label."""
 
     def __init__(self, LazyVectors theta):
         self.theta, self.n_labels = theta, <int>theta.width
@@ -105,9 +105,9 @@ cdef class LinkGroup(Group):
         return None
 
     def all_weights(self):
-        """theta, shape (n_labels + 2, n_labels)."""
+        """Return theta, shape (n_labels + 2, n_labels)."""
         scale = 0.0 if self.theta.is_zero[0] else float(self.theta.scale[0])
-        return scale * self.theta.today_rows()
+        return scale * self.theta.current_rows()
 
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
         cdef Py_ssize_t i, L = self.n_labels

@@ -1,8 +1,8 @@
 """A kernel as a group of an online learner: dual coefficients of tokens and labels.
 
-theta_k = sum over support pairs (token z, label c) of A[z, c] phi_k(z) x e_c; beside it stand the scores
-F[c, x] = sum_z A[z, c] K_k(x, z) of all tokens of the training set: a step adds a row of the Gram matrix for each pair
-of a wrong token, O(n), where computing the scores of one token afresh is O(n n_labels). No theta is formed.
+theta_k = sum over support pairs (token z, label c) of A[z, c] phi_k(z) x e_c is never formed. Its coefficients A are
+stored with the scores F[c, x] = sum_z A[z, c] K_k(x, z) of all training tokens. A step adds a row of the Gram matrix to
+F for each support pair of a wrong token, O(n); recomputing the scores of a single token would cost O(n n_labels).
 """
 
 import numpy as np
@@ -39,14 +39,14 @@ cdef class KernelGroup(Group):
     Parameters
     ----------
     gram : (array,) of shape (n, n), or (data, int32 indices, int64 indptr) of a CSR matrix, float32 or float64
-        Symmetric; indices of a row sorted.
+        Symmetric; the indices of each row are sorted.
     n_labels : int
     support : array, shape (n_old, n_labels), or None
-        Coefficients of support tokens of earlier data.
+        Coefficients of the support tokens of earlier data.
     scores : array, shape (n_labels, n), or None
-        Scores of the n tokens by that support.
+        Scores of the n tokens by these coefficients.
     square : float
-        Its squared norm.
+        Squared norm of theta_k for these coefficients.
     averaging : bool
     """
 
@@ -156,7 +156,7 @@ cdef class KernelGroup(Group):
     cdef int rescale(self, double factor) except -1 nogil:
         cdef double s = self.theta.scale[0] * factor
         cdef Py_ssize_t c, x
-        if s < SMALLEST:                # v takes the scale over, and so do its scores
+        if s < SMALLEST:                # the scale is folded into v, and here into its scores
             for c in range(self.n_labels):
                 for x in range(self.n):
                     self.F[c, x] *= s
@@ -192,7 +192,7 @@ cdef class KernelGroup(Group):
         if self.is_stale:
             np.asarray(self.F)[:] = 0.0
             self.is_stale = False
-        return self.theta.today_rows(), np.asarray(self.F)
+        return self.theta.current_rows(), np.asarray(self.F)
 
     def image(self, coefs, links):
         if self.is_sparse:
@@ -202,7 +202,7 @@ cdef class KernelGroup(Group):
             return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
         if not self.is_single:
             return np.asarray(coefs.T @ np.asarray(self.gram64))
-        # a product with float64 makes a copy in float64 of what it is given: some rows at a time
+        # a product with float64 copies the Gram matrix to float64: use some rows at a time
         gram, out = np.asarray(self.gram32), np.zeros((self.n_labels, self.n))
         for first in range(0, self.n, ROWS):
             out += coefs[first:first + ROWS].T @ gram[first:first + ROWS]
@@ -212,7 +212,7 @@ cdef class KernelGroup(Group):
         return np.sqrt([max(self.kernel(t, t), 0.0) for t in range(self.n)])
 
     def continue_average(self, total, double n_ticks):
-        """Starts from a sum of earlier points, of the coefficients of the old support (n_old, n_labels)."""
+        """Start the average from a sum of earlier points: coefficients of the old support (n_old, n_labels)."""
         theta, square, is_zero = self.theta.point(), self.theta.square[0], self.theta.is_zero[0]
         sums = np.zeros_like(theta)
         sums[:self.n_old] = total
@@ -220,7 +220,7 @@ cdef class KernelGroup(Group):
         self.theta.square[0], self.theta.is_zero[0] = square, is_zero
 
     def settle(self):
-        """Coefficients (n_old + n, n_labels); scores follow the scale that is folded in."""
+        """Fold the scale into coefficients and scores; return the coefficients (n_old + n, n_labels)."""
         cdef double s = self.theta.scale[0]
         if self.theta.is_zero[0] or self.is_stale:
             np.asarray(self.F)[:] = 0.0

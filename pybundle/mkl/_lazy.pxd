@@ -1,8 +1,8 @@
-# Vectors that are scaled as a whole in O(1): theta_k = scale_k v_k for every group k.
+# Vectors theta_k = scale_k v_k for every group k, which can be rescaled as a whole in O(1).
 
 from libc.stdint cimport int32_t
 
-cdef double SMALLEST       # scales below are folded into v: products with them stay far from the end of the range
+cdef double SMALLEST       # smaller scales are folded into v, so that products with them do not underflow
 
 
 cdef class LazyVectors:
@@ -11,32 +11,33 @@ cdef class LazyVectors:
     cdef bint eager, has_labels
     cdef readonly double n_ticks          # points in the average
     cdef double[::1] scale                # (n_groups,)
-    cdef double[::1] square               # (n_groups,) |v_k|^2, kept by formula (17)
+    cdef double[::1] square               # (n_groups,) |v_k|^2, updated by formula (17)
     cdef int32_t[::1] is_zero             # (n_groups,) theta_k = 0, whatever v holds
-    cdef double[:, ::1] v                 # (n_rows, width); rows of a stamp that is not of today read as 0
-    cdef double[:, ::1] u, total          # the same shape; only where averages are wanted
-    cdef double[::1] sums                 # (n_groups,) of scales since the last reset
-    cdef int32_t[::1] stamp               # (n_rows,)
-    cdef int32_t[::1] today               # (n_groups,)
-    cdef const int32_t[::1] labels        # (n_rows,) group of a row; without: row >> shift
+    cdef double[:, ::1] v                 # (n_rows, width); a row reads as 0 if its stamp is older than the last reset
+    cdef double[:, ::1] u, total          # the same shape, see `_lazy.pyx`; no rows without averages
+    cdef double[::1] sums                 # (n_groups,) sums of the scales since the last reset
+    cdef int32_t[::1] stamp               # (n_rows,) n_resets of the group when the row was last touched; -1: row is 0
+    cdef int32_t[::1] n_resets            # (n_groups,)
+    cdef const int32_t[::1] labels        # (n_rows,) group of a row; without labels it is row >> shift
     cdef int shift
     cdef int32_t[::1] following           # (n_rows,) lists of the rows touched since the last reset; empty if not eager
-    cdef int32_t[::1] heads               # (n_groups,)
-    cdef double* held                     # (n_groups, room) sums at resets
+    cdef int32_t[::1] heads               # (n_groups,) first row of each list, or -1
+    cdef double* held                     # (n_groups, room) `sums` at each reset
     cdef Py_ssize_t room
 
     cdef int group(self, Py_ssize_t row) noexcept nogil
-    # row as it is now, or NULL where it is 0
+    # the row of v, or NULL if it is 0
     cdef const double* read(self, Py_ssize_t row) noexcept nogil
+    # clear a row from before a reset, after adding it to the average
     cdef void flush(self, Py_ssize_t row, int k) noexcept nogil
-    # row for changes, with its part of the average brought up to date
+    # the row of v for writing; flushes it first if it is from before a reset
     cdef double* touch(self, Py_ssize_t row) noexcept nogil
     # v[row] += amount * coefs
     cdef void add(self, Py_ssize_t row, const double* coefs, double amount) noexcept nogil
     cdef int reset(self, Py_ssize_t k) except -1 nogil
-    # theta_k *= factor; afterwards the scale may be folded into v
+    # theta_k *= factor; folds a small scale into v
     cdef int rescale(self, Py_ssize_t k, double factor) except -1 nogil
-    # scale_k = 1, the same theta; with labels all scales
+    # fold scale_k into v, or all scales if rows have labels; theta stays
     cdef void refold(self, Py_ssize_t k) noexcept nogil
-    # the point as it is now joins the average
+    # add the current point to the average
     cdef void tick(self) noexcept nogil

@@ -1,12 +1,11 @@
-"""Vectors theta_k = scale_k v_k: a step touches only the features that are active, a prox only the scale.
+"""Lazily scaled vectors theta_k = scale_k v_k: a step touches only the active features, a prox only the scale.
 
-Averages without dense work (between resets, v_t = sum of increments d_r, S_t = s_1 + ... + s_t):
+Averages need no dense work (between resets, v_t is a sum of increments d_r, and S_t = s_1 + ... + s_t):
 
     sum_t s_t v_t = S_T v_T - u,      u = sum_r S_{r-1} d_r
 
-At a reset the sum S is kept, and a row that is touched, or read, in a later epoch brings its part of the average up to
-date with it. Folding a small scale into v flushes all rows first: with another unit of v the two terms would no longer
-cancel.
+At a reset the sum S is stored. A row that is next touched after the reset first adds its part to the average, with that
+S. Folding a small scale into v flushes all rows first: in another unit of v the two terms would no longer cancel.
 """
 
 import numpy as np
@@ -27,20 +26,20 @@ cdef class LazyVectors:
     ----------
     n_rows, width, n_groups : int
     labels : int32 array, shape (n_rows,), or None
-        Group of every row; with None it is `row >> shift`.
+        Group of every row; None: `row >> shift`.
     shift : int
     averaging : bool
     eager : bool
-        At a reset write zeros into the rows that were touched, so that others may read v as it is. Amortised, that
-        costs nothing: every row was paid for when it was touched.
+        Whether a reset writes zeros into the rows touched, so that other code may read v directly. The amortised cost
+        is O(1) for each row touched.
     """
 
     def __cinit__(self, Py_ssize_t n_rows, Py_ssize_t width, Py_ssize_t n_groups=1, labels=None, int shift=62,
                   bint averaging=False, bint eager=False):
         self.n_rows, self.width, self.n_groups, self.averaging = n_rows, width, n_groups, averaging
         self.v = np.zeros((n_rows, width))
-        # a row of stamp -1 is 0 and has nothing for the average
-        self.stamp, self.today = np.full(n_rows, -1, np.int32), np.zeros(n_groups, np.int32)
+        # a row with stamp -1 is 0 and adds nothing to the average
+        self.stamp, self.n_resets = np.full(n_rows, -1, np.int32), np.zeros(n_groups, np.int32)
         self.eager, self.heads = eager, np.full(n_groups, -1, np.int32)
         self.following = np.full(n_rows if eager else 0, -1, np.int32)
         self.scale, self.square, self.sums = np.ones(n_groups), np.zeros(n_groups), np.zeros(n_groups)
@@ -58,14 +57,14 @@ cdef class LazyVectors:
 
     cdef inline const double* read(self, Py_ssize_t row) noexcept nogil:
         cdef int k = self.group(row)
-        return NULL if self.is_zero[k] or self.stamp[row] != self.today[k] else &self.v[row, 0]
+        return NULL if self.is_zero[k] or self.stamp[row] != self.n_resets[k] else &self.v[row, 0]
 
     cdef inline double* touch(self, Py_ssize_t row) noexcept nogil:
         cdef int k = self.group(row)
-        if self.stamp[row] != self.today[k]:
+        if self.stamp[row] != self.n_resets[k]:
             if self.stamp[row] >= 0:
                 self.flush(row, k)
-            self.stamp[row] = self.today[k]
+            self.stamp[row] = self.n_resets[k]
             if self.eager:
                 self.following[row], self.heads[k] = self.heads[k], <int32_t>row
         return &self.v[row, 0]
@@ -99,7 +98,7 @@ cdef class LazyVectors:
         cdef Py_ssize_t room, g, e
         self.is_zero[k], self.square[k], self.scale[k] = 1, 0.0, 1.0
         if self.averaging:
-            if self.today[k] >= self.room:
+            if self.n_resets[k] >= self.room:
                 room = 2 * self.room + 16
                 held = <double*>malloc(self.n_groups * room * sizeof(double))
                 if held == NULL:
@@ -110,9 +109,9 @@ cdef class LazyVectors:
                         held[g * room + e] = self.held[g * self.room + e]
                 free(self.held)
                 self.held, self.room = held, room
-            self.held[k * self.room + self.today[k]] = self.sums[k]
+            self.held[k * self.room + self.n_resets[k]] = self.sums[k]
             self.sums[k] = 0.0
-        self.today[k] += 1
+        self.n_resets[k] += 1
         if self.eager:
             while self.heads[k] >= 0:
                 self.flush(self.heads[k], <int>k)
@@ -129,7 +128,7 @@ cdef class LazyVectors:
     cdef void refold(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t i, j, g, first = 0, last = self.n_rows
         cdef double s
-        # rows by label: all groups at once, as the scales of all of them shrink together
+        # with labels all groups are folded at once, as their scales shrink together
         if not self.has_labels and self.n_groups > 1:
             first, last = k << self.shift, min((k + 1) << self.shift, self.n_rows)
         for i in range(first, last):
@@ -157,7 +156,7 @@ cdef class LazyVectors:
                     self.sums[k] += self.scale[k]
 
     def settle(self):
-        """All scales 1, every row of today; gives v itself, now theta."""
+        """Fold all scales into v and flush old rows; return v itself, now equal to theta."""
         cdef Py_ssize_t i, j, k
         cdef double s
         with nogil:
@@ -177,31 +176,31 @@ cdef class LazyVectors:
                 self.scale[k], self.sums[k] = 1.0, 0.0
         return np.asarray(self.v)
 
-    def today_rows(self):
-        """v (n_rows, width) itself, rows of earlier days as zeros; without averages only."""
+    def current_rows(self):
+        """Return v (n_rows, width) itself, with zeros in rows from before a reset; only if there are no averages."""
         cdef Py_ssize_t i
         for i in range(self.n_rows):
             self.touch(i)
         return np.asarray(self.v)
 
     def point(self):
-        """theta, shape (n_rows, width), a copy."""
+        """Return a copy of theta, shape (n_rows, width)."""
         return self.settle().copy()
 
     def average(self):
-        """The mean of the points at all ticks, shape (n_rows, width)."""
+        """Return the mean of the points at all ticks, shape (n_rows, width)."""
         if not self.averaging or self.n_ticks == 0:
             return self.point()
         self.settle()
         return np.asarray(self.total) / self.n_ticks
 
     def set(self, theta, total=None, n_ticks=0.0):
-        """Starts from theta (n_rows, width), and from a sum of points where averages go on."""
+        """Set theta (n_rows, width), and the sum of `n_ticks` earlier points from which averages continue."""
         cdef Py_ssize_t i, j
         np.asarray(self.v)[:] = theta
         np.asarray(self.stamp)[:] = -1
         np.asarray(self.heads)[:] = -1
-        np.asarray(self.today)[:] = 0
+        np.asarray(self.n_resets)[:] = 0
         np.asarray(self.scale)[:] = 1.0
         np.asarray(self.sums)[:] = 0.0
         np.asarray(self.square)[:] = 0.0
@@ -218,7 +217,7 @@ cdef class LazyVectors:
             self.is_zero[i] = self.square[i] == 0.0
 
     def grow(self, labels):
-        """More rows behind the others, all 0, in the groups `labels`, int32 (n,)."""
+        """Append rows of zeros in the groups `labels`, int32 (n,)."""
         cdef Py_ssize_t n = len(labels), kept = n if self.averaging else 0
         labels = np.concatenate([self.labels, labels])
         v = np.concatenate([self.v, np.zeros((n, self.width))])
@@ -226,12 +225,12 @@ cdef class LazyVectors:
         following = np.concatenate([self.following, np.full(n if self.eager else 0, -1, np.int32)])
         u = np.concatenate([self.u, np.zeros((kept, self.width))])
         total = np.concatenate([self.total, np.zeros((kept, self.width))])
-        # nothing that Ctrl-C could come between
+        # Ctrl-C must not arrive between these assignments
         self.labels, self.v, self.stamp, self.following, self.u, self.total = labels, v, stamp, following, u, total
         self.n_rows += n
 
     def saved(self):
-        """Arguments of `set` that bring theta and its average back: theta, sum of points or None, n_ticks; copies."""
+        """Return the arguments of `set` that restore theta and its average, as copies."""
         theta = self.point()
         return theta, np.array(self.total) if self.averaging else None, self.n_ticks
 
@@ -241,7 +240,7 @@ cdef class LazyVectors:
 
     def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
              regulariser=None):
-        """A round at the gradient that has `data` at the rows `indices` (width 1): step, prox, projection.
+        """Make a round with the gradient that has `data` at the rows `indices` (width 1): step, prox, projection.
 
         O(len(indices) + n_groups log n_groups). `regulariser` as in `TokenRounds.run`.
         """
@@ -291,7 +290,7 @@ cdef class LazyVectors:
             self.tick()
 
     def renew(self):
-        """Norms afresh: formula (17) adds up rounding over many rounds."""
+        """Recompute norms: formula (17) adds up rounding over many rounds."""
         squares = np.zeros(self.n_groups)
         cdef double[::1] total = squares
         cdef Py_ssize_t i, j
@@ -305,7 +304,7 @@ cdef class LazyVectors:
         np.asarray(self.square)[:] = squares
 
     def expand(self, double[::1] out):
-        """theta into `out` (n_rows,), width 1."""
+        """Write theta into `out` (n_rows,); width 1."""
         cdef Py_ssize_t i
         cdef const double* v
         if out.shape[0] != self.n_rows:
@@ -316,12 +315,12 @@ cdef class LazyVectors:
                 out[i] = 0.0 if v == NULL else self.scale[self.group(i)] * v[0]
 
     def norms(self):
-        """|theta_k|, shape (n_groups,)."""
+        """Return |theta_k|, shape (n_groups,)."""
         return np.where(self.is_zero, 0.0, np.sqrt(np.maximum(self.square, 0.0)) * self.scale)
 
     @property
     def row_labels(self):
-        """Group of every row, int32 (n_rows,); None where it is `row >> shift`."""
+        """Group of every row, int32 (n_rows,); None if it is `row >> shift`."""
         return np.asarray(self.labels) if self.has_labels else None
 
     @property
@@ -331,7 +330,7 @@ cdef class LazyVectors:
 
     @property
     def values(self):
-        """v, shape (n_rows, width), itself; with `eager` what kernels outside may read."""
+        """The array v itself, shape (n_rows, width); with `eager` other code may read it."""
         return np.asarray(self.v)
 
 

@@ -1,4 +1,4 @@
-# Rounds over the examples of a chain (or single tokens) whose scores are sums over groups.
+# Rounds of the online learner over examples (chains of tokens, or single tokens) whose scores are sums over groups.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -8,9 +8,9 @@ from pybundle.oracles._chain cimport ChainTables
 
 cdef class TokenRounds:
     cdef readonly list groups
-    cdef readonly object links                # LinkGroup or None, then also the last of the groups
+    cdef readonly object links                # LinkGroup, also the last of the groups; or None
     cdef public object expected               # `certificate.ExpectedPlanes` of an epoch of the log-loss, or None
-    cdef void** members                       # the groups, borrowed
+    cdef void** members                       # the groups as borrowed references
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] truth
@@ -24,6 +24,6 @@ cdef class TokenRounds:
     cdef double[::1] scratch
 
     cdef void place_links(self) noexcept nogil
-    cdef int solve(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil
+    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil

@@ -1,10 +1,10 @@
-"""Algorithm 3 of Martins et al. 2011, round by round, for chains of tokens and for single ones.
+"""Rounds of Algorithm 3 of Martins et al. 2011, for chains of tokens and for single tokens.
 
     yhat = argmax_y' sum_k f_k(x, y') + loss(y, y')                  theta_k -= eta (phi_k(x, yhat) - phi_k(x, y))
     b = prox of eta lam / 2 (sum_k b_k)^2 at b_k = |theta_k|         theta_k *= b_k / |theta_k|
     theta *= min(1, radius / |theta|)
 
-The log-loss has marginals in the place of yhat. Gradients, norms and scales are those of `_groups` and `_lazy`.
+For the log-loss, marginals replace yhat. `_groups` and `_lazy` compute gradients, norms and scales.
 """
 
 import numpy as np
@@ -19,14 +19,14 @@ from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.prox._threshold cimport shrink
 
-# Work in numbers read, between two looks for signals: some 50 ms.
+# Numbers read between two checks for signals: some 50 ms.
 cdef double PAUSE = 5e7
-# Rounds after which norms are computed afresh.
+# Rounds after which norms are recomputed.
 cdef long FRESH = 10000
 
 
 cdef class TokenRounds:
-    """Learner state and data of one call.
+    """Groups of the learner, bound to the data of one call.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ cdef class TokenRounds:
     truth : int32 array, shape (n_tokens,)
     costs : array, shape (n_labels, n_labels)
     factors : array, shape (n_examples,)
-        What the loss of an example is multiplied by.
+        Factor of the loss of each example.
     start, end : bool
         Whether first and last label have weights.
     batch : int
-        Examples of one gradient at most.
+        Maximum number of examples of one gradient.
     """
 
     def __cinit__(self, list groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
@@ -75,7 +75,7 @@ cdef class TokenRounds:
         free(self.gradient.links)
 
     cdef void place_links(self) noexcept nogil:
-        """Weights of neighbouring labels into the decoder's tables."""
+        """Copy the weights of neighbouring labels into the decoder's tables."""
         cdef Py_ssize_t j, k, L = self.n_labels
         cdef const double* v
         cdef double s, x
@@ -93,8 +93,8 @@ cdef class TokenRounds:
                 else:
                     self.tables.end[k] = x
 
-    cdef int solve(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
-        """Best labelling of example i at the links placed last, its value relative to the truth; 0 if not finite."""
+    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
+        """Find the best labelling of example i, its value minus that of the truth; return 0 if this is not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double true_score = 0.0
@@ -123,7 +123,7 @@ cdef class TokenRounds:
             memset(self.gradient.links, 0, (self.n_labels + 2) * self.n_labels * sizeof(double))
 
     cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil:
-        """Gradient += weight (phi(x_i, plus) - phi(x_i, minus))."""
+        """Add weight (phi(x_i, plus) - phi(x_i, minus)) to the gradient."""
         cdef Py_ssize_t t, r, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef Gradient* g = &self.gradient
         for t in range(T):
@@ -146,7 +146,7 @@ cdef class TokenRounds:
                 g.links[(L + 1) * L + minus[T - 1]] -= weight
 
     def decode(self, bint loss=True):
-        """Best labellings (n_tokens,) and values (n_examples,) of all examples."""
+        """Return the best labellings (n_tokens,) and values (n_examples,) of all examples."""
         cdef Py_ssize_t i, n = self.offsets.shape[0] - 1
         cdef bint good = True
         labels_array, values_array = np.empty(len(self.truth), np.int32), np.empty(n)
@@ -155,31 +155,31 @@ cdef class TokenRounds:
         with nogil:
             self.place_links()
             for i in range(n):
-                good &= self.solve(i, loss, &labels[self.offsets[i]], &values[i])
+                good &= self.decode_example(i, loss, &labels[self.offsets[i]], &values[i])
         if not good:
             raise FloatingPointError
         return labels_array, values_array
 
     def norms(self):
-        """|theta_k| of all groups, shape (n_groups,)."""
+        """Return |theta_k| of all groups, shape (n_groups,)."""
         return np.concatenate([group.theta.norms() for group in self.groups])
 
     def run(self, const Py_ssize_t[::1] order, const double[::1] etas, Py_ssize_t batch, double lam, double radius,
             int32_t[::1] found, regulariser=None, bint logistic=False):
-        """Rounds over the examples `order`, `batch` of them each; gives the sum of lam R(theta_t) + L_t(theta_t).
+        """Make rounds over the examples `order`, `batch` in each; return the sum of lam R(theta_t) + L_t(theta_t).
 
         Parameters
         ----------
         etas : (n_rounds,)
             Learning rates.
         lam : float
-            Of lam/2 (sum_k |theta_k|)^2, mean scale; not used where there is a regulariser.
+            Constant of lam/2 (sum_k |theta_k|)^2, mean scale; not used with `regulariser`.
         radius : float
-            Of the Euclidean ball to project onto; infinity for none.
+            Radius of the Euclidean ball to project onto; infinity for none.
         found : (n_tokens,)
-            The labelling found at the last visit of each example.
+            Receives the labelling found last for each example.
         regulariser : GroupwiseRegulariser, optional
-            With methods `shrink(norms, t)` and `_value(norms)`, in the place of the squared l2,1 norm.
+            Replaces the squared l2,1 norm; its methods `shrink(norms, t)` and `_value(norms)` are used.
         """
         cdef Py_ssize_t r, j, k, i, first, count, p = self.n_groups
         cdef double total = 0.0, value, size, loss, sum_of_squares, work = 0.0, amount, ratio
@@ -203,7 +203,7 @@ cdef class TokenRounds:
                 else:
                     for j in range(count):
                         i = order[first + j]
-                        good &= self.solve(i, True, &found[self.offsets[i]], &value)
+                        good &= self.decode_example(i, True, &found[self.offsets[i]], &value)
                         loss += max(value, 0.0) / count
                         self.add(i, &found[self.offsets[i]], &self.truth[self.offsets[i]], 1.0 / count)
                         work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)
@@ -265,9 +265,9 @@ cdef class TokenRounds:
         return total
 
     def _expect(self, rows):
-        """Gradient = mean of E phi - phi(y) over the examples `rows`; gives the mean log-loss.
+        """Set the gradient to the mean of E phi - phi(y) over the examples `rows`; return the mean log-loss.
 
-        Marginals less the truth, pairs of labels alike, and entropies are told to `expected`, where there is one.
+        Marginals of labels and of pairs of labels, both minus the truth, and entropies are added to `expected`, if any.
         """
         cdef Py_ssize_t L = self.n_labels, i, t, r, T, first, c, k
         cdef double total = 0.0

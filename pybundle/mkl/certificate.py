@@ -1,14 +1,13 @@
 """Proven lower bounds for multiple kernel learning, from any multipliers.
 
-Labellings y of all examples, one each, or distributions over them, make a plane of the risk: phi = 1/n sum_i
-psi_i(y_i), B = 1/n sum_i loss(y_i). For weights a >= 0, sum a <= 1, of several planes (0 is a plane, too: no loss is
-negative)
+One labelling y_i of each example, or a distribution over its labellings, makes a plane of the risk: phi = 1/n sum_i
+psi_i(y_i), B = 1/n sum_i loss(y_i). Weights a >= 0, sum a <= 1, of several planes prove the bound
 
     LB(a) = sum_e a_e B_e - max_k |sum_e a_e phi_ek|^2 / (2 lam)   <=   min_f lam/2 (sum_k |f_k|)^2 + R(f)
 
-because the conjugate of lam/2 (sum_k |f_k|)^2 is max_k |phi_k|^2 / (2 lam). The best a is found by turns: for kernel
-weights nu a small QP with the Gram matrix sum_k nu_k G_k, then nu_k in proportion to nu_k |phi_k|. Every turn
-gives a valid bound.
+because the conjugate of lam/2 (sum_k |f_k|)^2 is max_k |phi_k|^2 / (2 lam). The sum of a may be below 1 because 0 is a
+plane, too: no loss is negative. The best a is found in turns: for fixed kernel weights nu solve a small QP with the
+Gram matrix sum_k nu_k G_k, then set nu_k in proportion to nu_k |phi_k|. Every turn proves a valid bound.
 """
 
 from __future__ import annotations
@@ -24,32 +23,31 @@ from ..runtime.executors import Serial
 from .group_norms import group_sums
 
 TURNS = 200
-"""Turns between planes and kernel weights, at most; tens of planes make a turn a fraction of a millisecond."""
+"""Maximum number of turns between planes and kernel weights; with tens of planes a turn takes less than 1 ms."""
 ROUNDING = 2.0**-46
-"""Rounding error of a sum relative to the sum of its absolute terms: with N terms `sqrt(N) 2^-53` as a rule. It counts
+"""Rounding error of a sum relative to the sum of its absolute terms: with N terms `sqrt(N) 2^-53` as a rule. It matters
 at tiny lam, where the terms of the best plane cancel."""
 CLOSE = 1e-4
-"""Turns end where this share of the bound at most is left."""
+"""Turns end if the bound can gain at most this fraction of itself."""
 
 
 def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=None):
-    """The largest LB(a) found, a, and the kernel weights there.
+    """Return the largest LB(a) found, its a, and the kernel weights of that turn.
 
     Parameters
     ----------
     offsets : array, shape (E,)
     grams : array, shape (n_groups, E, E)
-        Inner products of the planes, group by group.
+        Inner products of the slopes, group by group.
     lam : float
-        In the scale of planes.
+        Regularisation constant, in the scale of the planes.
     nu : array, shape (n_groups,), optional
-        Kernel weights to start from.
-    close : float
-        Turns end where this share of the bound at most is left.
+        Initial kernel weights.
+    close : float, default CLOSE
     sizes : array, shape (n_groups, E), optional
-        Norms of the planes if their terms did not cancel, see `plane_sizes`; default their norms.
+        Norms of the slopes if their terms did not cancel, see `plane_sizes`; default their norms.
     errors : array, shape (E,), optional
-        Bounds on the errors of the slopes in norm; default 0.
+        Bounds on the norms of the errors of the slopes; default 0.
 
     Examples
     --------
@@ -61,7 +59,7 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=Non
     """
     nu = np.full(len(grams), 1.0 / len(grams)) if nu is None else nu
     squares, grams = np.einsum("kee->ke", grams), grams.copy()
-    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # inner products of running sums may round below
+    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # running sums may round to a negative square
     norms = np.sqrt(np.maximum(squares, 0.0))
     sizes = norms if sizes is None else np.maximum(sizes, norms)
     errors = np.zeros(len(offsets)) if errors is None else errors
@@ -76,7 +74,7 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=Non
         bound = gain - float(largest**2) / (2.0 * lam) - ROUNDING * gain
         if bound > best:
             best, best_a, best_nu = bound, a, nu
-        # at these weights no a does better than the value of the QP
+        # with these kernel weights, the value of the QP bounds LB(a) for all a
         if gain - float(nu @ squares) / (2.0 * lam) - best <= close * best:
             break
         nu = nu * np.sqrt(squares)
@@ -88,7 +86,7 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=Non
 
 
 class Proven(NamedTuple):
-    """A lower bound of F, and the planes whose mixture proves it, if they were kept."""
+    """A lower bound of F, with the weights and sources of the planes whose mixture proves it, if they were kept."""
 
     value: float
     weights: np.ndarray | None = None
@@ -96,23 +94,23 @@ class Proven(NamedTuple):
 
     @property
     def offset(self):
-        """F(0) is not below this."""
+        """A lower bound of F(0)."""
         return self.value
 
     def plane(self):
-        """The mixture, in the terms of its sources."""
+        """Return the mixture as a tuple: the weighted sums of the terms of the sources."""
         return tuple(sum(a * term for a, term in zip(self.weights, terms, strict=True))
                      for terms in zip(*self.sources, strict=True))
 
 
 class KeptPlanes:
-    """Planes of the risk, at most `room`, their inner products group by group, and the bound of their best mixture.
+    """At most `room` planes of the risk, their inner products group by group, and the bound of their best mixture.
 
     Parameters
     ----------
     n_groups, room : int
     products : callable
-        `products(a, b)`, the inner products of two slopes group by group, shape (n_groups,).
+        `products(a, b)` returns the inner products of two slopes group by group, shape (n_groups,).
 
     Examples
     --------
@@ -130,9 +128,9 @@ class KeptPlanes:
         self.grams = np.zeros((n_groups, 0, 0))
 
     def add(self, offset, slope, source=None, error=0.0):
-        """Add a plane, in place of the one of least weight if there is no room; its source is kept beside it.
+        """Add a plane and its source; if there is no room, it replaces the plane of the smallest weight.
 
-        `error` bounds the error of the slope in norm.
+        `error` bounds the norm of the error of the slope.
         """
         if len(self.slopes) == self._room:
             j = int(np.argmin(self.weights))
@@ -151,13 +149,13 @@ class KeptPlanes:
         self.grams = grams
 
     def proven(self, lam, nu=None, close=CLOSE):
-        """The largest bound found, from kernel weights nu on, as `best_bound`; with the mixture that proves it."""
+        """Return the largest bound that `best_bound` finds, starting from nu, with the mixture that proves it."""
         bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close, errors=self.errors)
         return Proven(bound, self.weights, list(self.sources))
 
 
 def group_products(slopes, labels, n_groups):
-    """Inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
+    """Return the inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
     grams, sums = np.empty((n_groups, len(slopes), len(slopes))), group_sums(labels, n_groups)
     for e, phi in enumerate(slopes):
         for f in range(e + 1):
@@ -166,7 +164,7 @@ def group_products(slopes, labels, n_groups):
 
 
 def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
-    """phi and B of one labelling of each example: coefficients CSR (n_tokens, n_labels), links, B."""
+    """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
     n = len(offsets) - 1
     wrong = np.flatnonzero(found != truth)
     rows = np.concatenate([wrong, wrong])
@@ -179,7 +177,7 @@ def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
 
 
 def link_counts(labels, offsets, n_labels, start, end):
-    """How often each label follows each other one, then how often it is the first and the last, where that counts.
+    """Count how often each label follows each other; then, if these have weights, how often it is first and last.
 
     >>> link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]), 2, start=True, end=False)
     array([[0., 1.],
@@ -198,10 +196,10 @@ def link_counts(labels, offsets, n_labels, start, end):
 
 
 class ExpectedPlanes:
-    """The plane of an epoch of the log-loss: each example's term linearised where it was visited.
+    """The plane of an epoch of the log-loss: the term of each example is linearised at the point of its round.
 
     `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for every distribution p over labellings, with
-    H its entropy; examples that were not visited give 0, which is no more than a log-loss. For one visit of each.
+    H its entropy. Examples not yet added count as 0, a lower bound of any log-loss. Each example may be added once.
 
     Parameters
     ----------
@@ -215,7 +213,7 @@ class ExpectedPlanes:
         self._coefs, self._links = np.zeros((n_tokens, n_labels)), np.zeros((n_labels + 2, n_labels))
 
     def add(self, i, first, marginals, pairs, entropy):
-        """Marginals of the tokens of example i less the truth, of pairs of labels alike."""
+        """Add example i: the marginals of its labels and of its pairs of labels, both minus the truth; the entropy."""
         self._coefs[first:first + len(marginals)] = marginals / self._n
         self._links[:-2] += pairs / self._n
         for row, token, has_weights in zip((-2, -1), (0, -1), self._ends, strict=True):
@@ -224,14 +222,14 @@ class ExpectedPlanes:
         self._offset += entropy / self._n
 
     def plane(self):
-        """phi as coefficients (n_tokens, n_labels) and links, and B."""
+        """Return phi as coefficients (n_tokens, n_labels) and links, and B."""
         return self._coefs, self._links, self._offset
 
 
 def plane_grams(groups, planes, executor=None):
-    """Inner products of planes (coefs, links, B), afresh, for every group: shape (n_groups, E, E).
+    """Compute the inner products of planes (coefs, links, B) for every group: shape (n_groups, E, E).
 
-    O(n nnz) for a kernel and a plane with nnz coefficients: the work of threads.
+    Costs O(n nnz) for each kernel and each plane with nnz coefficients, on the threads of `executor`.
     """
     rows = [coefs.T.reshape(1, -1) for coefs, _, _ in planes]
     is_sparse = sp.issparse(rows[0])
@@ -250,14 +248,14 @@ def plane_grams(groups, planes, executor=None):
 
 
 def plane_sizes(groups, planes, n_examples):
-    """Norms that planes (coefs, links, B) would have if their terms did not cancel, and errors of their slopes in norm.
+    """Return norms that planes (coefs, links, B) would have if their terms did not cancel, and errors of their slopes.
 
     Returns
     -------
     sizes : array, shape (n_groups, E)
         `sqrt(sum_c (sum_t |coefs_tc| |phi_k(x_t)|)^2)`; for links their norms.
     errors : array, shape (E,)
-        Terms of the coefficients of a token add up to 2/n at most.
+        Bounds on the norms of the errors; the coefficients of a token have an absolute sum of at most 2/n.
     """
     sizes, reach = np.empty((len(groups), len(planes))), 0.0
     for k, group in enumerate(groups):

@@ -1,11 +1,11 @@
-"""What the certified runs of multiple kernel learning share: kernel weights, the bound of mixtures, their end.
+"""Shared code of the certified runs of multiple kernel learning: kernel weights, bounds of mixtures, results.
 
     min_f lam/2 (sum_k |f_k|)^2 + R(f)  =  min_nu min_f  lam/2 sum_k |f_k|^2 / nu_k + R(f)   (nu on the simplex)
 
-For fixed nu this is one kernel, sum_k nu_k K_k. With the hinge the dual is climbed by the block method "prox-bcfw"
-in that inner product (`GroupBlocks`; its cores are `weighted` for vectors of weights and `token_blocks` for kernels),
-then nu_k = |f_k| / sum_j |f_j|. With the log-loss functions and kernel weights take quasi-Newton steps together
-(`descent`). Whatever nu and multipliers are, the bound of `certificate` holds.
+For fixed nu this is one kernel, sum_k nu_k K_k. With the hinge, the block method "prox-bcfw" ascends the dual in that
+inner product (`GroupBlocks`; its cores are `weighted` for vectors of weights and `token_blocks` for kernels), then
+nu_k = |f_k| / sum_j |f_j|. With the log-loss, quasi-Newton steps move functions and kernel weights together
+(`descent`). The bound of `certificate` holds for any nu and multipliers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .certificate import KeptPlanes
 from .group_norms import GroupNorms
 
 FLOOR = 1e-6
-"""Least kernel weight: a kernel that is wanted again comes back from here."""
-LONGER = 1.7
-"""Exponent of the change of kernel weights: 1 is |theta_k| / sum itself, in short steps; from 2 on they swing."""
+"""Smallest kernel weight; it stays above 0 so that it can grow again."""
+EXPONENT = 1.7
+"""Exponent of the update of kernel weights: 1 sets them to |theta_k| / sum, short steps; from 2 on they oscillate."""
 KEPT = 10
-"""Planes of earlier passes whose best mixture gives the bound: |phi_k| of one pass alone are not level."""
+"""Planes of the last passes whose best mixture proves the bound: in a single plane the |phi_k| differ too much."""
 
 
 class Certified(NamedTuple):
@@ -39,12 +39,12 @@ class Certified(NamedTuple):
 
 
 class MeanLoss(RiskBase):
-    """A mean of losses that are never negative, over points of shape (n_rows, N), see `group_norms`.
+    """A mean of nonnegative losses, over points of shape (n_rows, N), see `group_norms`.
 
     Parameters
     ----------
     labels : int array, shape (N,)
-        The groups of all coordinates.
+        Group of each coordinate.
     n_groups, n_rows, n_examples : int
     nonneg : bool array, shape (N,), or None
     """
@@ -56,14 +56,14 @@ class MeanLoss(RiskBase):
         self.n_examples, self.dim = n_examples, n_rows * len(labels)
 
     def objective(self, lam):
-        """Of these groups, at lam."""
+        """Return the objective of these groups at lam."""
         return GroupNorms(lam, self.labels, self.n_groups, self.nonneg)
 
 
 def solve(run, max_passes):
-    """Steps of a run until its gap is small, nothing moves any more or the passes are spent; Ctrl-C ends it, too.
+    """Step a run until its gap is small, it stalls, or `max_passes` is reached; Ctrl-C ends it, too.
 
-    The run notes the kernel weights of each row of its history in `weights`.
+    The run appends the kernel weights of each row of its history to `weights`.
     """
     is_interrupted = False
     run.start(np.zeros((run.risk.n_rows, len(run.risk.labels))))
@@ -73,7 +73,7 @@ def solve(run, max_passes):
     except KeyboardInterrupt:
         is_interrupted = True
     history = run.trace.history.arrays()
-    # Ctrl-C may leave one of them out
+    # after Ctrl-C the last entry of a column may be missing
     rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
                     strict=False))
     return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes), rows,
@@ -81,22 +81,22 @@ def solve(run, max_passes):
 
 
 def reweighed(nu, norms):
-    """Kernel weights from norms |theta_k| of the point found with weights nu; as they are where all norms are 0.
+    """Return kernel weights from the norms |theta_k| of the point found with weights nu; nu itself if all norms are 0.
 
     >>> reweighed(np.array([0.5, 0.5]), np.array([1.0, 0.0])).round(3)
     array([1., 0.])
     """
     if not norms.sum() > 0.0:
         return nu
-    nu = nu * (norms / (norms.sum() * nu)) ** LONGER
+    nu = nu * (norms / (norms.sum() * nu)) ** EXPONENT
     nu = np.maximum(nu / nu.sum(), FLOOR)
     return nu / nu.sum()
 
 
 class GroupBlocks(BlockMethod):
-    """Block method whose bound is that of the best mixture of the planes of the last passes.
+    """Block method that proves its bound by the best mixture of the planes of the last passes.
 
-    Its core has kernel weights `nu`, and `source`, which returns what proves the plane of its multipliers.
+    Its core has kernel weights `nu`, and a method `source` that returns the evidence for the plane of its multipliers.
     """
 
     def __init__(self, risk, objective, *arguments, **options):
@@ -113,5 +113,5 @@ class GroupBlocks(BlockMethod):
         self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), offset, phi, errors)
 
     def offer_mixture(self, proven, offset, phi, errors):
-        """The bound of the best mixture of the planes kept, the last of which is (offset, phi)."""
+        """Offer the bound of the best mixture of the kept planes, the last of which is (offset, phi)."""
         self.offer(proven)

@@ -1,4 +1,4 @@
-"""Online proximal learning with theta as a plain vector, for any regularisers."""
+"""Online proximal learning with theta as a plain vector, for any regularisers; `OnlineProximal` uses it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .vectors import VectorSession, check_finite
 
 
 class DenseLearner:
-    """theta as a plain vector, and the sum of all points where averages are wanted."""
+    """theta as a plain vector, and the sum of all points if averages are wanted."""
 
     def __init__(self, model, average):
         self.model, self.average, self.n_ticks = model, average, 0
@@ -17,24 +17,24 @@ class DenseLearner:
         self.total = np.zeros(model.dim if average else 0)
 
     def bind(self, X, Y):
-        """The oracle of the model for X and Y."""
+        """Return the oracle of the model for X and Y."""
         return self.model.oracle(X, Y)
 
     def saved(self):
-        """For `restore`."""
+        """Return what `restore` needs."""
         return self.theta, self.total.copy(), self.n_ticks
 
     def restore(self, saved):
-        """What it was when it was saved."""
+        """Restore what `saved` returned."""
         self.theta, self.total, self.n_ticks = saved
 
     def weights(self):
-        """The weights that predict, shape (dim,)."""
+        """Return the weights for predictions, shape (dim,)."""
         return self.total / self.n_ticks if self.average and self.n_ticks else self.theta.copy()
 
 
 class DenseSession(VectorSession):
-    """Rounds of any regularisers, O(dim) each."""
+    """Rounds with any regularisers, O(dim) each."""
 
     def run(self, order, etas):
         s, learner, total = self.settings, self.learner, 0.0
@@ -58,7 +58,7 @@ class DenseSession(VectorSession):
         learner.total[:] = 0.0
 
     def finish(self):
-        """Nothing is scaled here."""
+        """Do nothing: there are no scales to fold."""
 
     def _decode(self, rows):
         return self.oracle.solve_batch(rows, self._prepared())

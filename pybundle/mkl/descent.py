@@ -2,11 +2,11 @@
 
     lam/2 (sum_k |theta_k|)^2 = min lam/2 |u|^2 |v|^2   over all u, v with theta_k = v_k u_k,   v_k a number,
 
-by Cauchy-Schwarz, so F is the minimum of the smooth G(u, v) = lam/2 |u|^2 |v|^2 + R(v_1 u_1, ..., v_p u_p). G is not
-convex, but a point other than u = 0 where its gradient is 0 and its Hessian has no negative eigenvalue is a minimum of
-F: the gradient gives `|phi_k| = lam |u| |v|` for each group with v_k not 0, the Hessian `|phi_k| <= lam |u| |v|` for
-the others, and that is optimality. No turns between weights and functions are needed, and nothing rests on all this:
-every pass gives a plane of R, and the bound of mixtures of planes (`certificate`) holds wherever they come from.
+by Cauchy-Schwarz, so min F is the minimum of the smooth G(u, v) = lam/2 |u|^2 |v|^2 + R(v_1 u_1, ..., v_p u_p). G is
+not convex. But let u not be 0, the gradient be 0 and the Hessian have no negative eigenvalue: then theta is a minimum
+of F. For the gradient implies `|phi_k| = lam |u| |v|` for each group with v_k not 0, the Hessian
+`|phi_k| <= lam |u| |v|` for the others, and these are the conditions of optimality. The proof of the result does not
+need this: every pass finds a plane of R, and the bound of mixtures (`certificate`) holds for any planes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .certificate import CLOSE, KeptPlanes
 from .certified import solve
 
 LEAST = 1e-3
-"""Where no descent is left, v starts again with |v_k|^2 at least this share of the largest: (0, 0) is a saddle."""
+"""If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""
 
 
 def descend(risk, lam, tol, max_passes):
-    """Passes until F - LB <= tol |F|.
+    """Minimise F until F - LB <= tol |F|.
 
     Parameters
     ----------
     risk : MeanLoss
-        With `plane(theta) -> (value, offset, slope, error, source)`: the loss at theta and its plane there, a bound on
-        the error of the slope in norm, and what proves the plane. They are not changed.
+        Its `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and its plane there, a
+        bound on the norm of the error of the slope, and the evidence for the plane. They are not changed.
     lam, tol : float
         Mean scale; relative gap.
     max_passes : int
@@ -49,7 +49,7 @@ def descend(risk, lam, tol, max_passes):
 
 
 class _Descent(QuasiNewton):
-    """L-BFGS on x = (u, v), with v in the last columns of each row."""
+    """L-BFGS on x = (u, v); the last columns of each row are v."""
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
@@ -67,7 +67,7 @@ class _Descent(QuasiNewton):
     def start(self, w0):
         lam, p = self.objective.lam, self.objective.n_groups
         value, slope = self._pass(w0)
-        # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum of this plane, and sqrt(2 R(0) / lam) at that of F
+        # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum for this plane, and sqrt(2 R(0) / lam) at that of F
         total = min(self.objective.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
         x = np.concatenate([w0, np.full((len(w0), p), np.sqrt(total / p))], axis=1)
         self.steps.begin(x, *self._joint(x, value, slope))
@@ -77,7 +77,7 @@ class _Descent(QuasiNewton):
         return None if status is Status.STALLED and self._balance() else status
 
     def _first_step(self, slope):
-        """No further than a risk without curvature would have it."""
+        """Limit the first step to the one that suits a linear risk."""
         step, growth = super()._first_step(slope)
         if len(self.steps.pairs):
             return step, growth
@@ -85,7 +85,7 @@ class _Descent(QuasiNewton):
         return min(step, 1.0 / (self.objective.lam * float(v @ v))), growth
 
     def _balance(self):
-        """The same theta with |u_k| = |v_k|, groups at 0 a little beside it: once, and False after that."""
+        """Set |u_k| = |v_k| for the same theta, and v_k > 0 for groups at 0; only once, afterwards return False."""
         norms = self.objective.norms(self.w)
         if self.was_balanced or not norms.any():
             return False
@@ -95,12 +95,12 @@ class _Descent(QuasiNewton):
         self._begin_at(np.concatenate([self.w / v[self.risk.labels], np.tile(v, (len(self.w), 1))], axis=1))
         return True
 
-    def _visit(self, x):
-        """G and its gradient: one pass."""
+    def _value_and_gradient(self, x):
+        """Evaluate G and its gradient at x, in one pass."""
         return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.risk.labels]))
 
     def _joint(self, x, value, slope):
-        """G(x) and its gradient, from value and slope of R."""
+        """Return G(x) and its gradient, from value and slope of R."""
         u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
@@ -109,14 +109,14 @@ class _Descent(QuasiNewton):
         return 0.5 * lam * square * v_square + value, gradient
 
     def _pass(self, theta):
-        """R and its slope at theta; value and bound of F are kept."""
+        """Evaluate R and its slope at theta; record the value of F and improve its bound."""
         loss, offset, slope, error, source = self.risk.plane(theta)
         self.trace.n_passes += 1
         norms = self.objective.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.observe(theta, loss)
-        # what pushes towards a constraint is left out
+        # `effective` leaves out what the constraints theta_j >= 0 cancel
         self.planes.add(offset, self.objective.effective(slope), source, error)
         self.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
         self.log(value)

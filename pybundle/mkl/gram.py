@@ -1,4 +1,4 @@
-"""What a matrix of kernel values must be, and features that stand for one (Nystroem)."""
+"""Checks of Gram matrices, and features that approximate a kernel (Nystroem)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from ..core.exceptions import ParameterError
 from ..runtime.executors import Serial
 
 ROWS = 512
-"""Rows of a Gram matrix made, or looked at, at a time: such a block of products stays small."""
+"""Rows of a Gram matrix computed or checked at a time, to keep temporary arrays small."""
 SYMMETRY = 1e-8
-"""Largest difference from symmetry, relative to the largest entry."""
+"""Largest difference from symmetry allowed, relative to the largest entry."""
 DEFINITE = 1e-8
-"""Smallest eigenvalue that passes for zero, as a share of the trace, negative."""
+"""Eigenvalues down to minus this fraction of the trace count as zero."""
 LARGEST_CHECKED = 1000
-"""Rows of the principal minor whose eigenvalues are looked at."""
+"""Maximum number of rows of the principal minor whose eigenvalues are checked."""
 
 
 class LowRank:
-    """Features whose inner products approximate a kernel (Nystroem, from tokens drawn at random)."""
+    """Features whose inner products approximate a kernel (Nystroem, with landmarks drawn at random)."""
 
     def __init__(self, kernel, X, random_state=0):
         X = kernel.take(X)
@@ -29,12 +29,12 @@ class LowRank:
         values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
         check_gram(values, type(kernel).__name__, kernel.is_definite(X))
         squares, vectors = np.linalg.eigh(values)
-        # directions that rounding alone holds would come back magnified
+        # directions that hold only rounding errors would be magnified
         kept = squares > 1e-10 * squares[-1]
         self._map = vectors[:, kept] / np.sqrt(squares[kept])
 
     def function(self, theta):
-        """`<theta, features>` as `KernelPart.function` has it: features are kernel values beside the chosen tokens."""
+        """Return `<theta, features>` in the form of `KernelPart.function`: the support are the landmarks."""
         return self._kernel, self._landmarks, self._map @ theta
 
     def __call__(self, X):
@@ -43,14 +43,14 @@ class LowRank:
 
 
 def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None):
-    """Refuses a matrix that is not finite, symmetric and positive semidefinite, as pairs and a principal minor show.
+    """Raise an error if a matrix is not finite, symmetric and positive semidefinite.
 
-    One that was made symmetric, or need not be definite, is not looked at for that.
+    `is_definite` asks for the check of pairs of rows and of a principal minor; `is_symmetric` skips that of symmetry.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
     rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
-    # eigenvalues of a minor tell little of single pairs beside it: |K(x, z)|^2 <= K(x, x) K(z, z) is asked of all
+    # eigenvalues of a minor show nothing about pairs outside it: check |K(x, z)|^2 <= K(x, x) K(z, z) for all pairs
     sizes = np.sqrt(np.maximum(np.diagonal(matrix), 0.0)) if is_definite and len(matrix) > LARGEST_CHECKED else None
 
     def check(first):
@@ -69,8 +69,8 @@ def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None
             if excess.max() > rounding * float(sizes.max()) ** 2:
                 i, j = np.unravel_index(int(excess.argmax()), excess.shape)
                 raise ParameterError(f"{name} must be positive semidefinite, but the value {rows[i, j]:g} at "
-                                     f"({first + i}, {j}) is beyond the geometric mean of those at ({first + i}, "
-                                     f"{first + i}) and ({j}, {j}); it is no kernel on these data")
+                                     f"({first + i}, {j}) exceeds the geometric mean of those at ({first + i}, "
+                                     f"{first + i}) and ({j}, {j}); use another kernel on these data")
 
     (executor or Serial()).map(check, range(0, len(matrix), ROWS))
     if not is_definite:
@@ -82,13 +82,13 @@ def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None
     if not _is_definite(minor, tolerance):
         smallest = float(np.linalg.eigvalsh(minor)[0])
         if smallest < -tolerance:
-            raise ParameterError(f"{name} must be positive semidefinite, but the smallest eigenvalue of {n} of its "
-                                 f"rows is {smallest:.3g}; it is no kernel on these data (add {-smallest:.2g} to its "
-                                 "diagonal if that is meant)")
+            raise ParameterError(f"{name} must be positive semidefinite, but {n} of its rows have the eigenvalue "
+                                 f"{smallest:.3g}; use another kernel on these data, or add {-smallest:.2g} to its "
+                                 "diagonal")
 
 
 def _is_definite(matrix, shift):
-    """Whether a Cholesky factor of matrix + shift exists; a tenth of the time of eigenvalues."""
+    """Return whether matrix + shift I has a Cholesky factor, in a tenth of the time of eigenvalues."""
     try:
         np.linalg.cholesky(matrix + shift * np.eye(len(matrix)))
     except np.linalg.LinAlgError:

@@ -1,8 +1,8 @@
 """The objective of multiple kernel learning: the square of the sum of the norms of groups, and inner products by group.
 
-A point is a vector (dim,), or two rows (2, N) for kernels: the coefficients of tokens, and their products with the Gram
-matrix, the scores. Either way `<a, b>` of a group is a sum of N products, all steps are linear, and no features of a
-kernel are formed.
+A point is a vector (dim,); for kernels it has two rows (2, N): the coefficients of tokens, and their products with the
+Gram matrix, the scores. In both cases `<a, b>` of a group is a sum of products, all steps are linear, and no features
+of a kernel are formed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class GroupNorms(Objective):
     nonneg: np.ndarray | None = None
 
     def norms(self, w):
-        """|w_k|, shape (n_groups,)."""
+        """Return |w_k|, shape (n_groups,)."""
         return np.sqrt(np.maximum(self.products(w, w), 0.0))
 
     def products(self, a, b):
-        """Inner products group by group."""
+        """Return the inner products of a and b group by group, shape (n_groups,)."""
         return self._sums(a * b if a.ndim == 1 else a[0] * b[-1])
 
     @cached_property
@@ -43,25 +43,25 @@ class GroupNorms(Objective):
         return group_sums(self.labels, self.n_groups)
 
     def value(self, w):
-        """The regulariser at w."""
+        """Return the regulariser at w."""
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
     def lower_bound(self, offset, phi, error=0.0):
         return float(offset - (self.norms(self.effective(phi)).max() + error) ** 2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
-        """Minimiser of the model: 0 but for the group of the largest slope."""
+        """Return the minimiser of the model: 0 except in the group with the largest |phi_k|."""
         phi = self.effective(phi)
         return np.where(self.labels == self.norms(phi).argmax(), -phi / lam, 0.0)
 
 
 def group_sums(labels, n_groups):
-    """A function of values (dim,) that gives their sums by group, shape (n_groups,).
+    """Return a function that maps values (dim,) to their sums by group, shape (n_groups,).
 
     >>> group_sums(np.array([0, 0, 1]), 2)(np.array([1.0, 2.0, 4.0]))
     array([3., 4.])
     """
     starts = np.searchsorted(labels, np.arange(n_groups))
     if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
-        return lambda values: np.add.reduceat(values, starts)        # groups in a row: several times faster
+        return lambda values: np.add.reduceat(values, starts)        # several times faster, for contiguous groups
     return lambda values: np.bincount(labels, values, n_groups)

@@ -1,7 +1,7 @@
-"""What every kernel between tokens is: values, Gram matrices, columns, normalisation.
+"""Base class of kernels between tokens: values, Gram matrices, columns, normalisation.
 
-A kernel is normalised to a unit diagonal unless told otherwise, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of
-a multiple kernel learner start alike; rows of zero norm stay zero.
+A kernel is normalised to a unit diagonal by default, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of a multiple
+kernel learner start on the same scale. Rows of zero norm stay zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .gram import ROWS, check_gram
 
 
 def described(x):
-    """The call that makes x, with the numbers that are not the default ones."""
+    """Return the constructor call of x as text, without arrays and defaults."""
     values = [(name, getattr(x, name, parameter.default), parameter.default)
               for name, parameter in signature(type(x)).parameters.items()]
     given = [f"{name}={value!r}" for name, value, default in values
@@ -28,17 +28,17 @@ def described(x):
 
 
 class Kernel:
-    """Base: a subclass gives `_values(X, Z)` and `_diagonal(X)` for float64 arrays or CSR matrices.
+    """Base class: a subclass implements `_values(X, Z)` and `_diagonal(X)` for float64 arrays or CSR matrices.
 
     Parameters
     ----------
     normalise : bool, default True
-        To a unit diagonal.
+        Normalise to a unit diagonal.
     columns : slice or int array, optional
-        Columns of the tokens that the kernel looks at, default all.
+        Columns of the tokens that the kernel uses, default all.
     low_rank : int, optional
-        Approximate by that many features (Nystroem): rounds then cost `low_rank` for a token whatever the number of
-        tokens.
+        Number of features that approximate the kernel (Nystroem). A round then costs O(low_rank) for each token,
+        however many tokens there are.
     """
 
     def __init__(self, normalise=True, columns=None, low_rank=None):
@@ -50,18 +50,18 @@ class Kernel:
     def __repr__(self):
         return described(self)
 
-    is_trusted = True           # known to be symmetric
+    is_trusted = True           # whether it is known to be symmetric
 
     def fit(self, X):
-        """Chooses what the data decide; gives the kernel itself, or a copy with its choices."""
+        """Choose parameters that depend on the data; return the kernel itself, or a copy with these parameters."""
         return self
 
     def is_definite(self, X):
-        """Whether the kernel is positive semidefinite on such tokens, by theory or by the check of its Gram matrix."""
+        """Return False only if the kernel need not be positive semidefinite on tokens such as X."""
         return True
 
     def __call__(self, X, Z=None):
-        """Values of all pairs, shape (n, m); `Z=None` stands for X.
+        """Return the values of all pairs, shape (n, m); Z defaults to X.
 
         >>> from pybundle.mkl import Polynomial
         >>> Polynomial(2, offset=0.0)([[1.0, 0.0], [1.0, 1.0]]).round(3)
@@ -75,7 +75,7 @@ class Kernel:
         return self._block(X, Z, self._factors(X), self._factors(Z))
 
     def gram(self, X, precision="float64", executor=None):
-        """The Gram matrix of tokens as (array,), or (data, indices, indptr) where it is sparse."""
+        """Return the Gram matrix of tokens as (array,), or as (data, indices, indptr) if it is sparse."""
         check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
         if X.shape[0] == 0:
@@ -88,7 +88,7 @@ class Kernel:
             if not self.is_trusted:
                 out[first:last] = self._block(X[first:last], X, factors[first:last], factors)
                 return
-            # the lower triangle, mirrored: symmetric to the last bit
+            # mirror the lower triangle, so that the matrix is symmetric to the last bit
             out[first:last, :last] = self._block(X[first:last], X[:last], factors[first:last], factors[:last])
             square = out[first:last, first:last]
             square[:] = np.tril(square) + np.tril(square, -1).T
@@ -99,7 +99,7 @@ class Kernel:
         return (out,)
 
     def take(self, X):
-        """The columns of X that the kernel looks at, float64."""
+        """Return the columns of X that the kernel uses, as float64."""
         if sp.issparse(X):
             X = check_sparse("X", X).tocsr().astype(np.float64, copy=False)
         else:
@@ -112,7 +112,7 @@ class Kernel:
         if self.columns is not None:
             try:
                 taken = X[:, self.columns]
-            except (IndexError, TypeError, ValueError, NotImplementedError) as problem:     # of SciPy's 1-D arrays too
+            except (IndexError, TypeError, ValueError, NotImplementedError) as problem:     # SciPy: 1-D arrays
                 raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X, got "
                                      f"{self.columns!r:.40}: {problem!s:.60}") from problem
             if taken.ndim != 2:
@@ -128,19 +128,19 @@ class Kernel:
         if not (np.isfinite(diagonal) & (diagonal >= 0.0)).all():
             t = int(np.flatnonzero(~(np.isfinite(diagonal) & (diagonal >= 0.0)))[0])
             raise ParameterError(f"{type(self).__name__} must have a finite diagonal >= 0, got {diagonal[t]} for token "
-                                 f"{t}; it is no positive semidefinite kernel on these data")
+                                 f"{t}; use another kernel on these data")
         return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=diagonal > 0.0)
 
     def _block(self, X, Z, left, right):
         values = self._values(X, Z)
         if values.shape != (X.shape[0], Z.shape[0]):
-            raise ParameterError(f"{type(self).__name__} must give shape {(X.shape[0], Z.shape[0])}, got "
+            raise ParameterError(f"{type(self).__name__} must return shape {(X.shape[0], Z.shape[0])}, got "
                                  f"{values.shape}")
         if self.normalise:
             values *= left[:, None]
             values *= right
         if not np.isfinite(values).all():
-            raise ParameterError(f"{type(self).__name__} must give finite values, got NaN or infinity; scale the "
+            raise ParameterError(f"{type(self).__name__} must return finite values, got NaN or infinity; scale the "
                                  "features, or choose smaller parameters")
         return values
 

@@ -1,4 +1,4 @@
-"""Kernels between tokens: Gram matrices are dense, or sparse where the kernel has compact support."""
+"""Kernels between tokens for `OnlineMKL`; Gram matrices are dense, or sparse if the kernel has compact support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .gram import ROWS, check_gram
 from .kernel import Kernel
 
 SAMPLE = 2000
-"""Tokens that an automatic width looks at."""
+"""Maximum number of tokens from which a width is chosen."""
 
 
 class Linear(Kernel):
@@ -80,13 +80,13 @@ class Gaussian(Kernel):
 class B1Spline(Kernel):
     """Generalised B1-spline, `K(x, z) = max(0, 1 - |x - z| / width)`, whose Gram matrix is sparse.
 
-    It is positive semidefinite on the line. In more dimensions small negative eigenvalues are possible: it learns well
-    all the same (Martins et al. use it so), but the problem has no convex objective then, and nothing is certified.
+    It is positive semidefinite on the line. In more dimensions small negative eigenvalues are possible. It still learns
+    well then (Martins et al. use it so), but the objective is not convex, and nothing is certified.
 
     Parameters
     ----------
     width : float > 0, optional
-        By default the quantile of distances that leaves a share `sparsity` of the Gram matrix zero.
+        By default the quantile of distances for which a fraction `sparsity` of the Gram matrix is zero.
     sparsity : float, default 0.95
     columns : slice or int array, optional
 
@@ -113,8 +113,8 @@ class B1Spline(Kernel):
         distances = np.sqrt(_distances(X, X))
         least = np.min(distances, where=distances > 0.0, initial=np.inf)
         if not np.isfinite(least):
-            raise ParameterError("width cannot be chosen where all tokens are equal; pass B1Spline(width=...)")
-        # many equal tokens leave a quantile of 0
+            raise ParameterError("width cannot be chosen if all tokens are equal; pass B1Spline(width=...)")
+        # the quantile is 0 if many tokens are equal
         return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
                         self.columns)
 
@@ -140,7 +140,7 @@ class B1Spline(Kernel):
 
     def _values(self, X, Z):
         if self.width is None:
-            raise ParameterError("width is chosen by fit(X); call it first, or pass B1Spline(width=...)")
+            raise ParameterError("width is None until fit(X) chooses it; call fit first, or pass B1Spline(width=...)")
         values = _distances(X, Z)
         np.sqrt(values, out=values)
         values *= -1.0 / self.width
@@ -149,13 +149,13 @@ class B1Spline(Kernel):
 
 
 class Mean(Kernel):
-    """The mean of kernels, as one kernel: what multiple kernel learning is compared with.
+    """The mean of several kernels as one kernel, a baseline for multiple kernel learning.
 
     Parameters
     ----------
     kernels : list of Kernel
     normalise, columns, low_rank
-        As for every `Kernel`; columns of the kernels count within these.
+        As for every `Kernel`; the kernels choose their columns among these.
     """
 
     def __init__(self, kernels, normalise=True, columns=None, low_rank=None):
@@ -181,7 +181,7 @@ class Mean(Kernel):
 
 
 class Callable(Kernel):
-    """Any function of two arrays of tokens, `function(X, Z) -> (n, m)`.
+    """A kernel from a function of two arrays of tokens, `function(X, Z) -> (n, m)`.
 
     Parameters
     ----------
@@ -203,10 +203,11 @@ class Callable(Kernel):
         try:
             values = np.array(values, dtype=np.float64)
         except (TypeError, ValueError) as problem:
-            raise ParameterError("function of Callable must give an array of numbers, got "
+            raise ParameterError("function of Callable must return an array of numbers, got "
                                  f"{type(values).__name__}: {problem!s:.80}") from problem
         if values.shape != (X.shape[0], Z.shape[0]):
-            raise ParameterError(f"function of Callable must give shape {(X.shape[0], Z.shape[0])}, got {values.shape}")
+            raise ParameterError(f"function of Callable must return shape {(X.shape[0], Z.shape[0])}, got "
+                                 f"{values.shape}")
         return values
 
     def _diagonal(self, X):
@@ -214,15 +215,14 @@ class Callable(Kernel):
 
 
 class Precomputed(Kernel):
-    """A matrix of values for all tokens there are, of training and of prediction.
-
-    The column of the tokens that the kernel looks at then holds their numbers, rows of the matrix.
+    """A kernel given by the matrix of its values for all tokens, those of training and those of prediction.
 
     Parameters
     ----------
     matrix : array, shape (N, N)
         Symmetric, positive semidefinite.
     column : int, default 0
+        Column of the tokens that holds their numbers, which are rows of the matrix.
     normalise, low_rank
         As for every `Kernel`.
 
@@ -252,13 +252,13 @@ class Precomputed(Kernel):
         given = X.toarray().ravel() if sp.issparse(X) else X.ravel()
         numbers = given.astype(np.intp)
         if not ((numbers == given) & (numbers >= 0) & (numbers < len(self.matrix))).all():
-            raise ParameterError(f"X must hold numbers of tokens 0..{len(self.matrix) - 1}, rows of the precomputed "
+            raise ParameterError(f"X must hold token numbers 0..{len(self.matrix) - 1}, rows of the precomputed "
                                  f"matrix, in column {self.columns[0]}")
         return numbers
 
 
 def as_kernel(kernel, index):
-    """A `Kernel`, made of a function where one is given."""
+    """Return a `Kernel`; a function is wrapped in `Callable`."""
     if isinstance(kernel, Kernel):
         return kernel
     if callable(kernel) and not isinstance(kernel, type):
@@ -274,12 +274,12 @@ def _products(X, Z):
 
 
 def squares_of(X):
-    """|x|^2 of all rows."""
+    """Return |x|^2 of all rows."""
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 def _distances(X, Z):
-    """Squared distances; 0 for equal rows, which rounding would leave a little beside it."""
+    """Return squared distances; those at the level of rounding are set to 0, as for equal rows."""
     values, left, right = _products(X, Z), squares_of(X), squares_of(Z)
     values *= -2.0
     values += left[:, None]

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Martins et al. 2011: online proximal learning with composite regularisers."""
+"""Online proximal learning with composite regularisers, Algorithm 1 of Martins et al. 2011."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .vectors import VectorLearner, VectorSession
 
 
 class Regret(NamedTuple):
-    """`regret = sum_t [R(theta_t) + L_t(theta_t)] - n_rounds F(theta)`, and the bound of theory on it (NaN: none)."""
+    """`regret = sum_t [R(theta_t) + L_t(theta_t)] - n_rounds F(theta)`, and its theoretical bound (NaN: none)."""
 
     regret: float
     bound: float
@@ -28,47 +28,51 @@ class Regret(NamedTuple):
 class OnlineProximal(OnlineLearner):
     """Online proximal learning of any structured model.
 
-    Minimises `F(theta) = sum_j R_j(theta) + 1/n sum_i L(theta; x_i, y_i)` (mean scale) over a ball, by rounds
+    Minimises `F(theta) = sum_j R_j(theta) + 1/n sum_i L(theta; x_i, y_i)` (mean scale) over a ball, in rounds
 
         theta <- theta - eta_t g,  g a subgradient of L;    theta <- prox of eta_t R_j, j = 1..J in turn;    projection
 
     Parameters
     ----------
     model : StructuredModel
-        One of `pb.models`, your own subclass, or a pair of callables as for `pb.risks.Structured`.
-    regularisers : Regulariser or list of them
-        Of `pb.prox`, rates included. Lemma 4 of the paper holds where no prox raises a regulariser before it: l1 before
-        groups, children before parents.
+        A model of `pb.models`, your own subclass, or a pair of callables as for `pb.risks.Structured`.
+    regularisers : Regulariser or list of Regulariser
+        Regularisers of `pb.prox` with their rates, in an order in which no prox raises an earlier regulariser: l1
+        before groups, children before parents. Lemma 4 of the paper needs this order.
     loss : {"hinge", "logistic"}
     rate : {"invsqrt", "fixed", "strong"}
         eta_t = eta0 / sqrt(t), eta0, or 1 / (sigma t).
     eta0 : float or "auto"
         "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
     sigma : float, optional
-        For rate="strong": strong convexity of the loss, or of a quadratic part of R counted with it.
+        For rate="strong": strong convexity of the loss, including a quadratic part of R if it is counted with the loss.
     n_epochs : int, default 20
+        Number of passes of `fit`.
     batch : int, default 1
-        Examples of one step.
+        Number of examples in a round.
     average : bool, default False
-        Whether the mean of all points predicts.
+        Whether to predict with the mean of all points.
     radius : float, optional
-        Of the Euclidean ball of points.
+        Radius of the Euclidean ball that points are projected onto.
     random_state : int or None
+        Seed for the order of the examples.
 
     Attributes
     ----------
     coef_ : ndarray, shape (dim,)
-        Weights that predict.
+        Weights for predictions.
     eta0_ : float
+        The eta0 given or chosen.
     n_rounds_ : int
+        Number of rounds so far.
     history_ : dict of ndarray
         For every epoch `seconds` and `online`, the mean of R + L at the points of its rounds.
 
     Notes
     -----
-    A round costs a decoding and O(dim) for every regulariser. With one groupwise regulariser that has groups, steps and
-    averages cost O(active features) (lazy scales); what is left of O(dim) is writing theta out for the decoder, which
-    `pb.models.Dependency` on listed features does without.
+    A round costs a decoding and O(dim) for every regulariser. With a single groupwise regulariser that has groups,
+    steps and averages cost O(active features) (lazy scales). Only writing theta out for the decoder is then O(dim), and
+    `pb.models.Dependency` with listed features does not need that.
 
     Examples
     --------
@@ -89,49 +93,49 @@ class OnlineProximal(OnlineLearner):
         self.radius, self.random_state = radius, random_state
 
     def fit(self, X, Y):
-        """Learns from scratch, `n_epochs` passes in random order."""
+        """Learn from scratch in `n_epochs` passes in random order."""
         settings = self._settings()
         with self._all_or_nothing():
             self._start(settings, X, Y, settings.n_epochs)
         return self
 
     def partial_fit(self, X, Y):
-        """One pass over more examples; where it raises the learner is what it was."""
-        settings, goes_on = self._settings(), hasattr(self, "_learner")
-        with self._all_or_nothing(goes_on):
-            if goes_on:
+        """Make one pass over more examples; if an error is raised, the learner is unchanged."""
+        settings, is_fitted = self._settings(), hasattr(self, "_learner")
+        with self._all_or_nothing(is_fitted):
+            if is_fitted:
                 self._run(self._session(self._learner, X, Y, settings), 1)
             else:
                 self._start(settings, X, Y, 1)
         return self
 
     def predict(self, X):
-        """Labellings of the examples."""
+        """Return the labellings of the examples."""
         self._check_learnt()
         return [self._learner.model.decode(self.coef_, x) for x in X]
 
     def score(self, X, Y):
-        """1 less the mean loss of an example."""
+        """Return 1 minus the mean loss of an example."""
         found = self.predict(X)
         if len(Y) != len(found):
             raise ParameterError(f"Y must hold a labelling for each of the {len(found)} examples, got {len(Y)}")
         return 1.0 - float(np.mean([self._learner.model.loss(y, z) for y, z in zip(Y, found, strict=True)]))
 
     def regret(self, theta, mean_loss):
-        """Regret against a fixed point so far (13), and the bound (14), (15) or (16) beside it.
+        """Return the regret against a fixed point so far (13), and its bound (14), (15) or (16).
 
         Parameters
         ----------
         theta : array, shape (dim,)
             The best fixed point, for example from `pb.minimize`.
         mean_loss : float
-            Mean of L(theta) over the examples visited.
+            Mean of L(theta) over the examples of the rounds.
 
         Returns
         -------
         Regret
-            The bound takes the largest gradient so far for G. (15) needs a radius; without, and with batches of a
-            smooth part counted as strongly convex by the user alone, it is as good as what was told.
+            The bound uses the largest gradient norm so far as G. (15) is NaN without a radius; (16) holds only if the
+            loss is strongly convex with `sigma`, which is not checked.
         """
         self._check_learnt()
         theta = check_vector("theta", theta, len(self.coef_))
@@ -145,7 +149,7 @@ class OnlineProximal(OnlineLearner):
                       rate.regret_bound(self.n_rounds_, self._largest_gradient, distance))
 
     def _start(self, settings, X, Y, n_epochs):
-        """A new learner; an old one stays as it was where this fails."""
+        """Start a new learner; if this fails, the old one is unchanged."""
         model = as_model(self.model, X, Y)
         R = settings.regularisers
         if len(R) == 1 and isinstance(R[0], GroupwiseRegulariser) and R[0].groups is not None:
@@ -171,7 +175,7 @@ class OnlineProximal(OnlineLearner):
             self._largest_gradient = max(self._largest_gradient, session.largest_gradient)
             self.coef_ = self._learner.weights()
 
-    def _noted(self, session, total):
+    def _history_columns(self, session, total):
         self._online += total
         return {}
 

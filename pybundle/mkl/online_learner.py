@@ -1,4 +1,4 @@
-"""What the online learners share: epochs of rounds, the search for a first rate, calls that are all or nothing."""
+"""Base class of the online learners: epochs of rounds, the search for eta0, calls that are all or nothing."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate
 class OnlineLearner:
     """Base of `OnlineMKL` and `OnlineProximal`.
 
-    What a call learns from is a *session*: `n_examples`, `settings`, `run(order, etas)`, `restart()`, `end_epoch()` and
-    `finish()`. What lives through all calls is `_learner`, with `saved()` and `restore(saved)`.
+    The examples of one call are a *session* with `n_examples`, `settings`, `run(order, etas)`, `restart()`,
+    `end_epoch()` and `finish()`. `_learner` persists between calls and has `saved()` and `restore(saved)`.
     """
 
     callback = None
 
     @contextmanager
-    def _all_or_nothing(self, goes_on=False):
-        """Where this fails the learner is what it was; with `goes_on` the call may change the `_learner` it has."""
+    def _all_or_nothing(self, is_fitted=False):
+        """Undo all changes if the body fails, and with `is_fitted` also those of the existing `_learner`."""
         before = dict(self.__dict__)
-        saved = (self._learner.saved(), self._rng.bit_generator.state) if goes_on else None
+        saved = (self._learner.saved(), self._rng.bit_generator.state) if is_fitted else None
         try:
             yield
         except Exception:
             self.__dict__ = before
-            if goes_on:
+            if is_fitted:
                 self._learner.restore(saved[0])
                 self._rng.bit_generator.state = saved[1]
             raise
 
     def _begin(self, learner, session):
-        """A new learner, before its first epoch; nothing of an old one is lost where the search for a rate fails."""
+        """Install a new learner before its first epoch; the old one stays if the search for a rate fails."""
         settings, eta0 = session.settings, session.settings.eta0
         if eta0 == "auto":
             eta0 = 1.0 if settings.rate == "strong" else self._tuned(session)
@@ -44,7 +44,7 @@ class OnlineLearner:
         self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0)}
 
     def _tuned(self, session):
-        """The eta0 of the published grid that decreases the objective most."""
+        """Return the eta0 of the published grid that decreases the objective most."""
         s = session.settings
         chosen = np.random.default_rng(s.random_state).permutation(session.n_examples)[:TRIAL_EXAMPLES]
         n_rounds = -(-len(chosen) // s.batch)
@@ -63,7 +63,7 @@ class OnlineLearner:
         return best
 
     def _epochs(self, session, n_epochs):
-        """Epochs in random order, each with a row of the history, until a callback ends them."""
+        """Run epochs in random order, with a row of the history for each; a callback may end them early."""
         settings, n = session.settings, session.n_examples
         rate, n_rounds = Rate(settings.rate, self.eta0_, settings.sigma), -(-n // settings.batch)
         for _ in range(n_epochs):
@@ -71,14 +71,14 @@ class OnlineLearner:
             total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
             session.end_epoch()
             self.n_rounds_ += n_rounds
-            row = self._noted(session, total)
+            row = self._history_columns(session, total)
             row |= {"seconds": time.perf_counter() - began, "online": total / n_rounds}
             self.history_ = {name: np.concatenate([known, [row[name]]]) for name, known in self.history_.items()}
             if self.callback is not None and self.callback(self):
                 break
 
-    def _noted(self, session, total):
-        """What more is known after an epoch, whose online objectives sum to `total`: columns of the history."""
+    def _history_columns(self, session, total):
+        """Return further columns of the history after an epoch whose online objectives sum to `total`."""
         return {}
 
     def _check_learnt(self):

@@ -1,4 +1,4 @@
-"""Online proximal multiple kernel learning: the public learner."""
+"""`OnlineMKL`: multiple kernel learning of structured and flat models, by online rounds or with a certified gap."""
 
 from __future__ import annotations
 
@@ -25,65 +25,66 @@ from .vectors import VectorLearner, VectorSession, are_of_weights
 class OnlineMKL(OnlineLearner):
     """Online proximal multiple kernel learning, Algorithm 3 of Martins et al. 2011.
 
-    Minimises, with a function `f_k` of the Hilbert space of every group k of features or kernel,
+    A group is a kernel or a set of features. With a function `f_k` in the Hilbert space of every group k, it minimises
 
         F(f) = lam/2 (sum_k |f_k|)^2 + 1/n sum_i L(sum_k f_k; x_i, y_i)                     (mean scale)
 
     where L is the structured hinge `max_y f(x_i, y) - f(x_i, y_i) + loss(y_i, y)` or the log-loss. Groups that do not
-    help get norm 0. The weights of the kernels are `|f_k| / sum_j |f_j|`.
+    help get norm 0. The kernel weights are `|f_k| / sum_j |f_j|`.
 
     Parameters
     ----------
     groups : list
-        Kernels of `pb.mkl`, functions `(X, Z) -> values`, and `pb.mkl.Features` for groups with weights of their own;
-        mixed at will. All look at single tokens; a chain adds a group for its pairs of labels, first and last label.
-        For any model: the groups of its weights, as `pb.prox.Groups` takes them, or None for models with blocks of
-        weights, `pb.models.Dependency.hashed(..., blocks=True)`, whose templates then are the groups.
+        Kernels of `pb.mkl`, functions `(X, Z) -> values`, and `pb.mkl.Features` for groups with explicit weights, in
+        any mixture. Each uses single tokens; a chain adds a group for its pairs of labels, first and last label.
+        Or, for any model, the groups of its weights in a form that `pb.prox.Groups` accepts; None for a model with
+        blocks of weights, `pb.models.Dependency.hashed(..., blocks=True)`, whose groups are its templates.
     model : StructuredModel, optional
         None is flat multiclass: rows X and classes y of any type. Kernels need a `Chain` or `Multiclass`.
     lam : float, default 1e-4
-        Mean scale; for the sum scale of the rest of the package multiply by the number of examples.
+        Regularisation constant, mean scale; the rest of the package uses the sum scale, n times this value.
     loss : {"hinge", "logistic"}
     rate : {"invsqrt", "fixed", "strong"}
         eta_t = eta0 / sqrt(t), eta0, or 1 / (sigma t).
     eta0 : float or "auto"
         "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
     sigma : float, optional
-        For rate="strong".
+        Strong convexity of the loss, for rate="strong".
     n_epochs : int, default 20
         Passes of `fit`; a call of `partial_fit` is one pass.
     batch : int, default 1
-        Examples of one step.
+        Number of examples in a round.
     average : bool, default False
-        Whether the mean of all points predicts, in the place of the last one.
+        Whether to predict with the mean of all points instead of the last one.
     radius : float, "auto" or None
-        Of the Euclidean ball that points are projected onto; "auto" is the bound (9.1) on the solution.
+        Radius of the Euclidean ball that points are projected onto; "auto" is the bound (9.1) on the solution.
     regulariser : GroupwiseRegulariser, optional
-        Of norms, rate included, in the place of lam/2 (sum)^2; for example `pb.prox.SquaredLq(1.5, rate=1e-4)`.
+        Function of the norms, with its rate, instead of lam/2 (sum)^2; for example `pb.prox.SquaredLq(1.5, rate=1e-4)`.
     precision : {"float64", "float32"}
-        Of Gram matrices.
+        Data type of Gram matrices.
     drop : float, default 1e-12
-        Support pairs below this share of the largest coefficient are dropped after a call.
+        Support tokens with coefficients below this fraction of the largest one are dropped after a call.
     solver : {"online", "certified"}
-        "certified" goes on until the gap is below `tol`: more work than 20 epochs, and the minimiser; for kernels,
-        `Features` and groups of weights of any model, also where weights must not be negative. With the hinge the dual
-        is climbed by blocks, with the log-loss functions and kernel weights take quasi-Newton steps together. Norms of
-        groups that do not help come close to 0 there, and not to 0 itself.
+        "certified" continues until the gap is below `tol`, so it finds the minimiser, with more work than 20 epochs. It
+        accepts kernels, `Features`, and groups of weights of any model, also of one with nonnegative weights. The hinge
+        uses block steps in the dual, the log-loss quasi-Newton steps on functions and kernel weights together. The
+        norms of groups that do not help become small, but not exactly 0.
     tol : float, default 1e-2
         Relative gap (F - LB) / F of "certified".
     max_iter : int, default 500
-        Passes of "certified": none begins after so many; a ConvergenceWarning says where they did not do.
+        Maximum number of passes of "certified"; a ConvergenceWarning is issued if the gap is then above `tol`.
     certify : bool, default True
-        Whether `fit` of "online" ends with value and bound: a pass, and products of the Gram matrices with what was
-        met in the last epochs, labellings of 20 for the hinge, marginals of 5 for the log-loss; for groups of weights
-        a vector of all of them, of listed features of arcs all met, for each of 5. Not with `average` or `regulariser`.
+        Whether `fit` of "online" ends with value and bound. This costs a pass and a product of each Gram matrix with
+        the planes of the last epochs: labellings of 20 epochs for the hinge, marginals of 5 for the log-loss. For
+        groups of weights it keeps 5 vectors of all weights (of listed features only those that occurred). Ignored with
+        `average` or `regulariser`.
     callback : callable, optional
-        `callback(learner)` after each epoch of "online", when `norms_`, `weights_` and `n_rounds_` are those of its
-        end; a true return value ends the run.
+        `callback(learner)` is called after each epoch of "online", when `norms_`, `weights_` and `n_rounds_` are up to
+        date; a true return value ends the run.
     random_state : int or None
-        Order of the examples.
+        Seed for the order of the examples.
     n_jobs : int, optional
-        Threads; see Notes. Any number gives the same bits.
+        Number of threads, see Notes. The results do not depend on it, bit for bit.
 
     Attributes
     ----------
@@ -92,26 +93,27 @@ class OnlineMKL(OnlineLearner):
     norms_ : ndarray, shape (n_groups,)
         |f_k| of the last point.
     objective_, lower_bound_, gap_ : float
-        F, a number that no value of F can fall below (up to rounding), and (F - lower_bound) / F, where certified:
-        mean scale, on the data of `fit`, with the Gram matrices as stored. NaN after a later `partial_fit`.
+        F, a lower bound of min F (up to rounding), and (F - lower_bound) / F, if certified: mean scale, on the data of
+        `fit`, with the Gram matrices as stored. NaN after a later `partial_fit`.
     eta0_ : float
+        The eta0 given or chosen.
     n_rounds_ : int
-        Rounds; passes of "certified".
+        Number of rounds; for "certified" the number of passes.
     history_ : dict of ndarray
         For every epoch `seconds`, `online` (mean of lam R + L at the points of its rounds), `weights`.
     classes_ : ndarray
-        Flat use.
+        Classes of y, without a model.
     coef_ : ndarray, shape (dim,)
-        The weights that predict, if the groups are weights of a model.
+        Weights for predictions, if the groups are weights of a model.
 
     Notes
     -----
-    A round costs O(n) for each wrong token and kernel (O(n sparsity) for `B1Spline`), where n is the number of tokens
-    of the call, and O(active features) for each token of `Features`. Memory: a Gram matrix of the tokens of a call for
-    each kernel; `partial_fit` in pieces needs those of pieces only. Groups of norm 0 cost no scores.
-    Threads, without the GIL, share what is long: rows of Gram matrices, scores of new tokens by blocks of 1024 over all
-    groups, the products of kernels and planes behind a certificate, passes over the examples of other models. Rounds
-    follow each other and stay in one thread; so do the block steps of "certified" with the hinge of kernels.
+    A round costs O(n) for each wrong token and kernel (`B1Spline`: the nonzeros of a row), where n is the number of
+    tokens of the call, and O(active features) for each token of `Features`. Memory: a Gram matrix of the tokens of a
+    call for each kernel; `partial_fit` in pieces needs only the matrices of a piece. Groups of norm 0 need no scores.
+    Several threads, without the GIL, compute rows of Gram matrices, scores of new tokens (in blocks of 1024), the
+    products of Gram matrices and planes for a certificate, and passes over the examples of other models. Rounds depend
+    on each other and run in one thread; so do the block steps of "certified" with the hinge and kernels.
     Source: Martins, Smith, Xing, Aguiar, Figueiredo 2011 (Online learning of structured predictors with multiple
     kernels), Algorithm 3; sparse updates as in section 3.3 there.
 
@@ -140,10 +142,10 @@ class OnlineMKL(OnlineLearner):
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X, Y):
-        """Learns from scratch, `n_epochs` passes in random order, or until the gap is small.
+        """Learn from scratch, in `n_epochs` passes in random order or until the gap is small.
 
-        Ctrl-C keeps what was learnt, of "certified" the best point with its value and bound; KeyboardInterrupt is
-        raised all the same.
+        After Ctrl-C the learner keeps what it has learnt ("certified": the best point with its value and bound), and
+        KeyboardInterrupt is raised.
 
         Parameters
         ----------
@@ -156,28 +158,28 @@ class OnlineMKL(OnlineLearner):
         return self
 
     def partial_fit(self, X, Y, classes=None):
-        """One pass over more examples, from where the learner stands; the first call may name all classes.
+        """Continue with one pass over more examples; the first call may list all classes.
 
-        All or nothing: where it raises, for bad data or scores that overflow, the learner is what it was. Ctrl-C keeps
-        the rounds that were made.
+        If an error is raised, for bad data or scores that overflow, the learner is unchanged. Ctrl-C keeps the rounds
+        that were made.
         """
-        settings, goes_on = check_settings(self), hasattr(self, "_learner")
+        settings, is_fitted = check_settings(self), hasattr(self, "_learner")
         if settings.solver != "online":
             raise ParameterError("partial_fit needs solver='online', got 'certified'")
-        if goes_on and self._rng is None:
-            raise StateError("partial_fit goes on from rounds, and this OnlineMKL was fitted with solver='certified'; "
-                             "call fit with solver='online' first")
-        with self._all_or_nothing(goes_on):
-            if goes_on:
-                self._go_on(settings._replace(certify=False), X, Y)
+        if is_fitted and self._rng is None:
+            raise StateError("partial_fit continues online rounds, but this OnlineMKL was fitted with "
+                             "solver='certified'; call fit with solver='online' first")
+        with self._all_or_nothing(is_fitted):
+            if is_fitted:
+                self._continue(settings._replace(certify=False), X, Y)
             else:
                 if self.model is None:
                     classes = classes_of(Y if classes is None else classes)
                 self._start(settings, X, Y, classes, 1)
         return self
 
-    def _go_on(self, settings, X, Y):
-        """Another epoch, over other examples."""
+    def _continue(self, settings, X, Y):
+        """Run one more epoch, over new examples."""
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self._structure is None:
                 session = VectorSession(self._learner, X, Y, settings, executor)
@@ -187,18 +189,18 @@ class OnlineMKL(OnlineLearner):
             self._run(session, 1)
 
     def decision_function(self, X):
-        """Scores (n, n_labels) of labels; for chains a list of them, without those of pairs of labels."""
+        """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
         self._check_learnt()
         if self._structure is None:
-            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; predict gives "
-                                 "labellings")
+            raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; use predict, which "
+                                 "returns labellings")
         data = self._structure.tokens(X)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
     def predict(self, X):
-        """Classes (n,), or a list of labellings."""
+        """Return classes (n,), or a list of labellings."""
         self._check_learnt()
         data = X if self._structure is None else self._structure.tokens(X)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
@@ -210,10 +212,10 @@ class OnlineMKL(OnlineLearner):
         return labels if self.classes_ is None else self.classes_[labels]
 
     def score(self, X, Y):
-        """Share of right labels, over tokens; for other models 1 less the mean loss by entry of a labelling."""
+        """Return the fraction of tokens with the right label; for other models 1 minus the mean loss per entry."""
         found = self.predict(X)
         if self._structure is None:
-            # heads of sentences begin with the -1 of the root, which is no word
+            # the heads of a sentence begin with -1 for the root, which is not a word
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
@@ -224,19 +226,19 @@ class OnlineMKL(OnlineLearner):
         return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
 
     def functions(self):
-        """What every kernel or `Features` has learnt, a list of triples.
+        """Return the learnt function of every kernel or `Features`; weights of label pairs are in `link_weights`.
 
         Returns
         -------
         list of (kernel, support, coefficients)
-            The kernel with the choices that the data made, the tokens it compares with, and (n_support, n_labels)
+            The kernel with the parameters chosen from the data, its support tokens, and (n_support, n_labels)
             coefficients: `f(x, c) = sum_j kernel(x, support[j]) coefficients[j, c]` at the last point. For `Features`
-            support is None and the coefficients are weights (n_columns, n_labels). Without those of pairs of labels.
+            support is None and the coefficients are weights (n_columns, n_labels).
 
         Raises
         ------
         ParameterError
-            For groups of the weights of a model.
+            If the groups are weights of a model.
         """
         self._check_learnt()
         if self._structure is None:
@@ -253,7 +255,7 @@ class OnlineMKL(OnlineLearner):
         Raises
         ------
         ParameterError
-            If the learner is not one of chains with groups of kernels or `Features`.
+            If the model is no chain, or the groups are not kernels or `Features`.
         """
         self._check_learnt()
         if self._structure is None or self._learner.links is None:
@@ -269,7 +271,7 @@ class OnlineMKL(OnlineLearner):
         return self._learner.weights()
 
     def _start(self, settings, X, Y, classes, n_epochs):
-        """A new learner; nothing of an old one is lost where this fails."""
+        """Start a new learner; if this fails, the old one is unchanged."""
         if self.model is None:
             structure = TokenStructure(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
         else:
@@ -293,37 +295,37 @@ class OnlineMKL(OnlineLearner):
             if settings.solver == "certified":
                 found = session.certify(settings.tol, settings.max_iter, settings.random_state)
                 session.finish()
-                self._take(learner, structure, classes, found, settings)
+                self._store(learner, structure, classes, found, settings)
                 return
             self._learn(learner, structure, classes, session, n_epochs)
 
     def _start_vectors(self, settings, model, X, Y, n_epochs):
-        """The same for a model whose weights are in groups."""
+        """Start a new learner for a model whose weights are in groups."""
         if settings.radius == "auto":
-            raise ParameterError(f"radius='auto' is not known for {type(model).__name__}; pass a number")
+            raise ParameterError(f"radius='auto' is not available for {type(model).__name__}; pass a number")
         learner = VectorLearner(model, self.groups, settings.average)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if settings.solver == "certified":
-                self._take(learner, None, None, learner.climb(X, Y, settings, executor), settings)
+                self._store(learner, None, None, learner.climb(X, Y, settings, executor), settings)
                 return
             session = VectorSession(learner, X, Y, settings, executor)
             self._learn(learner, None, None, session, n_epochs)
 
     def _learn(self, learner, structure, classes, session, n_epochs):
-        """The first epochs of a new learner."""
+        """Run the first epochs of a new learner."""
         settings = session.settings
         if settings.regulariser is not None:
-            settings.regulariser.shrink(np.zeros(learner.n_groups))         # rates of each group fit the groups
+            settings.regulariser.shrink(np.zeros(learner.n_groups))         # checks the number of rates
         self._begin(learner, session)
         self._structure, self.classes_ = structure, classes
         self.history_["weights"] = np.zeros((0, learner.n_groups))
         self._run(session, n_epochs)
 
-    def _take(self, learner, structure, classes, found, settings):
-        """The certified optimum, which `learner` holds."""
+    def _store(self, learner, structure, classes, found, settings):
+        """Store a certified result, whose point is in `learner`."""
         self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
         self._rng, self.eta0_, self.norms_ = None, np.nan, found.norms
-        self.weights_ = _shares(self.norms_)
+        self.weights_ = _kernel_weights(self.norms_)
         self.objective_, self.lower_bound_ = found.objective, min(found.lower_bound, found.objective)
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
@@ -332,33 +334,33 @@ class OnlineMKL(OnlineLearner):
             raise KeyboardInterrupt
         if self.gap_ > settings.tol:
             remedy = "raise max_iter or tol" if found.n_passes >= settings.max_iter else (
-                "rounding leaves no way down from here; raise tol or lam")
+                "rounding prevents further descent; raise tol or lam")
             warn_user(f"the gap {self.gap_:.3g} is above tol {settings.tol:.3g} after {found.n_passes:g} passes; "
                       + remedy)
 
     def _run(self, session, n_epochs):
-        """Epochs, and the certificate where it is wanted; Ctrl-C keeps what was learnt."""
+        """Run epochs, then compute the certificate if it is wanted; Ctrl-C keeps what was learnt."""
         self.objective_ = self.lower_bound_ = self.gap_ = np.nan
         try:
             self._epochs(session, n_epochs)
             if session.settings.certify:
                 self.objective_, bound = session.certificate()
-                self.lower_bound_ = min(bound, self.objective_)         # by rounding, where they meet
+                self.lower_bound_ = min(bound, self.objective_)         # rounding may put the bound above
                 self.gap_ = relative_gap(self.objective_, self.lower_bound_)
         finally:
-            self._note_norms(session)
+            self._set_norms(session)
             session.finish()
 
-    def _noted(self, session, total):
-        self._note_norms(session)
+    def _history_columns(self, session, total):
+        self._set_norms(session)
         return {"weights": self.weights_}
 
-    def _note_norms(self, session):
+    def _set_norms(self, session):
         self.norms_ = session.norms()
-        self.weights_ = _shares(self.norms_)
+        self.weights_ = _kernel_weights(self.norms_)
 
     def _resolve(self, settings, data, structure):
-        """Settings whose radius is a number."""
+        """Return the settings with a number for radius="auto"."""
         if settings.radius != "auto":
             return settings
         largest = (structure.largest_loss if settings.loss == "hinge" else structure.log_labellings)(data.offsets)
@@ -372,6 +374,6 @@ def _is_list(groups):
     return hasattr(groups, "__len__") and not isinstance(groups, (str, bytes, np.ndarray))
 
 
-def _shares(norms):
+def _kernel_weights(norms):
     total = norms.sum()
     return norms / total if total > 0.0 else np.zeros(len(norms))

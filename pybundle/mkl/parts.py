@@ -1,7 +1,7 @@
-"""The groups of a learner over tokens, between calls: what they hold, how they score new tokens.
+"""Parts of a learner over tokens: what a group has learnt between calls, and its scores of new tokens.
 
-A part is made from what the user lists in `groups`; `bind` gives its compiled twin for the data of one call, `absorb`
-takes home what that learned.
+A part is made from an entry of `groups`. `bind` returns a compiled group for the data of one call, and `absorb` stores
+what this group has learnt.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .kernel import Kernel, described
 from .kernels import as_kernel, squares_of
 
 BLOCK = 1024
-"""Tokens that are scored at a time."""
+"""Number of tokens that are scored at a time."""
 
 
 class Features:
-    """A group with weights of its own: the columns of the tokens as they are, `f(x, c) = <w_c, x>`.
+    """A group with explicit weights of the columns of the tokens, `f(x, c) = <w_c, x>`.
 
-    Costs O(active features) for a token, however many features there are; the same learner as with
-    `Linear(normalise=False)`, which costs O(tokens).
+    It learns the same function as `Linear(normalise=False)`. A token costs O(active features), however many features
+    there are; with the kernel it costs O(tokens).
 
     Parameters
     ----------
     columns : slice or int array, optional
-        Columns of the tokens, default all. Different groups may share columns.
+        Columns of the tokens, default all. Groups may have columns in common.
     normalise : bool, default False
         Scale every token to norm 1.
 
@@ -53,7 +53,7 @@ class Features:
         return described(self)
 
     def __call__(self, X):
-        """The features of tokens."""
+        """Return the features of tokens."""
         X = Kernel(columns=self.columns).take(X)
         if not self.normalise:
             return X
@@ -63,7 +63,7 @@ class Features:
 
 
 def block_scores(scorers, n, n_labels, executor=None):
-    """Sums (n, n_labels) of scorers, None for 0, block by block; the same bits for any number of threads."""
+    """Sum scorers (None is 0) in blocks of rows: shape (n, n_labels), the same bits for any number of threads."""
     out = np.zeros((n, n_labels))
 
     def block(first):
@@ -77,7 +77,7 @@ def block_scores(scorers, n, n_labels, executor=None):
 
 
 def make_part(group, index, X, n_labels, averaging):
-    """The part of an entry of `groups`; X are the tokens that automatic choices look at."""
+    """Return the part of an entry of `groups`; automatic parameters are chosen from the tokens X."""
     if isinstance(group, Features):
         return FeaturePart(group, X, n_labels, averaging)
     kernel = as_kernel(group, index).fit(X)
@@ -95,11 +95,11 @@ class KernelPart:
         self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
 
     def is_definite(self, X):
-        """Whether the kernel is positive semidefinite on such tokens."""
+        """Return whether the kernel is positive semidefinite on tokens such as X."""
         return self.kernel.is_definite(X)
 
     def bind(self, X, precision, executor):
-        """The compiled group for tokens X; O(n^2) kernel values, and those of X with the support."""
+        """Return the compiled group for tokens X; it needs n^2 kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
         if not len(self.coefs):
             return KernelGroup(gram, self.n_labels, averaging=self.averaging)
@@ -110,7 +110,7 @@ class KernelPart:
         return group
 
     def absorb(self, group, X, drop):
-        """Takes the coefficients over; pairs below `drop` times the largest are dropped."""
+        """Store the coefficients of `group`; support tokens below `drop` times the largest are dropped."""
         coefs = group.settle().copy()
         self._square = float(group.theta.norms()[0]) ** 2
         kept = np.abs(coefs).max(axis=1)
@@ -131,27 +131,27 @@ class KernelPart:
             self._total = total[kept]
 
     def saved(self):
-        """For `restore`; arrays are replaced in `absorb`, never changed."""
+        """Return what `restore` needs; no copies, as `absorb` replaces arrays and never changes them."""
         return dict(self.__dict__)
 
     def restore(self, saved):
-        """What it was."""
+        """Restore what `saved` returned."""
         self.__dict__.update(saved)
 
     def function(self):
-        """What was learnt as (kernel, support tokens, coefficients (n_support, n_labels)), at the last point."""
+        """Return (kernel, support tokens, coefficients (n_support, n_labels)) at the last point."""
         return self.kernel, self.support, self.coefs
 
     def scores(self, X, executor=None):
-        """Scores (n, n_labels) of new tokens at the last point."""
+        """Return the scores (n, n_labels) of new tokens at the last point."""
         return block_scores([self.scorer(X, last=True)], X.shape[0], self.n_labels, executor)
 
     def scorer(self, X, last=False):
-        """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""
+        """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens; None for 0."""
         coefs = self.coefs if last or not self.averaging else self._total / max(self._ticks, 1.0)
         X = self.kernel.take(X)
         if self.support is not None and X.shape[1] != self.support.shape[1]:
-            raise ParameterError(f"X must have {self.support.shape[1]} columns for {type(self.kernel).__name__}, as in "
+            raise ParameterError(f"X must have {self.support.shape[1]} columns for {type(self.kernel).__name__} as in "
                                  f"the first call, got {X.shape[1]}")
         if not coefs.any():
             return None
@@ -164,18 +164,18 @@ class KernelPart:
 
 
 class Weights:
-    """What parts with weights of their own, `theta`, have in common."""
+    """Base class of parts with explicit weights `theta`."""
 
     def absorb(self, group, X, drop):
-        """Scales are folded in."""
+        """Fold in the scales; the group has changed theta itself."""
         self.theta.settle()
 
     def saved(self):
-        """For `restore`."""
+        """Return what `restore` needs."""
         return self.theta.saved()
 
     def restore(self, saved):
-        """What it was."""
+        """Restore what `saved` returned."""
         self.theta.set(*saved)
 
 
@@ -190,7 +190,7 @@ class FeaturePart(Weights):
         return True
 
     def bind(self, X, precision, executor):
-        X = self._made(X)
+        X = self._checked_features(X)
         if not sp.issparse(X):
             return FeatureGroup(self.theta, (np.ascontiguousarray(X),))
         X = sp.csr_array(X)
@@ -198,21 +198,21 @@ class FeaturePart(Weights):
         return FeatureGroup(self.theta, (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)))
 
     def function(self):
-        """What was learnt, as `KernelPart.function` has it; for `Features` (group, None, weights (n, n_labels))."""
+        """Return the same as `KernelPart.function`; for `Features` (group, None, weights (n_columns, n_labels))."""
         features, theta = self._features, self.theta.point()
         return (features, None, theta) if isinstance(features, Features) else features.function(theta)
 
     def scorer(self, X):
-        """`f(rows)`, the scores (count, n_labels) of a slice of new tokens; for threads."""
+        """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens."""
         weights = self.theta.average() if self.averaging else self.theta.point()
-        self._made(X[:1])           # refuses a wrong number of columns
-        return lambda rows: np.asarray(self._made(X[rows]) @ weights)
+        self._checked_features(X[:1])           # checks the number of columns
+        return lambda rows: np.asarray(self._checked_features(X[rows]) @ weights)
 
-    def _made(self, X):
+    def _checked_features(self, X):
         X = self._features(X)
         if X.shape[1] != self.theta.n_rows:
-            raise ParameterError(f"X must have as many columns as in the first call, {self.theta.n_rows} of this "
-                                 f"group, got {X.shape[1]}")
+            raise ParameterError(f"X must have {self.theta.n_rows} columns for this group as in the first call, got "
+                                 f"{X.shape[1]}")
         return X
 
 
@@ -226,6 +226,6 @@ class LinkPart(Weights):
         return LinkGroup(self.theta)
 
     def weights(self):
-        """Transitions (n_labels, n_labels), first label and last label (n_labels,)."""
+        """Return weights of transitions (n_labels, n_labels), of first and of last labels (n_labels,)."""
         theta = self.theta.average() if self.averaging else self.theta.point()
         return theta[:-2], theta[-2], theta[-1]

@@ -1,4 +1,4 @@
-"""Learning rates of online methods, and the radii and bounds that go with them."""
+"""Learning rates of the online learners, with radii and regret bounds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..core.validation import check_choice, check_number
 
 RATES = ("fixed", "invsqrt", "strong")
 GRID = (0.01, 0.1, 1.0, 10.0)
-"""First rates that are tried, as published."""
+"""Values of eta0 that eta0="auto" compares, as published."""
 TRIAL_EPOCHS = 3
-"""Epochs after which first rates are compared."""
+"""Number of epochs after which they are compared."""
 TRIAL_EXAMPLES = 1000
-"""Examples they are compared on, at most."""
+"""Maximum number of examples for this comparison."""
 
 
 class Rate:
@@ -33,19 +33,19 @@ class Rate:
             self.eta0 = check_number("eta0", eta0, low=0.0, strict=True)
 
     def __call__(self, t, count):
-        """Rates of the rounds t, t + 1, ..., shape (count,)."""
+        """Return the rates of the rounds t, t + 1, ..., shape (count,)."""
         times = np.arange(t, t + count, dtype=np.float64)
         if self.kind == "strong":
             return 1.0 / (self.sigma * times)
         return np.full(count, self.eta0) if self.kind == "fixed" else self.eta0 / np.sqrt(times)
 
     def regret_bound(self, n_rounds, lipschitz, distance):
-        """(14), (15) or (16): bound on the regret of `n_rounds` rounds.
+        """Return the bound (14), (15) or (16) on the regret of `n_rounds` rounds.
 
         Parameters
         ----------
         lipschitz : float
-            G, bound on the norm of subgradients of the loss.
+            G, a bound on the norm of subgradients of the loss.
         distance : float
             |theta*| for "fixed" rates, the diameter of the set of points for "invsqrt"; not used for "strong".
         """
@@ -58,7 +58,7 @@ class Rate:
 
 
 def check_rate(rate, eta0, sigma):
-    """Checks what `Rate` will be made of; `eta0` may be "auto"."""
+    """Check the arguments of `Rate`; `eta0` may also be "auto"."""
     if isinstance(eta0, str):
         if eta0 != "auto":
             raise ParameterError(f"eta0 must be a number > 0 or 'auto', got {eta0!r}")
@@ -69,7 +69,7 @@ def check_rate(rate, eta0, sigma):
 
 
 def best_rate(trial, grid=GRID):
-    """The entry of the grid whose trial ends at the least objective; failures (overflow) count as infinite."""
+    """Return the entry of the grid whose trial returns the least objective; one that overflows counts as infinite."""
     found = []
     for eta0 in grid:
         try:
@@ -81,7 +81,7 @@ def best_rate(trial, grid=GRID):
 
 
 def optimal_radius(lam, largest):
-    """A radius that holds the minimiser of `lam/2 |theta|_{2,1}^2 + mean loss`, by (9.1): sqrt(largest / lam).
+    """Return sqrt(largest / lam): by (9.1) the ball holds the minimiser of `lam/2 |theta|_{2,1}^2 + mean loss`.
 
     `largest` is the largest loss of a labelling for the hinge, the largest log(number of labellings) for the log-loss.
     """

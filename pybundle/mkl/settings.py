@@ -1,4 +1,4 @@
-"""The parameters of online learners, checked."""
+"""Checks of the parameters of the online learners, and the record of the checked parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .schedules import RATES, check_rate
 
 
 class Settings(NamedTuple):
-    """The checked parameters of a learner; those with a default belong to `OnlineMKL`, `regularisers` to the other."""
+    """Checked parameters of a learner; `regularisers` belongs to `OnlineProximal`, other defaults to `OnlineMKL`."""
 
     loss: str
     rate: str
@@ -25,7 +25,7 @@ class Settings(NamedTuple):
     radius: float
     random_state: object
     lam: float = 0.0
-    regulariser: object = None      # in the place of lam/2 (sum_k |theta_k|)^2
+    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2
     regularisers: tuple = ()
     precision: str = "float64"
     drop: float = 0.0
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
 
 
 def check_rounds(learner):
-    """The parameters of rounds, checked; a radius given as a text, which the caller knows, is left as it is."""
+    """Return the checked parameters of rounds; a radius that is a string is left to the caller."""
     check_choice("rate", learner.rate, RATES)
     check_rate(learner.rate, learner.eta0, learner.sigma)
     check_choice("loss", learner.loss, ("hinge", "logistic"))
@@ -52,7 +52,7 @@ def check_rounds(learner):
 
 
 def check_settings(learner):
-    """The parameters of an `OnlineMKL`, checked, before anything is touched."""
+    """Return the checked parameters of an `OnlineMKL`, which is not changed."""
     settings = check_rounds(learner)
     check_choice("precision", learner.precision, ("float64", "float32"))
     if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
@@ -65,8 +65,8 @@ def check_settings(learner):
     if isinstance(learner.radius, str):
         check_choice("radius", learner.radius, ("auto",))
         if learner.regulariser is not None:
-            raise ParameterError("radius='auto' holds the solution for lam/2 (sum_k |f_k|)^2 only, got a regulariser "
-                                 "beside it; pass a number")
+            raise ParameterError("radius='auto' is only valid for lam/2 (sum_k |f_k|)^2, got a regulariser as well; "
+                                 "pass a number")
     return settings._replace(lam=check_number("lam", learner.lam, low=0.0, strict=True),
                              regulariser=learner.regulariser, precision=learner.precision,
                              drop=check_number("drop", learner.drop, low=0.0, high=1.0), solver=learner.solver,

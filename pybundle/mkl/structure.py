@@ -1,4 +1,4 @@
-"""What learners over tokens learn: single tokens with a class each, or chains of tokens with labels."""
+"""Structures of learners over tokens: single tokens with a class each, or chains of tokens with labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..models import Chain, Multiclass
 
 
 class Tokens(NamedTuple):
-    """Examples as tokens: those of example i are rows offsets[i]:offsets[i + 1] of X."""
+    """Examples as tokens: example i has the rows offsets[i]:offsets[i + 1] of X."""
 
     X: object
     offsets: np.ndarray
@@ -26,7 +26,7 @@ class Tokens(NamedTuple):
 
 
 class TokenStructure:
-    """What the labels of tokens are, and what their losses may be: of single tokens, or of chains as `Chain` has them.
+    """The labels and losses of single tokens, or of chains of tokens.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class TokenStructure:
     Attributes
     ----------
     is_flat, start, end : bool
-        Whether tokens are single, and whether first and last label have weights.
+        Whether tokens are single; whether first and last labels have weights.
     """
 
     def __init__(self, costs, chain=None):
@@ -45,7 +45,7 @@ class TokenStructure:
         self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
 
     def tokens(self, X):
-        """Examples without labels."""
+        """Return examples without labels."""
         if self.is_flat:
             X = check_tokens("X", X)
             return Tokens(X, np.arange(X.shape[0] + 1), None)
@@ -53,7 +53,7 @@ class TokenStructure:
         return Tokens(check_tokens("X", X.values), X.offsets, None)
 
     def bind(self, X, Y):
-        """Examples with theirs."""
+        """Return examples with their labels."""
         found = self.tokens(X)
         if not self.is_flat:
             return found._replace(truth=self._chain.labels(Y, np.diff(found.offsets)).values)
@@ -62,21 +62,21 @@ class TokenStructure:
         return found._replace(truth=np.ascontiguousarray(Y, dtype=np.int32))
 
     def factors(self, offsets):
-        """What the loss of each example is multiplied by."""
+        """Return the factor of the loss of each example."""
         sizes = np.diff(offsets)
         return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
     def largest_loss(self, offsets):
-        """Of any labelling."""
+        """Return the largest loss of any labelling."""
         return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
 
     def log_labellings(self, offsets):
-        """The logarithm of their largest number."""
+        """Return the logarithm of the largest number of labellings of an example."""
         return float(np.diff(offsets).max() * np.log(self.n_labels))
 
 
 def as_structure(model):
-    """The tokens of a model, or None where it has none."""
+    """Return the structure of a model over tokens; None for other models."""
     if not isinstance(model, (Multiclass, Chain)):
         return None
     if model.rescaling != "margin":
@@ -85,7 +85,7 @@ def as_structure(model):
 
 
 def check_tokens(name, X):
-    """Rows of finite numbers: a float64 array, or CSR."""
+    """Return X as a float64 array or CSR matrix of finite numbers, or raise an error."""
     if sp.issparse(X):
         X = sp.csr_array(check_sparse(name, X))
         if X.dtype.kind not in "biuf":
@@ -98,26 +98,26 @@ def check_tokens(name, X):
         except TypeError as problem:
             raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
     if X.ndim != 2 or min(X.shape) == 0:
-        raise ParameterError(f"{name} must have shape (n, n_features) with at least one of both, got shape {X.shape}")
+        raise ParameterError(f"{name} must have shape (n, n_features), at least one of each, got shape {X.shape}")
     if not np.isfinite(entries).all():
         raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
     return X
 
 
 def classes_of(Y):
-    """The classes that occur in Y, ascending."""
+    """Return the classes in Y in ascending order."""
     try:
         classes = np.unique(np.asarray(Y))
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"y must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}") from problem
     if classes.ndim != 1 or len(classes) < 2:
-        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass classes= to partial_fit "
-                             "where others come later")
+        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass all classes to partial_fit, "
+                             "classes=[...], if others follow later")
     return classes
 
 
 def encode(Y, classes):
-    """Numbers of the classes in Y."""
+    """Return the indices of the entries of Y in `classes`."""
     try:
         Y = np.asarray(Y)
     except ValueError as problem:
@@ -128,6 +128,6 @@ def encode(Y, classes):
     numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
     unknown = classes[numbers] != Y
     if unknown.any():
-        raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; name "
+        raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; list "
                              "all of them in the first call, partial_fit(..., classes=...)")
     return numbers

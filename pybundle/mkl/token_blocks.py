@@ -1,4 +1,4 @@
-"""The dual of the hinge over tokens, climbed by blocks with cached labellings, in terms of coefficients of tokens."""
+"""Certified multiple kernel learning of the hinge over tokens: dual block steps on cached labellings."""
 
 from __future__ import annotations
 
@@ -14,34 +14,33 @@ from ..solvers.run import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
 
 INNER = 5
-"""Passes over cached labellings after one with the oracle, at most."""
+"""Maximum number of cached passes after a pass with the oracle."""
 MOST_STEPS = 10
-"""Pairwise steps of one visit."""
+"""Maximum number of pairwise steps of a visit."""
 CENTRE = 0.1
-"""Weight of the centre, as a share of sqrt(lam Rbar^2): it holds back the norms that kernel weights follow."""
+"""Weight of the centre, as a fraction of sqrt(lam Rbar^2): it damps the norms that kernel weights follow."""
 SHARE = 0.1
-"""Inner passes end where the gaps they see are this share of the gap of the certificate."""
+"""Cached passes end if their block gaps are this fraction of the gap of the certificate."""
 
 
 def climb(ascent, lam, tol, max_passes, random_state=None):
-    """Passes until F - LB <= tol |F|; the groups hold the best point afterwards, with scale 1.
+    """Ascend until F - LB <= tol |F|; afterwards the groups hold the best point, with scale 1.
 
     Parameters
     ----------
     ascent : Ascent
-        Fresh: all examples at their truths, all groups 0.
+        A new one: the multipliers of all examples are at the truth, all groups are 0.
     lam : float
-        Mean scale.
+        Regularisation constant, mean scale.
     tol : float
         Relative gap.
     max_passes : int
-        Of the oracle.
+        Maximum number of passes with the oracle.
 
     Returns
     -------
     found : Certified
-        Value, bound and norms come from running sums; the caller computes them afresh. After Ctrl-C: of the passes so
-        far.
+        Value, bound and norms are from running sums; the caller recomputes them. After Ctrl-C they are the best so far.
     plane : tuple
         Coefficients of tokens and links, and offset, of the plane that proves the bound, summed from multipliers.
     """
@@ -60,21 +59,22 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
 
 
 class EachPass(Accelerated):
-    """The value after each pass of the oracle: it costs little where labellings are decoded in compiled code."""
+    """Schedule that computes the value after each pass of the oracle, which is cheap with a compiled decoder."""
 
     def actions(self, run):
         return "visit", "cached", "value"
 
 
 class TokenBlocks(Core):
-    """`Ascent` as a core: its groups hold `theta_k = s_k V_k = (kappa c_k - nu_k phi_k) / (lam + kappa)`.
+    """`Ascent` as the core of a block method.
 
-    Steps change V_k by changes of -phi_k, so `s_k = nu_k / (lam + kappa)`.
+    The groups hold `theta_k = s_k V_k = (kappa c_k - nu_k phi_k) / (lam + kappa)`. A step changes V_k as it changes
+    -phi_k, so `s_k = nu_k / (lam + kappa)`.
     """
 
     def __init__(self, risk, known, ascent, lam):
         self.n_examples, self.dim, self.visits, self._risk = risk.n_examples, risk.dim, 0.0, risk
-        self._ascent, self._norms, self._heaviest = ascent, risk.objective(lam).norms, 0.0
+        self._ascent, self._norms, self._default_kappa = ascent, risk.objective(lam).norms, 0.0
         p = risk.n_groups
         self._parts = [slice(*ends) for ends in np.searchsorted(risk.labels, [[k, k + 1] for k in range(p)])]
         self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), lam, 0.0, None
@@ -82,7 +82,7 @@ class TokenBlocks(Core):
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
-        """theta, rows as in `group_norms`: where there are kernels, weights of features stand in both."""
+        """theta with rows as in `group_norms`; weights of features are in both rows if there are kernels."""
         theta, s = np.empty((self._risk.n_rows, len(self._risk.labels))), self.nu / (self._lam + self._kappa)
         for group, part, scale in zip(self._ascent.groups, self._parts, s, strict=True):
             first, *second = group.state()
@@ -91,7 +91,7 @@ class TokenBlocks(Core):
         return theta
 
     def restore(self, theta, scales=None):
-        """The groups hold this point."""
+        """Write a point into the groups, with these scales."""
         scales = np.ones(len(self.nu)) if scales is None else scales
         for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
             first, *second = group.state()
@@ -111,7 +111,7 @@ class TokenBlocks(Core):
         self._move(self.nu, lam, kappa, centre)
 
     def forget(self):
-        """After an iteration: new kernel weights from the norms of the point; multipliers and centre stay."""
+        """Set new kernel weights from the norms of the point after an iteration; multipliers and centre stay."""
         self._move(reweighed(self.nu, self._norms(self.w)), self._lam, self._kappa, self._centre)
 
     def _move(self, nu, lam, kappa, centre):
@@ -120,15 +120,15 @@ class TokenBlocks(Core):
         self.restore(theta, nu / (lam + kappa))
 
     def default_kappa(self, lam):
-        """From the first pass on, with `sqrt(lam Rbar^2)` of the sum scale."""
-        return self._heaviest
+        """Return CENTRE times `sqrt(lam Rbar^2)`, estimated in the first pass; 0 before it."""
+        return self._default_kappa
 
     def aggregate(self):
-        """phi from running sums, which drift by rounding: `source` is the plane itself."""
+        """Return the plane from running sums, which drift by rounding; `source` computes it from multipliers."""
         return self._ascent.offset(), self.phi(), 0.0, 0.0
 
     def source(self):
-        """The plane of the multipliers in coefficients: of tokens (CSR), of links, and its offset."""
+        """Return the plane of the multipliers: coefficients of tokens (CSR) and of links, and its offset."""
         coefs, links, offset = self._ascent.planes()
         return sp.csr_array(coefs), links, offset
 
@@ -136,8 +136,8 @@ class TokenBlocks(Core):
     def oracle_pass(self, order):
         gaps, squares = self._ascent.visit(order, True, MOST_STEPS)
         self.visits += len(order)
-        if not self._heaviest:
-            self._heaviest = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
+        if not self._default_kappa:
+            self._default_kappa = CENTRE * self._lam * float(np.sqrt(squares)) / self.n_examples
         return gaps
 
     def cached_pass(self, rng, target):

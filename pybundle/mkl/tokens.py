@@ -1,4 +1,4 @@
-"""Learners over tokens and labels, chains or single ones: rounds, certificates, predictions."""
+"""Learner over tokens and labels (chains or single tokens) behind `OnlineMKL`: rounds, certificates, predictions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .parts import LinkPart, block_scores, make_part
 from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
-"""Epochs whose labellings, or marginals, which take more room, are kept for the bound."""
+"""Number of epochs whose labellings or marginals are kept for the bound; marginals take more memory."""
 
 
 class TokenLearner:
-    """The parts of a learner over tokens; lives through all calls.
+    """The parts of a learner over tokens, which persist between calls.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class TokenLearner:
     groups : list of kernels and `Features`
     settings : Settings
     data : Tokens
-        What widths and landmarks are chosen from.
+        Tokens from which widths and landmarks are chosen.
     """
 
     def __init__(self, structure, groups, settings, data):
@@ -38,7 +38,7 @@ class TokenLearner:
         self.links = None if structure.is_flat else LinkPart(structure.n_labels, settings.average)
 
     def is_definite(self, data):
-        """Whether all kernels are positive semidefinite on such data, so that there is an objective to certify."""
+        """Return whether all kernels are positive semidefinite on such data, as certificates need."""
         return all(part.is_definite(data.X) for part in self.parts)
 
     @property
@@ -46,11 +46,11 @@ class TokenLearner:
         return len(self._all_parts())
 
     def saved(self):
-        """For `restore`; O(weights)."""
+        """Return what `restore` needs; O(number of weights)."""
         return [part.saved() for part in self._all_parts()]
 
     def restore(self, saved):
-        """What it was when it was saved."""
+        """Restore what `saved` returned."""
         for part, state in zip(self._all_parts(), saved, strict=True):
             part.restore(state)
 
@@ -58,16 +58,16 @@ class TokenLearner:
         return self.parts if self.links is None else [*self.parts, self.links]
 
     def session(self, data, settings, executor=None):
-        """The data of one call bound to the groups."""
+        """Return the session of a call: its data bound to the groups."""
         return TokenSession(self, data, settings, executor)
 
     def scores(self, data, executor=None):
-        """Scores (n_tokens, n_labels)."""
+        """Return scores (n_tokens, n_labels)."""
         scorers = [part.scorer(data.X) for part in self.parts]
         return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor)
 
     def predict(self, data, executor=None):
-        """Labels (n_tokens,)."""
+        """Return labels (n_tokens,)."""
         scores = self.scores(data, executor)
         if self.structure.is_flat:
             return scores.argmax(axis=1)
@@ -91,7 +91,7 @@ class TokenSession:
         self._expect_planes()
 
     def run(self, order, etas):
-        """Rounds over the examples `order`; the sum of the online objectives."""
+        """Make rounds over the examples `order`; return the sum of the online objectives."""
         s = self.settings
         try:
             return self.rounds.run(order, etas, s.batch, s.lam, s.radius, self.found, s.regulariser,
@@ -101,7 +101,7 @@ class TokenSession:
                                  "features") from None
 
     def restart(self):
-        """theta = 0."""
+        """Set theta = 0."""
         for group in self.groups:
             group.restart()
         self._recent = []
@@ -114,7 +114,7 @@ class TokenSession:
                                                   structure.start, structure.end)
 
     def end_epoch(self):
-        """What was found since all examples were visited last makes a plane."""
+        """Keep the labellings or marginals of the epoch, which make a plane."""
         if self.rounds.expected is not None:
             latest = self.rounds.expected.plane()
             self._expect_planes()
@@ -123,19 +123,19 @@ class TokenSession:
         self._recent = [*self._recent[1 - KEPT[self.settings.loss]:], latest]
 
     def norms(self):
-        """|theta_k|, shape (n_groups,)."""
+        """Return |theta_k|, shape (n_groups,)."""
         return self.rounds.norms()
 
     def hinge(self):
-        """Mean structured hinge at the present point, one decoding of every example."""
+        """Return the mean structured hinge at the current point, by decoding every example."""
         return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
 
     def risk(self):
-        """Mean loss at the present point."""
+        """Return the mean loss at the current point."""
         return self.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
 
     def certificate(self):
-        """Value at the present point, and the best bound that the planes of the last epochs prove."""
+        """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
         penalty = 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
         if self.settings.loss == "hinge":
             loss, planes = self.hinge(), [self._plane(found) for found in self._recent]
@@ -147,20 +147,20 @@ class TokenSession:
         return penalty + loss, self._bound_of(planes)
 
     def _plane(self, found):
-        """The plane of one labelling of each example."""
+        """Return the plane of one labelling of each example."""
         structure, data = self.learner.structure, self.data
         return plane_of(found, data.truth, data.offsets, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end, structure.n_labels)
 
     def _log_loss(self):
-        """The mean log-loss at the present point, and its plane there."""
+        """Return the mean log-loss at the current point, and its plane there."""
         tokens = self.groups[:-1] if self._links is not None else self.groups
         n_tokens, L = self.data.X.shape[0], self.learner.structure.n_labels
         scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), tokens))
         return self.log_loss_of(scores, np.zeros((L + 2, L)) if self._links is None else self._links.all_weights())
 
     def log_loss_of(self, scores, links):
-        """The mean log-loss for scores (n_tokens, n_labels) of tokens and weights of label pairs, and its plane."""
+        """Return the mean log-loss for scores (n_tokens, n_labels) and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
         L, offsets, truth, tokens = structure.n_labels, data.offsets, data.truth, np.arange(len(data.truth))
         found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
@@ -179,7 +179,7 @@ class TokenSession:
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 
     def certify(self, tol, max_iter, random_state):
-        """The certified optimum, with value and bound computed afresh."""
+        """Find the certified minimum, and recompute its value and bound."""
         is_hinge = self.settings.loss == "hinge"
         found, plane = self._climb(tol, max_iter, random_state) if is_hinge else self._descend(tol, max_iter)
         self._renew()
@@ -188,14 +188,14 @@ class TokenSession:
                               lower_bound=self._bound_of([plane]))
 
     def _bound_of(self, planes):
-        """The best bound of a mixture of planes, with inner products computed afresh and their rounding counted."""
+        """Return the best bound of a mixture of planes, with recomputed inner products and their rounding errors."""
         grams = plane_grams(self.groups, planes, self.executor)
         sizes, errors = plane_sizes(self.groups, planes, self.n_examples)
         offsets = np.array([B for _, _, B in planes])
         return best_bound(offsets, grams, self.settings.lam, sizes=sizes, errors=errors)[0]
 
     def _climb(self, tol, max_iter, random_state):
-        """By blocks of the dual of the hinge: what was found, and the plane that proves its bound."""
+        """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""
         structure, data = self.learner.structure, self.data
         tokens = self.groups[:-1] if self._links is not None else self.groups
         ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
@@ -203,7 +203,7 @@ class TokenSession:
         return climb(ascent, self.settings.lam, tol, max_iter, random_state)
 
     def _descend(self, tol, max_iter):
-        """By quasi-Newton steps on the log-loss: what was found, and the plane that proves its bound."""
+        """Minimise with the log-loss, by quasi-Newton steps; return the result and the plane for its bound."""
         risk = _LogLoss(self)
         found, theta, bound = descend(risk, self.settings.lam, tol, max_iter)
         for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
@@ -211,17 +211,17 @@ class TokenSession:
         return found, bound.plane()
 
     def _renew(self):
-        """What was accumulated is computed afresh."""
+        """Recompute what the groups accumulated over steps."""
         self.executor.map(lambda group: group.renew(), self.groups)
 
     def finish(self):
-        """What was learnt goes home to the parts."""
+        """Store what was learnt in the parts of the learner."""
         for part, group in zip(self.learner._all_parts(), self.groups, strict=True):
             part.absorb(group, self.data.X, self.settings.drop)
 
 
 class _LogLoss(MeanLoss):
-    """The log-loss as `descend` takes it: coefficients and scores of tokens, kernel by kernel, then label pairs."""
+    """The log-loss for `descend`: coefficients and scores of tokens, kernel by kernel, then of label pairs."""
 
     def __init__(self, session):
         self._session, n_groups = session, len(session.groups)
@@ -233,7 +233,7 @@ class _LogLoss(MeanLoss):
         super().__init__(np.repeat(np.arange(n_groups), sizes), n_groups, 2, session.n_examples)
 
     def split(self, row):
-        """The arrays of all groups in a row of a vector, views."""
+        """Return views of the arrays of all groups in a row of a point."""
         return [part.reshape(shape) for part, shape in zip(np.split(row, self._edges), self._shapes, strict=True)]
 
     def plane(self, theta):

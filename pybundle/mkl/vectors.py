@@ -1,10 +1,10 @@
-"""Learners of any structured model whose weights fall into groups: lazy vectors, decoders of the model.
+"""Learner of any structured model whose weights fall into groups, with lazily scaled vectors.
 
-A round costs the decoder and O(active features + groups): steps touch the features of wrong parts, the prox only
-scales. What a model's decoder reads is theta itself, written out in O(dim), unless the model scores with a factor for
-every group, as `pb.models.Dependency` does for templates with blocks, and for listed features. Of these theta has no
-more than the weights whose features occurred, in that order: whatever is proportional to its length, the planes of
-epochs and rounds of the log-loss too, does not depend on how many features there could be.
+A round costs a decoding and O(active features + groups): a step touches the features in which labelling and truth
+differ, the prox only scales. The decoder of a model reads theta itself, written out in O(dim), unless it takes v with a
+factor for every group, as `pb.models.Dependency` does for templates with blocks and for listed features. With listed
+features theta holds only the weights whose features occurred. So whatever costs O(len(theta)), such as the planes of
+epochs and rounds of the log-loss, is independent of the number of possible features.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .parts import Features
 from .weighted import climb_weights
 
 KEPT = 5
-"""Planes of epochs kept for the bound: vectors of all weights."""
+"""Number of planes of epochs kept for the bound; each is a vector of all weights."""
 CHUNK = 64
-"""Examples that a thread decodes at a time."""
+"""Number of examples that a thread decodes at a time."""
 
 
 def has_blocks(model):
-    """Whether the decoder of a model takes the factors of groups as they are."""
+    """Return whether the weights of a model are in blocks with a factor each."""
     return getattr(model, "blocks", False)
 
 
 def are_of_weights(groups):
-    """Whether groups are those of the weights of a model, and not kernels or features of tokens."""
+    """Return whether `groups` are groups of the weights of a model, not kernels or features of tokens."""
     if isinstance(groups, (Groups, np.ndarray)):
         return True
     return isinstance(groups, (list, tuple)) and len(groups) > 0 and all(
@@ -45,33 +45,33 @@ def are_of_weights(groups):
 
 
 def group_labels(groups, model):
-    """Labels (dim,) of the groups of weights, or None where the model has blocks and says them itself."""
+    """Return the group (dim,) of every weight, or None if the groups are the blocks of the model."""
     if groups is None:
         if has_blocks(model):
             return None
-        raise ParameterError("groups must say which weights of the model belong together, got None; only models with "
-                             "blocks, such as pb.models.Dependency.hashed(..., blocks=True), know it")
+        raise ParameterError("groups must be given for a model without blocks, got None; pass groups of its weights, "
+                             "or use a model such as pb.models.Dependency.hashed(..., blocks=True)")
     if isinstance(groups, (list, tuple)) and any(isinstance(group, (Kernel, Features)) for group in groups):
         raise InputTypeError("kernels and Features need model=None, pb.models.Chain or pb.models.Multiclass, got "
-                             f"{type(model).__name__}; pass the groups of its weights, as pb.prox.Groups takes them")
+                             f"{type(model).__name__}; pass groups of its weights as for pb.prox.Groups")
     partition = Groups.of(groups, model.dim)
     labels = np.ravel(partition.spread(np.arange(partition.n_groups)))
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 
 def check_finite(objective):
-    """NumericalError where an online objective overflowed."""
+    """Raise NumericalError if an online objective overflowed."""
     if not np.isfinite(objective):
         raise NumericalError("scores went beyond the range of float64; choose a smaller eta0, or scale the features")
 
 
 class VectorLearner:
-    """theta of a model, in lazily scaled groups.
+    """Weights theta of a model, in lazily scaled groups.
 
     Parameters
     ----------
     model : StructuredModel
-    groups : what `pb.prox.Groups` takes, or None
+    groups : argument of `pb.prox.Groups`, or None
         None: the blocks of the model.
     average : bool
     """
@@ -80,10 +80,10 @@ class VectorLearner:
         self.model, self.blocks, self.average = model, groups is None, average
         self.labels = group_labels(groups, model)
         self.n_groups = len(model.templates) if self.blocks else int(self.labels.max()) + 1
-        self.theta = None               # until the first examples say which weights it has
+        self.theta = None               # its weights depend on the first examples
 
     def bind(self, X, Y):
-        """The oracle of the model for X and Y, in terms of theta: weights that are met first follow the others there.
+        """Return the oracle of the model for X and Y in terms of theta, to which weights of new features are appended.
 
         A round then reads few cache lines, however many features there are.
         """
@@ -99,35 +99,35 @@ class VectorLearner:
         fresh = np.flatnonzero(is_met & (places < 0))
         self.theta.grow(self.labels[fresh])
         places[fresh] = np.arange(n_rows, self.theta.n_rows)
-        self._places = places           # those before fit to theta before
+        self._places = places           # last, as the old places are valid for the longer theta, too
         return oracle.renumbered(self._places, self.theta.n_rows)
 
     def _allocate(self, is_placed):
-        """theta = 0, of all weights or, with places, of none yet."""
-        # row of a weight in theta, -1 until its feature is met
+        """Allocate theta = 0 for all weights; with `is_placed` for none yet."""
+        # row of a weight in theta, -1 until its feature occurs
         self._places = np.full(self.model.dim, -1, np.int32) if is_placed else None
-        self.is_scaled = self.blocks or is_placed                   # in the decoder
+        self.is_scaled = self.blocks or is_placed                   # whether the decoder takes v and scales
         n_rows, labels = (0, self.labels[:0]) if is_placed else (self.model.dim, self.labels)
         self.theta = LazyVectors(n_rows, 1, self.n_groups, labels, self.model.bits if self.blocks else 0, self.average,
                                  eager=self.is_scaled)
 
     def group_labels(self):
-        """Groups of the rows of theta."""
+        """Return the group of every row of theta."""
         if self.blocks:
             return np.repeat(np.arange(self.n_groups, dtype=np.int32), 1 << self.model.bits)
         return self.theta.row_labels
 
     def weights(self):
-        """The weights that predict, shape (dim,)."""
+        """Return the weights for predictions, shape (dim,)."""
         places = self._places
         theta = np.ravel(self.theta.average() if self.average else self.theta.point())
         return theta if places is None else np.append(theta, 0.0)[places]
 
     def predict(self, X, executor=None):
-        """Labellings of the examples."""
+        """Return the labellings of the examples."""
         w = self.weights()
         if self.blocks:
-            # features of all sentences are bound at once; any tree will do for the truth, which is not looked at
+            # bind the features of all sentences at once; the truth is not used, so any tree is right
             Y = [np.arange(-1, len(x), dtype=np.int32) for x in X]
             oracle = self.model.oracle(X, Y)
 
@@ -139,17 +139,17 @@ class VectorLearner:
         return [found for part in chunks(some, len(X), executor) for found in part]
 
     def saved(self):
-        """For `restore`; O(len(theta))."""
+        """Return what `restore` needs; O(len(theta))."""
         return copy(self.theta)
 
     def restore(self, saved):
-        """What it was when it was saved."""
+        """Restore what `saved` returned."""
         self.theta = saved
         if self._places is not None:
             self._places[self._places >= saved.n_rows] = -1
 
     def climb(self, X, Y, settings, executor=None):
-        """The certified optimum."""
+        """Find the certified minimum; theta is its point afterwards."""
         risk = Structured(self.model, X, Y, loss=settings.loss)
         self._allocate(False)
         labels = self.group_labels()
@@ -164,7 +164,7 @@ class VectorLearner:
 
 
 class _Smooth(MeanLoss):
-    """A log-loss as `descend` takes it."""
+    """A log-loss for `descend`."""
 
     def __init__(self, risk, labels, n_groups):
         super().__init__(labels, n_groups, 1, risk.n_examples, risk.nonneg)
@@ -178,13 +178,13 @@ class _Smooth(MeanLoss):
 
 
 def chunks(function, n, executor=None):
-    """`function(rows)` of the numbers 0..n - 1 in chunks, in order."""
+    """Return `function(rows)` for chunks of the numbers 0..n - 1, in order."""
     rows = [np.arange(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
     return (executor or Serial()).map(function, rows)
 
 
 class VectorSession:
-    """One call: the model bound to its examples."""
+    """The session of a call: the model bound to its examples."""
 
     def __init__(self, learner, X, Y, settings, executor=None):
         self.learner, self.settings, self._executor = learner, settings, executor
@@ -192,17 +192,18 @@ class VectorSession:
         self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
         self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
         if settings.loss == "logistic" and not self.oracle.has_marginals:
-            raise ParameterError(f"loss='logistic' needs marginals, which {type(learner.model).__name__} has not got")
+            raise ParameterError(f"loss='logistic' needs marginals, but {type(learner.model).__name__} has none; use "
+                                 "loss='hinge'")
         if getattr(learner.model, "nonneg", None) is not None:
-            raise ParameterError(f"{type(learner.model).__name__} needs weights of one sign, which the groups do not "
-                                 "keep; such models need OnlineMKL(solver='certified') or pb.minimize")
+            raise ParameterError(f"{type(learner.model).__name__} needs nonnegative weights, which online rounds do "
+                                 "not keep; use OnlineMKL(solver='certified') or pb.minimize")
 
     def run(self, order, etas):
-        """Rounds over the examples `order`; the sum of the online objectives."""
+        """Make rounds over the examples `order`; return the sum of the online objectives."""
         s, theta, total = self.settings, self.learner.theta, 0.0
         for r, eta in enumerate(etas):
             if theta.n_rows != self.oracle.dim:
-                raise StateError("the learner met other features meanwhile; a callback may not call its partial_fit")
+                raise StateError("the learner got new features during the run; do not call partial_fit in a callback")
             rows = order[r * s.batch:(r + 1) * s.batch]
             norms = theta.norms()
             penalty = 0.5 * s.lam * float(norms.sum()) ** 2 if s.regulariser is None else s.regulariser._value(norms)
@@ -216,7 +217,7 @@ class VectorSession:
         return total
 
     def _gradient(self, rows):
-        """Mean loss of the examples `rows`, and the sparse mean of its gradients."""
+        """Return the mean loss of the examples `rows`, and the sparse mean of its gradients."""
         loss, indices, data = self._expected(rows) if self.settings.loss == "logistic" else self._violated(rows)
         self.largest_gradient = max(self.largest_gradient, float(np.linalg.norm(data)))
         return loss, indices, data
@@ -243,7 +244,7 @@ class VectorSession:
         return float(np.maximum(found.uppers, 0.0).mean()), indices, data
 
     def _decode(self, rows, weights=None):
-        """Most violating labellings at the present point, whose `_prepared` may be at hand."""
+        """Return the most violated labellings at the current point, with its `_prepared` weights if known."""
         if self.learner.is_scaled:
             theta = self.learner.theta
             return self.oracle.solve_scaled(rows, np.ravel(theta.values), theta.scales, theta.row_labels)
@@ -255,7 +256,7 @@ class VectorSession:
         return self.oracle.prepare(w)
 
     def _take_planes(self, n_rows, offsets, indices, data):
-        """Planes of single examples, summed; `_size` is the sum of their absolute numbers."""
+        """Add planes of single examples to their sum; `_size` is the sum of the absolute values of their slopes."""
         if self._sum is None:
             self._sum, self._size = np.zeros(self.oracle.dim), 0.0
         np.add.at(self._sum, indices, data)
@@ -264,23 +265,23 @@ class VectorSession:
         self._visits += n_rows
 
     def end_epoch(self):
-        """The labellings found since all examples were visited last make a plane."""
+        """Keep the mean of the planes of the epoch."""
         if self._visits:
             self._planes = [*self._planes[1 - KEPT:], (self._sum / self._visits, self._offset / self._visits,
                                                        self._size / self._visits)]
         self._sum, self._offset, self._visits = None, 0.0, 0
 
     def restart(self):
-        """theta = 0."""
+        """Set theta = 0."""
         self.learner.theta.set(0.0)
         self._planes, self._sum, self._offset, self._visits = [], None, 0.0, 0
 
     def norms(self):
-        """|theta_k|, shape (n_groups,)."""
+        """Return |theta_k|, shape (n_groups,)."""
         return self.learner.theta.norms()
 
     def risk(self):
-        """Mean loss at the present point."""
+        """Return the mean loss at the current point."""
         weights = None if self.learner.is_scaled and self.settings.loss == "hinge" else self._prepared()
 
         def some(rows):
@@ -292,7 +293,7 @@ class VectorSession:
         return sum(chunks(some, self.n_examples, self._executor)) / self.n_examples
 
     def certificate(self):
-        """Value at the present point, and the best bound that the planes of the last epochs prove."""
+        """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
         self.learner.theta.renew()
         lam, p = self.settings.lam, self.learner.n_groups
         objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.risk()
@@ -303,6 +304,6 @@ class VectorSession:
         return objective, best_bound(np.array(offsets), grams, lam, errors=ROUNDING * np.array(sizes))[0]
 
     def finish(self):
-        """Scales are folded in."""
+        """Fold the scales into theta."""
         self.learner.theta.settle()
 

@@ -1,11 +1,11 @@
-"""Certified multiple kernel learning of the hinge of any structured model: blocks of planes, reweighed as they go.
+"""Certified multiple kernel learning of the hinge of any structured model: a block method with changing kernel weights.
 
     min_theta lam/2 (sum_k |theta_k|)^2 + R(theta)  =  min_nu min_theta lam/2 sum_k |theta_k|^2 / nu_k + R(theta)
 
 For fixed nu the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
-inner product `sum_k nu_k <a_k, b_k>`. Planes and multipliers do not depend on nu: before every iteration nu
-follows the norms of the last point, and only the Gram matrices of the blocks are made afresh. The bound is that of
-`certificate`, from the multipliers of the last passes and mixtures of them, whatever nu was.
+inner product `sum_k nu_k <a_k, b_k>`. Before every iteration nu is set from the norms of the last point. Planes and
+multipliers do not depend on nu, so only the Gram matrices of the blocks are recomputed. The bound is that of
+`certificate`, from mixtures of the planes of the last passes; it holds for any nu.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .certified import KEPT, Certified, GroupBlocks, reweighed
 from .group_norms import GroupNorms
 
 CENTRE = 0.05
-"""Weight of the centre, as a share of that of "prox-bcfw" alone: it holds back the norms that nu follows."""
+"""Weight of the centre, as a fraction of that of plain "prox-bcfw": it damps the norms that nu follows."""
 
 
 def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
-    """Passes until F - LB <= tol |F|.
+    """Ascend until F - LB <= tol |F|.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
         Mean scale; relative gap.
     max_passes : int
     executor : object, optional
-        Passes over the data run there; any number of threads gives the same bits.
+        Runs the passes over the data; the result does not depend on the number of threads, bit for bit.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
                                                    if progress.n_passes >= max_passes else None])
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
-    # Ctrl-C may leave one of them out
+    # after Ctrl-C the last entry of a column may be missing
     history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))
     return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes, history,
                      result.status is Status.INTERRUPTED), result.x
@@ -78,7 +78,7 @@ class _WeightedBlocks(CachedBlocks):
         return x / self._metric
 
     def place(self, lam, kappa, centre):
-        """New kernel weights from the norms of the point; multipliers stay."""
+        """Set new kernel weights from the norms of the point; multipliers stay."""
         phi, norms = self._phi if self._phi is not None else self.phi(), self._objective.norms(self.w)
         if norms.any():
             self.nu = reweighed(self.nu, norms)
@@ -86,7 +86,7 @@ class _WeightedBlocks(CachedBlocks):
         self._place(lam, kappa, centre, phi)
 
     def source(self):
-        """None: slopes of planes are sums of the multipliers already."""
+        """Return None: the slopes of planes are sums over multipliers already."""
         return
 
     def default_kappa(self, lam):
@@ -101,14 +101,14 @@ class _WeightedBlocks(CachedBlocks):
 
 
 class _WeightedRun(GroupBlocks):
-    """The mixture with the rounding of vectors of weights, which is known."""
+    """Run whose bounds include the rounding errors of vectors of weights."""
 
     _errors = np.zeros(2)
 
     def offer_mixture(self, proven, offset, phi, errors):
         objective, kept = self.objective, self.kept
         self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
-        # rounding of any plane so far, and of the sum of few of them
+        # rounding of any plane so far, and of the sum of at most KEPT planes
         self._errors = np.maximum(self._errors, errors)
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
         error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)

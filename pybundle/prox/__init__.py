@@ -1,4 +1,4 @@
-"""Proximity operators, projections and regularisers, of entries and of groups of features."""
+"""Proximity operators, projections and regularisers, of single entries and of groups of features."""
 
 from .base import GroupwiseRegulariser, Regulariser
 from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso

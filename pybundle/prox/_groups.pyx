@@ -1,15 +1,15 @@
-"""Loops over groups: norms, scaling, and one group prox after another where groups overlap.
+"""Loops over groups: norms, scaling, and the prox of overlapping groups, one after another.
 
 Group g holds the entries `offsets[g]..offsets[g + 1] - 1` of a vector in the order of the groups, or of a list of
-indices. Norms are safe from overflow and underflow: where the plain sum of squares is near either, it is taken again
-in units of the largest entry.
+indices. Norms neither overflow nor underflow: if the plain sum of squares is near the range of float64, it is computed
+again in units of the largest entry.
 """
 
 from libc.math cimport fabs, isfinite, sqrt
 
 import numpy as np
 
-# Between these a sum of squares has lost nothing that counts.
+# Between these a sum of squares has full accuracy.
 cdef double LEAST = 1e-280, LARGEST = 1e300
 
 
@@ -36,7 +36,7 @@ cdef double _norm(const double* x, Py_ssize_t n) noexcept nogil:
 
 
 def group_norms(const double[::1] x, const Py_ssize_t[::1] offsets, double[::1] out):
-    """`out[g] = |x_g|`."""
+    """Compute `out[g] = |x_g|`."""
     cdef Py_ssize_t g
     with nogil:
         for g in range(out.shape[0]):
@@ -44,7 +44,7 @@ def group_norms(const double[::1] x, const Py_ssize_t[::1] offsets, double[::1] 
 
 
 def group_scale(const double[::1] x, const Py_ssize_t[::1] offsets, const double[::1] factors, double[::1] out):
-    """`out_g = factors[g] x_g`; out may be x."""
+    """Compute `out_g = factors[g] x_g`; out may be x."""
     cdef Py_ssize_t g, i
     with nogil:
         for g in range(factors.shape[0]):
@@ -54,10 +54,10 @@ def group_scale(const double[::1] x, const Py_ssize_t[::1] offsets, const double
 
 def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets,
                    const double[::1] radii, double[::1] v):
-    """One sweep over the groups: `v_g = projection of z_g + v_g onto the ball of radii[g]`, `z_g += v_g(old) - v_g`.
+    """Sweep over the groups: `v_g = projection of z_g + v_g onto the ball of radii[g]`, `z_g += v_g(old) - v_g`.
 
-    From v = 0 this is the group prox of one group after another; repeated, block coordinate ascent in the dual of the
-    prox of the sum (Jenatton et al. 2011, Algorithm 1). Groups of radius 0 are passed over.
+    From v = 0, one sweep applies the prox of one group after another. Repeated sweeps are block coordinate ascent in
+    the dual of the prox of the sum (Jenatton et al. 2011, Algorithm 1). Groups of radius 0 are skipped.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
         Multipliers, in the order of `indices`; changed in place.
     """
     cdef Py_ssize_t g, k, start, size, longest = 0
-    cdef double norm, share
+    cdef double norm, fraction
     for g in range(radii.shape[0]):
         longest = max(longest, offsets[g + 1] - offsets[g])
     cdef double[::1] x = np.empty(longest)
@@ -84,16 +84,16 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
                     v[start + k] = x[k]
                     z[indices[start + k]] = 0.0
             else:
-                share = radii[g] / norm
+                fraction = radii[g] / norm
                 for k in range(size):
-                    v[start + k] = share * x[k]
-                    z[indices[start + k]] = (1.0 - share) * x[k]
+                    v[start + k] = fraction * x[k]
+                    z[indices[start + k]] = (1.0 - fraction) * x[k]
 
 
 def first_crossing(const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets, Py_ssize_t dim):
-    """The first two groups, ascending in size, of which neither holds the other nor are they disjoint; else (-1, -1).
+    """Return the first two groups that overlap and neither of which holds the other; (-1, -1) if the groups are a tree.
 
-    Every feature remembers the last group that held it. In a tree that group lies in the next one as a whole.
+    Groups are in order of size. `last` is the last group of each feature; in a tree, the next group holds all of it.
     """
     cdef Py_ssize_t[::1] last = np.full(dim, -1, dtype=np.intp)
     cdef Py_ssize_t[::1] seen = np.zeros(max(len(offsets) - 1, 1), dtype=np.intp)

@@ -1,15 +1,15 @@
-"""Scalar equations of powers: b >= 0 with b + s b^(q-1) = a, for a, s >= 0 and q > 1.
+"""Scalar equations with powers for the prox of lq norms: b >= 0 with b + s b^(q-1) = a, for a, s >= 0 and q > 1.
 
 In units of min(a, (a/s)^(1/(q-1))) this is A v + B v^(q-1) = 1 with max(A, B) = 1, so 0 < v <= 1 and nothing
-overflows. For q >= 2 the left side is convex in v, for q < 2 in v^(q-1): in that variable Newton's method falls from 1
-to the root without passing it, in about five steps.
+overflows. The left side is convex in v for q >= 2, and in v^(q-1) for q < 2. In this variable Newton's method decreases
+from 1 to the root without passing it, in about five steps.
 """
 
 from libc.math cimport INFINITY, exp, fabs, log, pow, sqrt
 
 cdef enum:
     STEPS = 100
-# Where s a^(q-2) leaves this range, its logarithm is used: a few digits less, but no overflow.
+# If s a^(q-2) is outside this range, its logarithm is used, which is less accurate but does not overflow.
 cdef double LEAST = 1e-290, LARGEST = 1e290, LOWEST = 1e-300
 cdef double ROUNDING = 2.0**-53
 
@@ -39,7 +39,7 @@ cdef double power_root(double a, double s, double q) noexcept nogil:
         if kappa <= 1.0:
             return a * _unit_root(1.0, kappa, q)
         A = pow(kappa, exponent)
-        # the power undoes the rounding of A
+        # this power of A cancels the rounding error of A
         return a * A * _unit_root(A, kappa * pow(A, q - 1.0), q) if A > 0.0 else 0.0
     kappa = log(s) + (q - 2.0) * log(a)
     if kappa <= 0.0:
@@ -50,7 +50,7 @@ cdef double power_root(double a, double s, double q) noexcept nogil:
 
 
 def power_roots(const double[::1] a, const double[::1] s, double q, double[::1] out):
-    """`out_i + s_i out_i^(q-1) = a_i`; s has one entry or as many as a."""
+    """Solve `out_i + s_i out_i^(q-1) = a_i`; s has one entry, or an entry for each of a."""
     cdef Py_ssize_t i, step = s.shape[0] > 1
     with nogil:
         for i in range(a.shape[0]):
@@ -58,18 +58,18 @@ def power_roots(const double[::1] a, const double[::1] s, double q, double[::1] 
 
 
 def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[::1] out):
-    """`out + t B^(2-q) out^(q-1) = a` with B = |out|_q, one equation for all entries.
+    """Solve `out + t B^(2-q) out^(q-1) = a` with B = |out|_q.
 
-    With beta = out / B every entry solves `beta + t beta^(q-1) = a / B`, and B is where |beta|_q = 1. The logarithm
-    of `sum beta^q` falls in log B with slopes between -q and -q / (q - 1) (whichever is steeper), so Newton's method in
-    logarithms needs few steps; the bracket that it leaves behind guards them.
+    With beta = out / B every entry solves `beta + t beta^(q-1) = a / B`, and B is such that |beta|_q = 1. The logarithm
+    of `sum beta^q` decreases in log B with slopes between -q and -q / (q - 1), so Newton's method in logarithms needs
+    few steps; a bracket safeguards them.
 
     Parameters
     ----------
     a : (n,)
-        Of norm |a|_q = 1, the largest B can be.
+        Has norm |a|_q = 1, so B <= 1.
     tol : float
-        Relative error of B that may stay.
+        Relative error of B allowed.
     """
     cdef Py_ssize_t i, n = a.shape[0]
     cdef int _
@@ -87,7 +87,7 @@ def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[
                     beta = pow(beta, q)
                     total += beta
                     slope += beta * _ratio(out[i], power, q)
-            # infinite or NaN where a power left the range: then the bracket is halved
+            # infinite or NaN if a power overflows: then the bracket is halved
             move = log(total) * (total / slope) / q if slope > 0.0 else -INFINITY
             if total >= 1.0:
                 low = B

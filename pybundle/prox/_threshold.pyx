@@ -1,19 +1,20 @@
-"""The threshold behind every operator that is usually written with a sort: tau with
+"""The threshold of proximity operators and projections that are usually computed with a sort: tau with
 
     sum_i (y_i - tau)_+ = mass + c tau,        c >= 0.
 
 c = 0, mass = radius:  projection onto the simplex and, for norms, onto the l1-ball (Duchi et al. 2008)
 c = 1/t, mass = 0:     prox of t/2 |.|_1^2 for norms y >= 0 (Martins et al. 2010, Algorithm 2)
 
-The function of tau is convex, so Newton's method from below climbs to the root without passing it, and what lies under
-an iterate can be dropped (Michelot 1986 for the simplex). A round costs the numbers that are left, and a few rounds do;
-inputs made to shrink slowly are sorted after ROUNDS of them, so that the worst case is O(n log n) as in the papers.
+The left side minus the right is convex in tau, so Newton's method from below increases to the root without passing it,
+and numbers below an iterate can be dropped (Michelot 1986 for the simplex). A round costs O(numbers left), and few
+rounds are needed. Inputs that shrink slowly are sorted after ROUNDS rounds, so the worst case is O(n log n) as in the
+papers.
 
-Numbers are held as v_i = y_i - max(y) <= 0 and the threshold as a level < 0 below the maximum. All terms of the level
-then have one sign, and the result v_i - level is exact to its last digits where mass or c are far below y, just where
+Numbers are stored as v_i = y_i - max(y) <= 0, and the threshold as a level < 0 relative to the maximum. All terms of
+the level then have one sign, and v_i - level is accurate to the last digits if mass or c are far below y, where
 y_i - tau would cancel.
 
-This file belongs to those whose sums keep their order (setup.py): (y - top) - level must not become y - (top + level).
+setup.py compiles this file without reordering of sums: (y - top) - level must not become y - (top + level).
 """
 
 from libc.math cimport INFINITY
@@ -21,10 +22,10 @@ from libc.stdlib cimport free, malloc, qsort
 
 cdef enum:
     ROUNDS = 48
-    BLOCK = 1024        # numbers that are summed before their sum joins the others: rounding grows with n / BLOCK
+    BLOCK = 1024        # numbers of a partial sum: rounding errors grow with n / BLOCK
     LANES = 8
 
-# Above HUGE, sums of many numbers may overflow; there everything is worked in units of 1 / SHRINK.
+# Above HUGE, sums of many numbers may overflow; they are then computed in units of 1 / SHRINK.
 cdef double HUGE = 1e280, SHRINK = 2.0**-60
 
 
@@ -49,7 +50,7 @@ cdef double _sum(const double* v, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double _root(double total, Py_ssize_t n, double top, double mass, double c) noexcept nogil:
-    # level of a set of n numbers of sum total <= 0; at most the level of the whole
+    # level of a set of n numbers with the sum total <= 0; at most the level of all numbers
     return (total - mass) / (n + c) - top * (c / (n + c))
 
 
@@ -59,17 +60,17 @@ cdef int _descending(const void* a, const void* b) noexcept nogil:
 
 
 cdef double _level(double* v, Py_ssize_t n, double level, double top, double mass, double c) noexcept nogil:
-    # v (n,) overwritten: all numbers above `level`, which is not above the root
+    # v (n,) holds all numbers above `level`, a lower bound of the root, and is overwritten
     cdef double total
     cdef Py_ssize_t i, kept
     cdef int _
     for _ in range(ROUNDS):
         level = _root(_sum(v, n), n, top, mass, c)
         kept = 0
-        for i in range(n):              # without a branch: which numbers stay cannot be predicted
+        for i in range(n):              # no branch: it could not be predicted
             v[kept] = v[i]
             kept += v[i] > level
-        if kept == n or kept == 0:      # none: the level is 0, or rounds to it
+        if kept == n or kept == 0:      # 0 if the level rounds to 0
             return level
         n = kept
     qsort(v, n, sizeof(double), _descending)
@@ -100,7 +101,7 @@ cdef int shrink(const double* y, Py_ssize_t n, double mass, double c, double* ou
     if kept > 0:
         level = _level(v, kept, level, unit * top, unit * mass, c)
     if c > 0.0 and level < -0.5 * unit * top:
-        # tau is far below the maximum: now tau itself has the exact digits
+        # tau is far below the maximum: tau itself is then more accurate than the level
         kept = 0
         for i in range(n):
             v[kept] = unit * y[i]
@@ -115,14 +116,14 @@ cdef int shrink(const double* y, Py_ssize_t n, double mass, double c, double* ou
 
 
 def subtract_threshold(const double[::1] y, double mass, double c, double[::1] out):
-    """`out = max(y - tau, 0)`, expected O(n); out may be y.
+    """Compute `out = max(y - tau, 0)`, expected O(n); out may be y.
 
     Parameters
     ----------
     y : (n,), n > 0
-        Finite. Not negative where c > 0.
+        Finite; nonnegative if c > 0.
     mass, c : float >= 0
-        One of them 0.
+        One of them is 0.
     """
     cdef bint done
     with nogil:

@@ -1,10 +1,10 @@
-"""The contract of a regulariser, and regularisers R(x) = phi(|x_1|, ..., |x_p|) of entries or of norms of groups.
+"""Base classes of regularisers: the interface, and functions R(x) = phi(|x_1|, ..., |x_p|) of entries or group norms.
 
     prox_R(x)_k = prox_phi(|x_1|, ..., |x_p|)_k  x_k / |x_k|                 (Martins et al. 2011, Proposition 1)
 
-So such a regulariser is a function phi of p nonnegative numbers, and everything about groups is said here, once. The
-dual norm and the conjugate lift in the same way. And g is a subgradient at x where g_k is the partial derivative of phi
-along x_k / |x_k| for every x_k != 0, and every other |g_k| at most the derivative to the right at 0.
+So a subclass only defines a function phi of p nonnegative numbers, and all code for groups is here. The dual norm and
+the conjugate lift in the same way. A vector g is a subgradient at x if g_k is the partial derivative of phi times
+x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right derivative at 0.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from .shrinkage import quotient, soft_threshold
 
 
 class Regulariser:
-    """What every regulariser offers. N is the norm that its class names; R(0) = 0 <= R(x) = R(-x)."""
+    """Base class of all regularisers R; R(0) = 0 <= R(x) = R(-x). The docstring of each class states its norm N."""
 
     def value(self, x):
-        """R(x); infinite where it is beyond the range of float64."""
+        """Return R(x); infinite if it overflows float64."""
         raise NotImplementedError
 
     def prox(self, x, t=1.0):
-        """`argmin_z 1/2 |z - x|^2 + t R(z)`, shape (d,).
+        """Return `argmin_z 1/2 |z - x|^2 + t R(z)`, shape (d,).
 
         Parameters
         ----------
         x : array_like, shape (d,)
         t : float >= 0
-            Step; a rate of the regulariser itself multiplies it.
+            Step; it multiplies the rate of the regulariser.
         """
         raise NotImplementedError
 
     def dual_norm(self, y):
-        """`max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y)."""
+        """Return `max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y)."""
         raise NotImplementedError
 
     def conjugate(self, y):
-        """`R*(y) = max_x <x, y> - R(x)`: for every x, R(x) >= <x, y> - conjugate(y).
+        """Return `R*(y) = max_x <x, y> - R(x)`: for every x, R(x) >= <x, y> - conjugate(y).
 
-        Where R is a norm this is 0 for dual_norm(y) <= 1 and infinite else, by the last bit: there divide y by its dual
-        norm first.
+        If R is a norm, this is 0 for dual_norm(y) <= 1, else infinite; against rounding, divide y by its dual norm.
         """
         raise NotImplementedError
 
     def subgradient_distance(self, x, g):
-        """Euclidean distance from g to the subdifferential of R at x; 0 for `g = (v - x) / t`, x = prox(v, t).
+        """Return the Euclidean distance from g to the subdifferential of R at x.
+
+        It is 0 for `g = (v - x) / t` at x = prox(v, t).
 
         A minimiser of L + R has distance 0 from -L'(x).
         """
@@ -56,12 +57,14 @@ class Regulariser:
 
 
 class GroupwiseRegulariser(Regulariser):
-    """Base of the functions phi of sizes; a subclass gives `_value`, `_shrink`, `_slope`, `_dual_norm`, `_conjugate`.
+    """Base class of functions phi of absolute values or norms of groups.
+
+    A subclass implements `_value`, `_shrink`, `_slope`, `_dual_norm` and `_conjugate`.
 
     Parameters
     ----------
-    groups : Groups, or what `Groups` takes, optional
-        Build `Groups` once where the regulariser is used often. Without, every entry is a group.
+    groups : Groups or an argument of `Groups`, optional
+        By default every entry is a group. Build a `Groups` once if the regulariser is used often.
     """
 
     def __init__(self, groups=None):
@@ -82,7 +85,7 @@ class GroupwiseRegulariser(Regulariser):
         return groups.scale(x, quotient(shrunk, norms))
 
     def shrink(self, norms, t=1.0):
-        """The prox of phi: what the norms of the groups become, shape (p,), without a look at the features.
+        """Return the prox of phi, which is the norms of the groups after a prox, shape (p,).
 
         Parameters
         ----------
@@ -93,10 +96,10 @@ class GroupwiseRegulariser(Regulariser):
         return self._checked_shrink(check_norms(norms), check_step(t))
 
     def factors(self, norms, t=1.0):
-        """What the prox multiplies every group by, in [0, 1], shape (p,); 0 for a group of norm 0.
+        """Return the factors by which the prox multiplies the groups, in [0, 1], shape (p,); 0 for a group of norm 0.
 
-        O(p), with a sort's O(p log p) in the worst case, however many features there are: with `theta = s v` held as
-        scales and vectors (lazy updates), only s changes.
+        Costs O(p), in the worst case O(p log p) for a sort, however many features there are. If theta is stored as
+        scales and vectors, `theta = s v` (lazy updates), only s changes.
         """
         norms = check_norms(norms)
         return quotient(self.shrink(norms, t), norms)
@@ -119,7 +122,7 @@ class GroupwiseRegulariser(Regulariser):
         with np.errstate(over="ignore"):
             slope = np.broadcast_to(self._slope(norms), norms.shape)
         gradient = np.sign(x) * slope if groups is None else groups.directions(x, norms) * groups.spread(slope)
-        distances = self._norms(g - gradient, groups)       # where x_g is 0, so is its part of the gradient
+        distances = self._norms(g - gradient, groups)       # if x_g is 0, its part of the gradient is 0, too
         return euclidean(np.where(norms > 0, distances, soft_threshold(distances, slope)))
 
     def _partition(self, dim):
@@ -136,20 +139,20 @@ class GroupwiseRegulariser(Regulariser):
             return self._shrink(norms, t)
 
     def _value(self, norms):
-        """phi."""
+        """Return phi."""
         raise NotImplementedError
 
     def _shrink(self, norms, t):
-        """prox of t phi, t > 0."""
+        """Return the prox of t phi, t > 0."""
         raise NotImplementedError
 
     def _slope(self, norms):
-        """Partial derivatives of phi, at 0 those to the right."""
+        """Return the partial derivatives of phi, at 0 the right derivatives."""
         raise NotImplementedError
 
     def _dual_norm(self, norms):
         raise NotImplementedError
 
     def _conjugate(self, norms):
-        """phi* on nonnegative numbers."""
+        """Return phi* on nonnegative numbers."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Checks of steps, rates and norms at the border of `pybundle.prox`."""
+"""Checks of the arguments of `pybundle.prox`: steps, rates and norms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..core.validation import check_number, check_vector, real_array
 
 
 def check_step(t):
-    """The step of a prox, finite and >= 0."""
+    """Return the step of a prox as a finite float >= 0."""
     return check_number("t", t, low=0.0)
 
 
 def check_norms(norms):
-    """A vector of finite nonnegative numbers."""
+    """Return a vector of finite nonnegative numbers."""
     norms = check_vector("norms", norms)
     if len(norms) and norms.min() < 0.0:
         k = int(norms.argmin())
@@ -23,7 +23,7 @@ def check_norms(norms):
 
 
 def check_rates(name, rates):
-    """A finite nonnegative number, or a vector of them."""
+    """Return a finite nonnegative number, or a vector of such numbers."""
     try:
         if np.ndim(rates) == 0:
             return check_number(name, rates, low=0.0)
@@ -40,7 +40,7 @@ def check_rates(name, rates):
 
 
 def match_rates(name, rates, size):
-    """Those rates, once it is known how many there must be."""
+    """Return the rates after a check that a vector of rates has `size` entries."""
     if np.ndim(rates) == 1 and len(rates) != size:
         raise ParameterError(f"{name} must be a number or have shape ({size},), one for each entry of x or each group, "
                              f"got ({len(rates)},)")

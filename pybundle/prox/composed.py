@@ -2,9 +2,9 @@
 
     R(x) = sum_g rate_g |x_g|_2
 
-The prox is built from the prox of one term after another. That is exact where of two groups that share a feature one
-holds the other, children first (Jenatton et al. 2011), and in general it is not; `OverlappingGroupLasso` says by how
-much. All of these are norms, so N = R in the words of `Regulariser`.
+The prox applies the prox of one term after another. This is exact if the groups form a tree, that is if one of any two
+groups with a common feature holds the other, and children are first (Jenatton et al. 2011). Otherwise
+`OverlappingGroupLasso` bounds the error. All of these R are norms, so N = R in the notation of `Regulariser`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from .shrinkage import quotient, soft_threshold
 
 
 class _Norm(Regulariser):
-    """Norms of which only value and prox are at hand."""
+    """Base class of norms that define only value and prox."""
 
     def __init__(self, groups):
         self.groups = groups
 
     def dual_norm(self, y):
-        """`max <x, y>` over R(x) <= 1.
+        """Return `max <x, y>` over R(x) <= 1.
 
-        It is the least step at which the prox of y is 0, found by bisection to the last bit: about 60 prox. Rounded
-        upwards, and where the prox is inexact an upper bound still, as y is then a sum of v_g with |v_g| <= rate_g t.
+        This is the smallest step t at which the prox of y is 0, found by bisection to the last bit and rounded upwards,
+        with about 60 calls of `prox`. With an inexact prox it is an upper bound, as y is a sum of v_g with
+        |v_g| <= rate_g t.
         """
         y = check_vector("y", y)
         if not y.any():
@@ -57,7 +58,7 @@ class SparseGroupLasso(_Norm):
 
     Parameters
     ----------
-    groups : Groups, or what `Groups` takes
+    groups : Groups or an argument of `Groups`
     l1 : float or array_like, shape (d,), default 1
         Nonnegative.
     l2 : float or array_like, shape (n_groups,), default 1
@@ -95,7 +96,7 @@ class SparseGroupLasso(_Norm):
         norms = groups.norms(x)
         l2 = np.broadcast_to(l2, norms.shape)
         rest = g - np.sign(x) * l1 - groups.directions(x, norms) * groups.spread(l2)
-        # an entry 0 may take up to l1 away, a group 0 then up to l2 of what is left
+        # at an entry 0 the subdifferential absorbs up to l1, then at a group 0 up to l2 of the rest
         rest = np.where(x == 0.0, np.copysign(soft_threshold(np.abs(rest), l1), rest), rest)
         left = groups.norms(rest)
         return euclidean(np.where(norms > 0, left, soft_threshold(left, l2)))
@@ -110,22 +111,22 @@ class OverlappingGroupLasso(_Norm):
 
     Parameters
     ----------
-    groups : OverlappingGroups, or what it takes
-        Build it once where the regulariser is used often.
+    groups : OverlappingGroups or an argument of `OverlappingGroups`
+        Build an `OverlappingGroups` once if the regulariser is used often.
     rate : float or array_like, shape (n_groups,), default 1
         Nonnegative, in the order of the groups as given.
     sweeps : int, default 1
-        Rounds over the groups in a prox. One is the composition of the group prox, smaller groups first; more are
-        block coordinate ascent in the dual, which converges to the exact prox.
+        Sweeps over the groups in a prox. One sweep applies the prox of one group after another, smaller groups first;
+        more are block coordinate ascent in the dual, which converges to the exact prox.
 
     Notes
     -----
-    **Inexactness.** A prox z comes with v, `z = x - sum_g v_g` and |v_g| <= t rate_g, so for the exact one
+    **Inexactness.** The z computed has v with `z = x - sum_g v_g` and |v_g| <= t rate_g, so its error is
 
         |z - prox(x)|^2 <= 2 gap,    gap = sum_g (t rate_g |z_g| - <v_g, z_g>) >= 0,
 
-    which `prox_with_gap` returns. The gap is 0 up to rounding where the groups form a tree. Every round costs
-    O(sum of sizes). `dual_norm` and `subgradient_distance` are upper bounds where the prox is inexact.
+    and `prox_with_gap` returns the gap. It is 0 up to rounding if the groups form a tree. Every sweep costs
+    O(sum of sizes). `dual_norm` and `subgradient_distance` are upper bounds if the prox is inexact.
 
     Examples
     --------
@@ -152,7 +153,7 @@ class OverlappingGroupLasso(_Norm):
         return self._solve(x, t)[0]
 
     def prox_with_gap(self, x, t=1.0):
-        """The prox, shape (d,), and the duality gap of its problem: half the square of its largest error."""
+        """Return the prox, shape (d,), and its duality gap, half the square of the largest error possible."""
         z, v, radii, groups = self._solve(x, t)
         aligned = np.add.reduceat(v * z[groups.indices], groups.offsets[:-1])
         return z, max(float(np.sum(radii * groups.norms(z) - aligned)), 0.0)
@@ -165,7 +166,7 @@ class OverlappingGroupLasso(_Norm):
         sizes = np.diff(groups.offsets)
         directions = quotient(x[groups.indices], np.repeat(norms, sizes))
         rest = g - groups.add(directions * np.repeat(rates, sizes))
-        # what the groups that are 0 cannot take away: the prox of their norms alone
+        # the groups at 0 absorb all but the prox of their norms
         return euclidean(groups.shrink(rest, np.where(norms > 0, 0.0, rates), self.sweeps)[0])
 
     def _solve(self, x, t):
@@ -182,9 +183,9 @@ class OverlappingGroupLasso(_Norm):
 
 
 class TreeGroupLasso(OverlappingGroupLasso):
-    """`OverlappingGroupLasso` of groups that form a tree: of two that share a feature, one holds the other.
+    """`OverlappingGroupLasso` of groups that form a tree: of two groups with a common feature, one holds the other.
 
-    One round is the exact prox (Jenatton et al. 2011, Theorem of section 3); groups that are no tree are refused.
+    One sweep is the exact prox (Jenatton et al. 2011, Theorem of section 3). Other groups raise ParameterError.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Groups of features: a partition, or groups that may overlap, given as slices, index arrays or labels."""
+"""Groups of features for regularisers: a partition, or groups that may overlap, from slices, index arrays or labels."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ from .shrinkage import quotient
 
 
 class _Groups:
-    """What partitions and overlapping groups share."""
+    """Base class of partitions and overlapping groups."""
 
     offsets: np.ndarray
     dim: int
 
     @classmethod
     def of(cls, groups, dim):
-        """`groups` for vectors of `dim` entries, built where they are not built yet."""
+        """Return `groups` for vectors of `dim` entries, and build an instance of this class if needed."""
         if not isinstance(groups, cls):
             return cls(groups, dim)
         if groups.dim != dim:
-            raise ParameterError(f"groups are of {groups.dim} features, but x has {dim}; build them with dim={dim}")
+            raise ParameterError(f"groups have {groups.dim} features, but x has {dim}; build them with dim={dim}")
         return groups
 
     @property
     def n_groups(self):
-        """p, the number of groups."""
+        """Number of groups p."""
         return len(self.offsets) - 1
 
 
 class Groups(_Groups):
     """A partition of the features 0..dim - 1 into groups 0..n_groups - 1.
 
-    The three ways to write a partition down lead to the same arrays, hence to results of the same bits.
+    All three forms of a partition lead to the same arrays, and so to results with the same bits.
 
     Parameters
     ----------
     groups : int array, shape (dim,), or list of slices or of int arrays
-        The label 0..n_groups - 1 of each feature, every label used; or the features of each group, slices and
-        arrays mixed at will. Every feature is in exactly one group, and no group is empty.
+        The label 0..n_groups - 1 of each feature, with every label used; or the features of each group, as any
+        mixture of slices and arrays. Every feature is in exactly one group, and no group is empty.
     dim : int, optional
-        Number of features; labels know it.
+        Number of features; not needed with labels.
 
     Attributes
     ----------
     n_groups, dim : int
     offsets : ndarray of intp, shape (n_groups + 1,)
     order : ndarray of intp, shape (dim,), or None
-        `order[offsets[g]:offsets[g + 1]]` are the features of group g, ascending; None where they lie one group
-        after another already.
+        `order[offsets[g]:offsets[g + 1]]` are the features of group g, ascending; None if the features are in the
+        order of the groups.
 
     Raises
     ------
     ParameterError, InputTypeError
-        Where groups overlap, miss a feature, are empty or name a feature that does not exist.
+        If groups overlap, miss a feature, are empty or contain a feature that does not exist.
     NumericalError
-        From `norms`, where one is beyond the range of float64 although x is not.
+        From `norms`, if a norm overflows although x is finite.
 
     Notes
     -----
-    O(dim) to build from labels, plus some microseconds for each slice or array; norms and scaling are O(dim).
+    Building costs O(dim) plus some microseconds for each slice or array; norms and scaling cost O(dim).
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Groups(_Groups):
             first, second = group_of[indices == feature][:2]
             place = f"twice in group {first}" if first == second else f"in the groups {first} and {second}"
             raise ParameterError(f"groups must not overlap, but feature {feature} is {place}; for groups that overlap "
-                                 "take OverlappingGroups")
+                                 "use OverlappingGroups")
         check_covered(counts)
         labels = np.empty(dim, dtype=np.intp)
         labels[indices] = group_of
@@ -97,18 +97,18 @@ class Groups(_Groups):
 
     @classmethod
     def single(cls, dim):
-        """All features in one group."""
+        """Return all features as one group."""
         dim, groups = check_count("dim", dim, low=0), object.__new__(cls)
         groups._set(np.zeros(dim, dtype=np.intp), [dim])
         return groups
 
     def norms(self, x):
-        """Euclidean norms |x_g|, shape (n_groups,), without overflow or underflow on the way."""
+        """Return Euclidean norms |x_g|, shape (n_groups,), without intermediate overflow or underflow."""
         x = self._array("x", x, self.dim)
         return checked_norms(x if self.order is None else x[self.order], self.offsets)
 
     def scale(self, x, factors):
-        """`x_g factors[g]` for every group, shape (dim,)."""
+        """Return `x_g factors[g]` for every group, shape (dim,)."""
         x, factors = self._array("x", x, self.dim), self._array("factors", factors, self.n_groups)
         out = np.empty(self.dim)
         if self.order is None:
@@ -120,11 +120,11 @@ class Groups(_Groups):
         return out
 
     def directions(self, x, norms):
-        """`x_g / norms[g]` for every group, 0 where x is."""
+        """Return `x_g / norms[g]` for every group, 0 where x is 0."""
         return quotient(self._array("x", x, self.dim), self.spread(norms))
 
     def spread(self, values):
-        """The value of its group for every feature, shape (dim,)."""
+        """Return for every feature the value of its group, shape (dim,)."""
         spread = np.repeat(self._array("values", values, self.n_groups), np.diff(self.offsets))
         if self.order is not None:
             spread[self.order] = spread.copy()
@@ -149,17 +149,17 @@ class OverlappingGroups(_Groups):
     groups : list of slices or of int arrays, or int array of labels, shape (dim,)
         As in `Groups`.
     dim : int, optional
-        Number of features; labels know it.
+        Number of features; not needed with labels.
 
     Attributes
     ----------
     n_groups, dim : int
     is_tree : bool
-        Whether the groups form a tree (or a forest): then one group prox after another is the exact prox.
+        Whether the groups form a tree (or a forest), so that one group prox after another is the exact prox.
     indices, offsets : ndarray of intp
         Features of the groups, one group after another, from the smallest to the largest: children before parents.
     order : ndarray of intp, shape (n_groups,)
-        Their numbers in the list that was given.
+        Number of each of these groups in the given list.
 
     Examples
     --------
@@ -186,28 +186,28 @@ class OverlappingGroups(_Groups):
 
     @property
     def is_tree(self):
-        """Whether of two groups that share a feature one always holds the other."""
+        """Whether one of any two groups with a common feature holds the other."""
         return self._crossing == (-1, -1)
 
     def check_tree(self):
-        """An error that names two groups, where these are no tree."""
+        """Raise an error with the numbers of two groups if the groups are no tree."""
         if not self.is_tree:
             first, second = sorted(int(self.order[g]) for g in self._crossing)
             raise ParameterError(f"groups must form a tree, but the groups {first} and {second} overlap and neither "
-                                 "holds the other; take OverlappingGroupLasso for groups that overlap")
+                                 "holds the other; use OverlappingGroupLasso for groups that overlap")
 
     def norms(self, x):
-        """Euclidean norms |x_g| in the order of `indices`, shape (n_groups,)."""
+        """Return Euclidean norms |x_g| in the order of `offsets`, shape (n_groups,)."""
         return checked_norms(x[self.indices], self.offsets)
 
     def add(self, v):
-        """Sum of vectors that live on the groups each, `v` in the order of `indices`; shape (dim,)."""
+        """Return the sum of the vectors v_g of all groups, given in the order of `indices`; shape (dim,)."""
         return np.bincount(self.indices, v, self.dim)
 
     def shrink(self, x, radii, sweeps=1):
-        """One group prox after another, `sweeps` times over; the result z, and v of shape (len(indices),).
+        """Apply one group prox after another in `sweeps` sweeps; return the result z, and v of shape (len(indices),).
 
-        `z = x - add(v)` with `|v_g| <= radii[g]`, whatever the groups and the number of sweeps.
+        `z = x - add(v)` with `|v_g| <= radii[g]` holds for any groups and any number of sweeps.
         """
         z, radii = np.array(Groups._array("x", x, self.dim)), Groups._array("radii", radii, self.n_groups)
         v = np.zeros(len(self.indices))
@@ -217,12 +217,12 @@ class OverlappingGroups(_Groups):
 
 
 def euclidean(x):
-    """|x|_2 without overflow or underflow on the way."""
+    """Return |x|_2 without intermediate overflow or underflow."""
     return float(checked_norms(x, np.array([0, len(x)], dtype=np.intp))[0])
 
 
 def checked_norms(x, offsets):
-    """Norms of consecutive pieces of x; an error where one is beyond the range of float64."""
+    """Return the norms of consecutive pieces of x; raise NumericalError if one overflows."""
     norms = np.zeros(len(offsets) - 1)
     if len(x):
         group_norms(x, offsets, norms)

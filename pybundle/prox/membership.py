@@ -1,4 +1,4 @@
-"""Which features are in which group: labels, slices and index arrays as one list of features."""
+"""Conversion of labels, slices and index arrays into one list of the features of all groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.validation import check_count, integer_array
 
 
 def members(groups, dim):
-    """Features of all groups one after another, sizes of the groups, number of features."""
+    """Return the features of all groups one after another, the sizes of the groups, and the number of features."""
     if dim is not None:
         dim = check_count("dim", dim)
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
@@ -20,12 +20,12 @@ def members(groups, dim):
                              f"{type(groups).__name__}")
     groups = groups if isinstance(groups, np.ndarray) else list(groups)
     if len(groups) == 0:
-        raise ParameterError("groups must hold at least one group, got none; [slice(None)] is one group of all")
+        raise ParameterError("groups must hold at least one group, got none; [slice(None)] holds all features")
     is_array = isinstance(groups, np.ndarray)
     if groups.ndim == 1 if is_array else all(isinstance(group, numbers.Real) for group in groups):
         return _from_labels(integer_array("groups", groups), dim)
     if dim is None:
-        raise ParameterError("dim must be the number of features where groups are slices or index arrays, got None")
+        raise ParameterError("dim must be the number of features if groups are slices or index arrays, got None")
     parts = [_features(g, group, dim) for g, group in enumerate(groups)]
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
@@ -35,7 +35,7 @@ def members(groups, dim):
     if len(beyond):
         g = int(np.searchsorted(np.cumsum(sizes), beyond[0], side="right"))
         raise ParameterError(f"groups[{g}] must hold features 0..{dim - 1}, got {indices[beyond[0]]}")
-    if len(indices) < dim:              # before anything of length dim is made
+    if len(indices) < dim:              # checked here before arrays of length dim are allocated
         known = np.unique(indices)
         gaps = np.flatnonzero(known != np.arange(len(known)))
         raise _uncovered(dim, dim - len(known), gaps[0] if len(gaps) else len(known))
@@ -74,7 +74,7 @@ def _features(g, group, dim):
 
 
 def check_covered(counts):
-    """Every feature in a group; `counts` says in how many."""
+    """Raise an error unless every feature is in a group; `counts` is its number of groups."""
     if not counts.all():
         missed = np.flatnonzero(counts == 0)
         raise _uncovered(len(counts), len(missed), missed[0])
@@ -82,9 +82,9 @@ def check_covered(counts):
 
 def _uncovered(dim, n_missed, first):
     return ParameterError(f"groups must hold every feature 0..{dim - 1}, but {n_missed} of them, feature {first} "
-                          "first, are in no group; add them to one, or as a group of their own")
+                          "first, are in no group; add them to a group or as a new one")
 
 
 def offsets_of(sizes):
-    """Where each of consecutive pieces starts, and where the last ends."""
+    """Return the starts of consecutive pieces of these sizes, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)

@@ -1,6 +1,6 @@
-"""Proximity operators as functions: `argmin_z 1/2 |z - x|^2 + t R(z)`; the regularisers hold the mathematics.
+"""Proximity operators `argmin_z 1/2 |z - x|^2 + t R(z)` as functions, which call the regularisers.
 
-`groups` makes R a function of the norms of groups instead of the absolute values of entries: with it `prox_l1` is the
+With `groups`, R is a function of the norms of groups instead of the absolute values of entries: `prox_l1` is then the
 prox of the group lasso, `prox_squared_l1` that of the squared l2,1 norm.
 """
 
@@ -11,14 +11,16 @@ from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredL
 
 
 def prox_l1(x, t, groups=None):
-    """Prox of `t sum_k |x_k|`: sign(x) max(|x| - t, 0); with groups of `t sum_g |x_g|`, x_g max(0, 1 - t / |x_g|).
+    """Return the prox of `t sum_k |x_k|`, sign(x) max(|x| - t, 0).
+
+    With groups it is the prox of `t sum_g |x_g|`, x_g max(0, 1 - t / |x_g|).
 
     Parameters
     ----------
     x : array_like, shape (d,)
     t : float >= 0
-        One for each entry or group: `L1(rate=...)`.
-    groups : Groups, or what `Groups` takes, optional
+        For a value for each entry or group use `L1(rate=...)`.
+    groups : Groups or an argument of `Groups`, optional
 
     Returns
     -------
@@ -27,7 +29,7 @@ def prox_l1(x, t, groups=None):
     Raises
     ------
     ParameterError, InputTypeError
-        For a negative or NaN step, x that is not finite, groups that are no partition.
+        If the step is negative or NaN, x is not finite, or groups are no partition.
 
     Examples
     --------
@@ -41,7 +43,7 @@ def prox_l1(x, t, groups=None):
 
 
 def prox_l2(x, t):
-    """Prox of `t |x|_2`: x max(0, 1 - t / |x|). Parameters as in `prox_l1`.
+    """Return the prox of `t |x|_2`, x max(0, 1 - t / |x|). Parameters as in `prox_l1`.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def prox_l2(x, t):
 
 
 def prox_squared_l2(x, t):
-    """Prox of `t/2 |x|_2^2`: x / (1 + t). Parameters as in `prox_l1`.
+    """Return the prox of `t/2 |x|_2^2`, x / (1 + t). Parameters as in `prox_l1`.
 
     Examples
     --------
@@ -65,14 +67,14 @@ def prox_squared_l2(x, t):
 
 
 def prox_elastic_net(x, l1, l2, groups=None):
-    """Prox of `l1 sum_k |x_k| + l2/2 |x|^2`: soft thresholding by l1, then division by 1 + l2.
+    """Return the prox of `l1 sum_k |x_k| + l2/2 |x|^2`: soft thresholding by l1, then division by 1 + l2.
 
     Parameters
     ----------
     x : array_like, shape (d,)
     l1, l2 : float >= 0
         Step times rate of the two terms.
-    groups : Groups, or what `Groups` takes, optional
+    groups : Groups or an argument of `Groups`, optional
 
     Examples
     --------
@@ -84,9 +86,10 @@ def prox_elastic_net(x, l1, l2, groups=None):
 
 
 def prox_squared_l1(x, t, groups=None):
-    """Prox of `t/2 (sum_k |x_k|)^2`, with groups of `t/2 (sum_g |x_g|)^2` [Martins et al. 2011, Algorithm 2].
+    """Return the prox of `t/2 (sum_k |x_k|)^2`, with groups of `t/2 (sum_g |x_g|)^2`.
 
-    sign(x) max(|x| - tau, 0) where tau is t times the sum of the result.
+    It is sign(x) max(|x| - tau, 0), where tau is t times the sum of the absolute values of the result [Martins et al.
+    2011, Algorithm 2].
 
     Parameters
     ----------
@@ -95,9 +98,9 @@ def prox_squared_l1(x, t, groups=None):
 
     Notes
     -----
-    The paper sorts, O(p log p). Here Newton's method climbs to tau and drops the numbers below it on the way: O(p) in
-    practice, and a sort only after 48 rounds. As t grows the result keeps its relative accuracy, where |x| - tau as
-    written would cancel.
+    The paper sorts, O(p log p). Here Newton's method increases to tau and drops the numbers below its iterates, O(p) in
+    practice; it sorts only after 48 rounds. The result keeps its relative accuracy as t grows, although |x| - tau would
+    cancel.
 
     Examples
     --------
@@ -109,9 +112,10 @@ def prox_squared_l1(x, t, groups=None):
 
 
 def prox_lq(x, t, q, groups=None):
-    """Prox of `t sum_k |x_k|^q`, q > 1; with groups of `t sum_g |x_g|^q`.
+    """Return the prox of `t sum_k |x_k|^q`, q > 1; with groups of `t sum_g |x_g|^q`.
 
-    The size b of an entry or group solves b + t q b^(q-1) = its size in x: Newton's method, about five steps each.
+    The absolute value or norm b in the result solves b + t q b^(q-1) = a, where a is that in x. Newton's method needs
+    about five steps for each.
 
     Parameters
     ----------
@@ -129,10 +133,10 @@ def prox_lq(x, t, q, groups=None):
 
 
 def prox_squared_lq(x, t, q, groups=None):
-    """Prox of `t/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups of the squared l2,q norm.
+    """Return the prox of `t/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups of the squared l2,q norm.
 
-    Sizes solve b_k + t B^(2-q) b_k^(q-1) = |x_k|, B = |b|_q: Newton's method in log B around that of `prox_lq`, about
-    five passes over the sizes.
+    The absolute values b of the result solve b_k + t B^(2-q) b_k^(q-1) = |x_k|, B = |b|_q. Newton's method in log B,
+    with that of `prox_lq` inside, needs about five passes over them.
 
     Parameters
     ----------
@@ -150,14 +154,14 @@ def prox_squared_lq(x, t, q, groups=None):
 
 
 def prox_sparse_group(x, l1, l2, groups):
-    """Prox of `l1 sum_k |x_k| + l2 sum_g |x_g|`: soft thresholding, then groups; exact.
+    """Return the exact prox of `l1 sum_k |x_k| + l2 sum_g |x_g|`: soft thresholding, then the prox of the groups.
 
     Parameters
     ----------
     x : array_like, shape (d,)
     l1, l2 : float >= 0
-        Step times rate; also shape (d,) and (n_groups,).
-    groups : Groups, or what `Groups` takes
+        Step times rate; also arrays of shape (d,) and (n_groups,).
+    groups : Groups or an argument of `Groups`
 
     Examples
     --------
@@ -169,14 +173,14 @@ def prox_sparse_group(x, l1, l2, groups):
 
 
 def prox_tree(x, t, groups):
-    """Prox of `t sum_g |x_g|` over groups that form a tree: one group after another, children before parents; exact.
+    """Return the exact prox of `t sum_g |x_g|` over groups that form a tree: one group after another, children first.
 
     Parameters
     ----------
     x : array_like, shape (d,)
     t : float >= 0
-        One for each group: `TreeGroupLasso(groups, rate)`.
-    groups : OverlappingGroups, or what it takes
+        For a value for each group use `TreeGroupLasso(groups, rate)`.
+    groups : OverlappingGroups or an argument of `OverlappingGroups`
 
     Examples
     --------
@@ -188,9 +192,9 @@ def prox_tree(x, t, groups):
 
 
 def prox_overlapping(x, t, groups, sweeps=1):
-    """Prox of `t sum_g |x_g|` over groups that may overlap, inexact: one group after another, `sweeps` times.
+    """Return an inexact prox of `t sum_g |x_g|` over groups that may overlap: one group after another, `sweeps` times.
 
-    How inexact is told by `OverlappingGroupLasso.prox_with_gap`.
+    `OverlappingGroupLasso.prox_with_gap` bounds the error.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Euclidean projections onto the simplex and onto balls."""
+"""Euclidean projections of vectors onto the simplex and onto balls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shrinkage import quotient
 
 
 def project_simplex(x, radius=1.0):
-    """The point of `{z >= 0, sum z = radius}` nearest to x.
+    """Return the point of `{z >= 0, sum z = radius}` nearest to x.
 
     Parameters
     ----------
@@ -22,16 +22,16 @@ def project_simplex(x, radius=1.0):
     Returns
     -------
     ndarray, shape (d,)
-        max(x - tau, 0); its sum is `radius` up to rounding, however small against x.
+        max(x - tau, 0); its sum is `radius` up to rounding, even if that is tiny relative to x.
 
     Raises
     ------
     ParameterError, InputTypeError
-        For a negative or NaN radius, an empty x or one that is not finite.
+        If the radius is negative or NaN, or x is empty or not finite.
 
     Notes
     -----
-    O(d) in practice, O(d log d) at worst; Duchi et al. 2008 with the sets of Michelot 1986.
+    Costs O(d) in practice, O(d log d) at worst; Duchi et al. 2008 with the sets of Michelot 1986.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def project_simplex(x, radius=1.0):
 
 
 def project_l1_ball(x, radius=1.0, groups=None):
-    """The point of `{sum_k |z_k| <= radius}` nearest to x; with groups that of the l2,1 ball `{sum_g |z_g| <= radius}`.
+    """Return the point of `{sum_k |z_k| <= radius}` nearest to x; with groups of the ball `{sum_g |z_g| <= radius}`.
 
-    Absolute values, or norms of groups, are projected onto the simplex where x lies outside (Martins et al. 2011,
-    Proposition 1); parameters and cost as in `project_simplex`.
+    If x is outside, its absolute values or norms of groups are projected onto the simplex (Martins et al. 2011,
+    Proposition 1). Parameters and cost are as in `project_simplex`.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def project_l1_ball(x, radius=1.0, groups=None):
 
 
 def project_l21_ball(x, radius, groups):
-    """The point of `{sum_g |z_g| <= radius}` nearest to x: the norms go to the l1-ball, the groups along with them.
+    """Return the point of `{sum_g |z_g| <= radius}` nearest to x, by projecting the norms onto the l1-ball.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def project_l21_ball(x, radius, groups):
 
 
 def project_l2_ball(x, radius=1.0):
-    """The point of `{|z|_2 <= radius}` nearest to x: min(1, radius / |x|) x.
+    """Return the point of `{|z|_2 <= radius}` nearest to x, min(1, radius / |x|) x.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Regularisers of entries, or of norms of groups: each class is one function phi of nonnegative numbers."""
+"""Regularisers of entries or of norms of groups; each class defines a function phi of nonnegative numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class L1(GroupwiseRegulariser):
     ----------
     rate : float or array_like, shape (d,) or (n_groups,), default 1
         Nonnegative.
-    groups : Groups, or what `Groups` takes, optional
+    groups : Groups or an argument of `Groups`, optional
 
     Examples
     --------
@@ -76,14 +76,14 @@ class L2(L1):
 
 
 class ElasticNet(GroupwiseRegulariser):
-    """`R(x) = l1 sum_k |x_k| + l2/2 |x|^2`, of norms with groups. N is its first term.
+    """`R(x) = l1 sum_k |x_k| + l2/2 |x|^2`; with groups of their norms. N is the first term.
 
-    0 minimises R - <y, .> exactly where dual_norm(y) <= 1.
+    0 minimises R - <y, .> if and only if dual_norm(y) <= 1.
 
     Parameters
     ----------
     l1, l2 : float >= 0, default 1
-    groups : Groups, or what `Groups` takes, optional
+    groups : Groups or an argument of `Groups`, optional
 
     Examples
     --------
@@ -114,7 +114,7 @@ class ElasticNet(GroupwiseRegulariser):
 
 
 class _Rated(GroupwiseRegulariser):
-    """Regularisers with one positive rate."""
+    """Base class of regularisers with one positive rate."""
 
     def __init__(self, rate=1.0, groups=None):
         super().__init__(groups)
@@ -181,7 +181,7 @@ class SquaredL1(_Rated):
 
 
 class _Power(_Rated):
-    """Regularisers with a rate and an exponent."""
+    """Base class of regularisers with a rate and an exponent."""
 
     def __init__(self, q, rate=1.0, groups=None):
         super().__init__(rate, groups)
@@ -194,7 +194,7 @@ class _Power(_Rated):
 class Lq(_Power):
     """`R(x) = rate sum_k |x_k|^q`, q > 1; with groups of their norms. N = |x|_q.
 
-    For q < 2 the prox of a small number may be below the range of float64: it is 0 then.
+    For q < 2 the prox of a small number may underflow to 0.
 
     Examples
     --------

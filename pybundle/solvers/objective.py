@@ -1,8 +1,8 @@
-"""What is added to the risk: `lam/2 |w|^2`, or the ball `|w| <= radius`; both with w_N >= 0.
+"""Objectives of the solvers: the regulariser `lam/2 |w|^2`, or the ball `|w| <= radius`, both with w_N >= 0.
 
 An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by its conjugate, and into the
-minimiser of the model. A constraint w_k >= 0 leaves of phi_k only its negative part: if phi_k > 0, the minimum lies at
-w_k = 0, and phi_k does not count. Multiple kernel learning adds a third one, `GroupNorms` in `mkl/group_norms.py`.
+minimiser of the model. With a constraint w_k >= 0 only the negative part of phi_k counts: if phi_k > 0, the minimum is
+at w_k = 0. Multiple kernel learning adds a third objective, `GroupNorms` in `mkl/group_norms.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def inner(a, b):
 
 
 def minimiser(phi, lam, kappa=0.0, centre=None):
-    """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints; or a linear map of it.
+    """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
+
+    If phi and c are images under a linear map, such as scores, so is the result.
 
     >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
     array([0., 3.])
@@ -41,14 +43,14 @@ def minimiser(phi, lam, kappa=0.0, centre=None):
 
 
 class Objective(ABC):
-    """Regulariser and constraints of a problem, seen from its solvers.
+    """Regulariser and constraints of a problem, the interface for solvers.
 
     Attributes
     ----------
     nonneg : bool array, shape (dim,), or None
         The set N of weights that must not be negative.
     modulus : float or None
-        F is strongly convex with this constant.
+        Constant of strong convexity of F.
     """
 
     modulus: float | None = None
@@ -56,30 +58,30 @@ class Objective(ABC):
 
     @abstractmethod
     def value(self, w):
-        """The regulariser at w, infinite where it overflows."""
+        """Return the regulariser at w; infinite if it overflows."""
 
     @abstractmethod
     def lower_bound(self, offset, phi, error=0.0):
-        """The least value of regulariser plus `offset + <phi, w>`, with phi known up to `error` in norm."""
+        """Return the least value of regulariser plus `offset + <phi, w>`, with phi known up to `error` in norm."""
 
     @abstractmethod
     def point(self, phi, lam):
-        """Minimiser of the model, phi the aggregate slope of its multipliers and lam that of the master."""
+        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
 
     def contains(self, w):
-        """Whether w is feasible: the signs are right."""
+        """Return whether w is feasible, that is whether its signs are right."""
         return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
 
     def project(self, w):
-        """The feasible point nearest to w; w itself if its signs are right."""
+        """Return the feasible point nearest to w; w itself if its signs are right."""
         return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
     def effective(self, phi):
-        """phi without what the constraints take up."""
+        """Return phi without its positive parts in N, which the constraints cancel."""
         return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
 
     def pushed_outside(self, phi):
-        """Coordinates of N that phi alone would make negative: their constraints belong into the master."""
+        """Return the coordinates in N that phi alone would make negative: the master needs their constraints."""
         if self.nonneg is None:
             return NONE
         return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
@@ -106,7 +108,7 @@ class SquaredNorm(Objective):
             return 0.5 * self.lam * float(w @ w)
 
     def lower_bound(self, offset, phi, error=0.0):
-        """`min_w lam/2 |w|^2 + <phi, w> + offset`, with phi known up to `error` in norm; -inf where that overflows."""
+        """Return `min_w lam/2 |w|^2 + <phi, w> + offset`, phi known up to `error` in norm; -inf if it overflows."""
         with np.errstate(over="ignore"):
             return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
 
@@ -122,20 +124,20 @@ class Ball(Objective):
     nonneg: np.ndarray | None = None
 
     def value(self, w):
-        """No regulariser: 0."""
+        """Return 0: there is no regulariser."""
         return 0.0
 
     def lower_bound(self, offset, phi, error=0.0):
-        """`min_{|w| <= radius} <phi, w> + offset`."""
+        """Return `min_{|w| <= radius} <phi, w> + offset`, with phi known up to `error` in norm."""
         return float(offset - self.radius * (np.linalg.norm(self.effective(phi)) + error))
 
     def point(self, phi, lam):
-        """Minimiser of the model in the ball; lam is the multiplier of the ball that the master found."""
+        """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
         w = minimiser(self.effective(phi), lam)
         return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
     def contains(self, w):
-        """Whether w lies in the ball, up to rounding, and has the right signs."""
+        """Return whether w lies in the ball, up to rounding, and has the right signs."""
         return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, w):

@@ -1,1 +1,1 @@
-"""Quasi-Newton methods for risks that are smooth."""
+"""Quasi-Newton methods for smooth risks."""

@@ -1,10 +1,10 @@
-"""Limited-memory BFGS for smooth risks, with a bound from planes.
+"""Method "lbfgs": limited-memory BFGS for smooth risks, with a lower bound from planes.
 
     repeat
         1  direction d = -B g from the last pairs (s, y) of steps and changes of the gradient g [Nocedal 1980]
-        2  line search: a trial w + t d, which costs a pass and gives a plane of the risk
+        2  line search: evaluate a trial w + t d in one pass, which also finds a plane of the risk
         3  lower bound from the best convex combination of recent planes; stop if best value and bound are close
-        4  where the trial meets the Wolfe conditions, it is the new iterate and gives a pair
+        4  if the trial meets the Wolfe conditions, it is the new iterate, and its step is a new pair
 
 A step of the solver is one trial, that is one pass. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2
 lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`.
@@ -27,21 +27,21 @@ from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
 
 PAIRS, PLANES, FEWEST = 100, 20, 5
-"""Pairs and planes kept. At small lam a hundred pairs need half the passes of ten, and about twenty planes have a
-multiplier, of which five give nearly all; the products with them cost little beside a pass."""
+"""Pairs and planes kept, and the least number of each. At small lam, 100 pairs need half the passes of 10, and about 20
+planes have a multiplier, of which 5 prove nearly all of the bound. Products with them cost little beside a pass."""
 FLOATS = 1 << 26
-"""Numbers in pairs and planes, at most, where `memory_limit` does not say otherwise (512 MB): fewer are kept then."""
+"""Maximum number of floats in pairs and planes without `memory_limit` (512 MB); fewer are kept if needed."""
 SINGLE, DOUBLE = 1e-6, 1e-12
-"""Relative rounding errors of values."""
+"""Relative rounding errors of values of risks in float32 and float64."""
 
 
 class QuasiNewton(Run):
-    """A run of limited-memory BFGS on a smooth risk; the steps are those of `quasi_newton.py`.
+    """A run of limited-memory BFGS on a smooth risk, with the steps of `quasi_newton.py`.
 
     Parameters
     ----------
     memory : int or None
-        Pairs kept; None is 100, or what fits into the memory.
+        Number of pairs kept; None is 100, or as many as fit into the memory.
     """
 
     patience = 60
@@ -56,12 +56,12 @@ class QuasiNewton(Run):
         pairs, planes = rooms(rows)
         self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, objective.lam), self.signs())
         self.planes = self.make_planes(planes)
-        self._slope_error = 0.0         # of any plane so far
-        self._origins = []      # of the points of the planes, where evidence is kept
+        self._slope_error = 0.0         # largest error of a slope so far
+        self._origins = []      # numbers of the recorded points of the planes, if evidence is kept
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
-        """Evaluates the risk at `w0`, or where another run ended, whose pairs are kept."""
+        """Evaluate the risk at `w0`, or at the point of `state`, whose pairs are kept."""
         if state is not None:
             self.take(state)
             w0 = state.w
@@ -73,24 +73,24 @@ class QuasiNewton(Run):
         self._begin_at(self.objective.project(w0))
 
     def iterate(self):
-        """One trial of the line search; a Status when it is over, else None."""
+        """Make one trial of the line search; return a Status if the run is over, else None."""
         if self.is_close():
             return Status.CONVERGED
         self.trace.n_iter += 1
         w = self.steps.trial(self._first_step)
         if w is None:
             return Status.STALLED
-        fun, gradient = self._visit(w)
+        fun, gradient = self._value_and_gradient(w)
         if self.is_close():
             return Status.CONVERGED
-        return None if self.steps.tell(w, fun, gradient) else Status.STALLED
+        return None if self.steps.update(w, fun, gradient) else Status.STALLED
 
     def signs(self):
-        """Which variables must not be negative: bool array, or None."""
+        """Return which variables must not be negative: bool array, or None."""
         return self.objective.nonneg
 
     def make_planes(self, room):
-        """The store of at most `room` planes that proves the bound."""
+        """Return the store of at most `room` planes that proves the bound."""
         return RecentPlanes(self.risk.dim, room, bool((self.lower_bounds >= 0.0).all()))
 
     def memory(self):
@@ -116,11 +116,11 @@ class QuasiNewton(Run):
                          self.fun - self.bound.value)
 
     def to_float64(self):
-        self.fun, self.best_values = np.inf, None       # those of the next pass replace coarser ones
+        self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values
         self._begin_at(self.w)
 
     def known_value(self):
-        """Values of the pass at the best point, where the risk knows their rounding error."""
+        """Return the values of the pass at the best point, if the risk bounds their rounding errors."""
         return self.evaluated_value(self.risk)
 
     def check_state(self):
@@ -134,10 +134,10 @@ class QuasiNewton(Run):
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self.steps.begin(w, *self._visit(w))
+        self.steps.begin(w, *self._value_and_gradient(w))
 
-    def _visit(self, w):
-        """F and its gradient at w, and the bound that its plane improves: one pass."""
+    def _value_and_gradient(self, w):
+        """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
         planes = self.evaluate(w)
         fun = self.observe(w, float(planes.values.sum()), planes.values)
         offset, slope, error = self.summed(planes)
@@ -153,12 +153,12 @@ class QuasiNewton(Run):
         return fun, self.objective.lam * w + slope
 
     def _tolerance(self):
-        """A hundredth of the outer gap, for the bound: at most 1e-3 of the best value and at least 1e-14."""
+        """Return the tolerance of the bound: a hundredth of the gap, but between 1e-14 and 1e-3 of the best value."""
         scale, gap = max(abs(self.fun), 1e-300), np.inf if self.bound is None else self.fun - self.bound.value
         return float(np.clip(0.01 * gap, 1e-14 * scale, 1e-3 * scale))
 
     def _first_step(self, slope):
-        """Without pairs nothing is known of the scale: to the bound, if F were linear."""
+        """Return first step and growth; without pairs the step that would reach the bound if F were linear."""
         return (1.0, 10.0) if len(self.steps.pairs) else ((self.steps.fun - self.bound.value) / -slope, 100.0)
 
 
@@ -167,7 +167,7 @@ def lbfgs(problem, memory):
 
 
 def rooms(rows):
-    """Pairs and planes to keep where there is memory for so many vectors, two for a pair and one for a plane."""
+    """Return how many pairs and planes fit into `rows` vectors, two for a pair and one for a plane."""
     planes = min(PLANES, max(FEWEST, rows // 8))
     return min(PAIRS, max(FEWEST, (rows - planes) // 2)), planes
 

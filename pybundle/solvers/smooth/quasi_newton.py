@@ -1,8 +1,8 @@
 """Quasi-Newton steps on any smooth function: pairs of steps and changes of the gradient, directions, line searches.
 
-For loops that evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
-kernel weights. Constraints x_k >= 0 are met by projection [Bertsekas 1982]: coordinates that are 0 and whose gradient
-is positive rest, the others follow the direction of the pairs restricted to them, and trials are projected.
+The callers evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
+kernel weights. Constraints x_k >= 0 are met by projection [Bertsekas 1982]: coordinates at 0 with a positive gradient
+are fixed, the others follow the direction of the pairs restricted to them, and trials are projected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class QuasiNewtonSteps:
     Parameters
     ----------
     pairs : Pairs
-    nonneg : bool array that fits x, or None
+    nonneg : bool array, broadcast to the shape of x, or None
         Coordinates kept at or above 0.
     rounding : float
         Relative rounding error of values.
@@ -30,7 +30,7 @@ class QuasiNewtonSteps:
     Attributes
     ----------
     x, fun, gradient : ndarray, float, ndarray
-        The iterate, the value and the gradient there.
+        The iterate, and its value and gradient.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class QuasiNewtonSteps:
     >>> steps.begin(np.zeros(2), 4.5, np.array([-1.0, -4.0]))       # (x_0 - 1)^2 / 2 + (x_1 - 2)^2
     >>> while (x := steps.trial(lambda slope: (1.0, 10.0))) is not None:
     ...     fun, gradient = 0.5 * (x[0] - 1.0) ** 2 + (x[1] - 2.0) ** 2, np.array([x[0] - 1.0, 2.0 * (x[1] - 2.0)])
-    ...     if not steps.tell(x, fun, gradient):
+    ...     if not steps.update(x, fun, gradient):
     ...         break
     >>> steps.x.round(6)
     array([1., 2.])
@@ -50,14 +50,14 @@ class QuasiNewtonSteps:
         self._search = None
 
     def begin(self, x, fun, gradient):
-        """The iterate is x; pairs stay."""
+        """Set the iterate x; pairs stay."""
         self.x, self.fun, self.gradient, self._search = x, fun, gradient, None
 
     def trial(self, first):
-        """The next point to evaluate, or None if no descent is left.
+        """Return the next point to evaluate, or None if no descent is left.
 
-        `first(slope)` returns the first step along a direction with that derivative, and the growth of later ones at
-        most.
+        `first(slope)` returns the first step along a direction with this derivative, and the largest factor between
+        two trials.
         """
         if self._search is None and not self._aim(first):
             return None
@@ -68,12 +68,12 @@ class QuasiNewtonSteps:
             self._moving, x = np.where(x == clipped, self._direction, 0.0), clipped
         return x
 
-    def tell(self, x, fun, gradient):
-        """Takes value and gradient at the trial x, the next iterate if it meets the Wolfe conditions.
+    def update(self, x, fun, gradient):
+        """Receive value and gradient at the trial x, which is the next iterate if it meets the Wolfe conditions.
 
-        False if the search has failed along the steepest descent, too.
+        Return False if the search has failed along the steepest descent, too.
         """
-        if self._search.tell(fun, inner(gradient, self._moving)):
+        if self._search.update(fun, inner(gradient, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
         elif self._search.has_failed:
@@ -84,7 +84,7 @@ class QuasiNewtonSteps:
         return True
 
     def check(self, shape):
-        """Raises ValueError where an array does not have this shape."""
+        """Raise ValueError if an array does not have this shape."""
         vectors = {"x": self.x, "gradient": self.gradient}
         if self._search is not None:
             vectors |= {"direction": self._direction, "moving": self._moving}
@@ -92,7 +92,7 @@ class QuasiNewtonSteps:
             check_array(name, vector, shape)
 
     def _aim(self, first):
-        """Direction and line search from x; False if there is no descent."""
+        """Set direction and line search from x; return False if there is no descent."""
         resting = at_zero = None
         if self.nonneg is not None:
             at_zero = self.nonneg & (self.x <= 0.0)
@@ -106,15 +106,15 @@ class QuasiNewtonSteps:
                 break
             if len(self.pairs) == 0:
                 return False
-            self.pairs.clear()          # they were wrong by rounding
+            self.pairs.clear()          # rounding made them useless
         self._search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
         return True
 
 
 class Pairs:
-    """The last steps s and changes y of the gradient of F, at most `room`, and directions from them.
+    """At most `room` pairs of the last steps s and changes y of the gradient of F, and directions from them.
 
-    y = a' - a + lam s for slopes a, a' of the risk: so pairs of one lam are pairs of any other.
+    y = a' - a + lam s for slopes a, a' of the risk, so pairs for one lam can be converted to any other.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Pairs:
 
     Notes
     -----
-    Points and gradients are vectors, or two rows each, see `inner` of `solvers.objective`.
+    Points and gradients are vectors, or have two rows, see `inner` of `solvers.objective`.
 
     Examples
     --------
@@ -142,34 +142,34 @@ class Pairs:
         return len(self._pairs)
 
     def check(self, dim):
-        """Raises ValueError where a pair is none of this dimension."""
+        """Raise ValueError if a pair does not have this dimension."""
         for s, y, product in self._pairs:
             check_array("a step", s, (dim,))
             check_array("a change", y, (dim,))
             check_float("a product", product, 0.0)
 
     def add(self, s, y):
-        """Takes a pair, in the place of the oldest; one without curvature to speak of is left out."""
+        """Add a pair, which replaces the oldest if there is no room; one with negligible curvature is ignored."""
         product = inner(s, y)
         square = abs(inner(y, y))
         if square > 0.0 and product > 1e-14 * math.sqrt(abs(inner(s, s))) * math.sqrt(square):
             self._pairs = [*self._pairs, (s, y, product)][-self.room:]
 
     def clear(self):
-        """Forgets all pairs."""
+        """Remove all pairs."""
         self._pairs = []
 
     def moved(self, lam, room):
-        """The pairs for another lam."""
+        """Return the pairs for another lam."""
         other = type(self)(room, lam)
         for s, y, _ in self._pairs:
             other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
         return other
 
     def direction(self, gradient, resting=None):
-        """`-B gradient` in two loops over the pairs, O(len(self) dim) [Nocedal 1980].
+        """Return `-B gradient` by two loops over the pairs, O(len(self) dim) [Nocedal 1980].
 
-        `resting` (bool (dim,), or None) marks coordinates that do not take part: the pairs are restricted to the rest.
+        `resting` (bool (dim,), or None) marks fixed coordinates; the pairs are restricted to the others.
         """
         pairs, d = self._pairs, -gradient
         if resting is not None and resting.any():
@@ -177,7 +177,7 @@ class Pairs:
             pairs = [(s * moves, y * moves) for s, y, _ in pairs]
             pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
             d *= moves
-        weights, scratch = [], np.empty_like(d)         # a vector made anew for each product costs as much again
+        weights, scratch = [], np.empty_like(d)         # a new vector for each product would double the cost
         for s, y, product in reversed(pairs):
             weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)

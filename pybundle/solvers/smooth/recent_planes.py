@@ -1,9 +1,9 @@
-"""The best lower bound from a few planes of the whole risk.
+"""The best lower bound from a few planes of the whole risk, for quasi-Newton methods.
 
     max_beta  sum_j beta_j b_j - |sum_j beta_j a_j|^2 / (2 lam),    beta >= 0,  sum beta = 1
 
-A master of a bundle method with one part and a handful of planes, the newest and those that count most. Any beta is a
-certificate, so it matters little which planes are forgotten.
+This is the master problem of a bundle method with one part and a few planes, the newest and those with the largest
+multipliers. Any beta proves a bound, so it matters little which planes are dropped.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ...core.object_graph import check_array
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.certificate import LowerBound, aggregation_errors, feasible
 
-MAX_STEPS = 10_000      # a QP of twenty variables takes some dozens
+MAX_STEPS = 10_000      # a QP of twenty variables needs some dozens
 
 
 class RecentPlanes:
-    """At most `room` planes `offsets[j] + <slopes[j], w> <= R(w)`, their multipliers, the lower bound of these.
+    """At most `room` planes `offsets[j] + <slopes[j], w> <= R(w)`, with their multipliers and lower bound.
 
     Parameters
     ----------
     dim, room : int
     slack : bool
-        R is never negative: the plane 0 is there too, and multipliers sum to at most 1.
+        Whether R is never negative: 0 is then a plane, too, and multipliers sum to at most 1.
 
     Attributes
     ----------
@@ -68,9 +68,9 @@ class RecentPlanes:
             state[name] for name in ("slopes", "offsets", "beta", "H"))
 
     def check(self, dim, slack):
-        """Raises ValueError where these are planes of another risk."""
+        """Raise ValueError if these are planes of another risk."""
         if self._slopes.shape[1] != dim or self._slack.tolist() != [slack]:
-            raise ValueError("the planes are those of another risk")
+            raise ValueError("the planes belong to another risk")
 
     @property
     def slopes(self):
@@ -85,7 +85,7 @@ class RecentPlanes:
         return self._beta[:self.n_planes]
 
     def add(self, offset, slope):
-        """Stores a plane, in the place of the one with the smallest multiplier where there is no room; its place."""
+        """Store a plane and return its index; if there is no room, it replaces that of the smallest multiplier."""
         j = self.n_planes
         if j == self.room:
             j = int(np.argmin(self._beta))
@@ -96,19 +96,19 @@ class RecentPlanes:
         return j
 
     def bound(self, objective, tol, slope_error=0.0):
-        """The best lower bound to within `tol`, with rounding counted.
+        """Return the best lower bound to within `tol`, including rounding errors.
 
         Parameters
         ----------
         objective : SquaredNorm
         slope_error : float
-            Bound on the rounding error of any slope in the Euclidean norm; offsets must be true lower ones.
+            Bound on the rounding error of any slope in the Euclidean norm; offsets must not exceed the true ones.
 
         Notes
         -----
-        O(n_planes dim) and a QP. Constraints w_k >= 0 leave of phi_k only its negative part; which of them do so is
-        taken from the last multipliers, and the QP is over the slopes without these coordinates. As w settles the set
-        settles too, and then that is exact.
+        O(n_planes dim) and a QP. With constraints w_k >= 0 only the negative part of phi_k counts. The set of k with
+        phi_k > 0 is taken from the last multipliers, and the QP uses slopes without these coordinates. Once this set
+        stays the same as w converges, the QP is exact.
         """
         n, H = self.n_planes, self._H[:self.n_planes, :self.n_planes]
         if objective.nonneg is not None:

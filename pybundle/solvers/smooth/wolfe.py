@@ -1,22 +1,22 @@
-"""Line search by bracketing and cubic interpolation, one trial at a time."""
+"""Line search for quasi-Newton methods, by bracketing and cubic interpolation, one trial at a time."""
 
 from __future__ import annotations
 
 import math
 
 ARMIJO, CURVATURE = 1e-4, 0.9
-"""The usual constants for quasi-Newton directions [Nocedal & Wright 2006, 3.1]: the unit step is nearly always good."""
+"""The usual constants for quasi-Newton directions [Nocedal & Wright 2006, 3.1]; they nearly always accept step 1."""
 MAX_TRIALS = 30
 
 
 class WolfeSearch:
-    """A step t > 0 with the weak Wolfe conditions along a direction of descent,
+    """Search for a step t > 0 along a direction of descent that meets the weak Wolfe conditions
 
         f(t) <= f(0) + 1e-4 t f'(0),     f'(t) >= 0.9 f'(0).
 
-    The second one makes `<s, y> > 0` for the step s and the change y of the gradient. Where f(t) and f(0) agree up to
-    rounding, the first one is asked of the derivative instead, `f'(t) <= (1 - 2e-4) |f'(0)|` [Hager & Zhang 2005]: a
-    difference of values has no digits left there, one of slopes has.
+    The second one implies `<s, y> > 0` for the step s and the change y of the gradient. If f(t) and f(0) agree up to
+    rounding, the condition `f'(t) <= (1 - 2e-4) |f'(0)|` replaces the first one [Hager & Zhang 2005]: the difference of
+    values has no correct digits then, but that of slopes has.
 
     Parameters
     ----------
@@ -25,21 +25,21 @@ class WolfeSearch:
     step : float
         First trial.
     growth : float
-        By what a trial may exceed the one before, at most.
+        Largest factor between two trials.
     rounding : float
         Relative rounding error of values.
 
     Attributes
     ----------
     step : float
-        The trial that comes next.
+        The next trial.
     has_failed : bool
-        No more trials: the bracket has shrunk to nothing.
+        Whether there are no more trials: MAX_TRIALS are made, the bracket is empty, or the step overflows.
 
     Examples
     --------
     >>> search = WolfeSearch(value=1.0, slope=-2.0, step=8.0)       # f(t) = (t - 1)^2
-    >>> while not search.tell((search.step - 1.0) ** 2, 2.0 * (search.step - 1.0)):
+    >>> while not search.update((search.step - 1.0) ** 2, 2.0 * (search.step - 1.0)):
     ...     pass
     >>> search.step
     1.0
@@ -58,8 +58,8 @@ class WolfeSearch:
             return True
         return self._high is not None and self._high[0] - self._low[0] <= 1e-14 * self._high[0]
 
-    def tell(self, value, slope):
-        """Takes f(step) and f'(step); True where the step is good, else `step` has changed."""
+    def update(self, value, slope):
+        """Receive f(step) and f'(step); return True if the step is accepted, else set the next `step`."""
         self._trials += 1
         t = self.step
         descends = value <= self._value + ARMIJO * t * self._slope or (
@@ -79,7 +79,7 @@ class WolfeSearch:
         return False
 
     def _inside(self):
-        """Minimum of the cubic through both ends of the bracket, kept a tenth away from them."""
+        """Return the minimum of the cubic through both ends of the bracket, at least a tenth of it away from them."""
         (a, fa, da), (b, fb, db) = self._low, self._high
         width = b - a
         slope = da + db - 3.0 * (fb - fa) / width

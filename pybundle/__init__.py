@@ -83,7 +83,7 @@ ESTIMATORS = frozenset({
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting", "prox"})
-"""Folders that no solver needs, imported when first asked for."""
+"""Folders that no solver needs; they are imported on first use."""
 
 
 def __getattr__(name):

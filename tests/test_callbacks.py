@@ -122,7 +122,7 @@ def test_early_stopping_scores_the_estimator_so_far():
     assert stop.scores[-1][1] == pytest.approx(svm.score(X[:50], y[:50]), abs=0.1)
     assert all(b[0] >= a[0] + 2.0 for a, b in zip(stop.scores, stop.scores[1:], strict=False))
     assert not svm.converged_
-    with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
+    with pytest.raises(pb.ParameterError, match="score must be given if no estimator is fitted"):
         pb.minimize(risk(), lam=1.0, callback=pb.callbacks.EarlyStopping(X, y))
     for wrong in ({}, {"X": X}, {"X": X, "y": y, "score": len}):
         with pytest.raises(pb.ParameterError, match="exactly one of X and y, validation_fraction, score"):
@@ -188,7 +188,7 @@ def test_validation_data_that_cannot_serve_are_refused():
         pb.MulticlassSVM(callback=held).fit(X[:5], [0, 0, 1, 1, 2])
     with pytest.raises(pb.ParameterError, match="one validation_fraction at most"):
         pb.MulticlassSVM(callback=[held, held]).fit(X, y)
-    with pytest.raises(pb.ParameterError, match="score must be given where no estimator is fitted"):
+    with pytest.raises(pb.ParameterError, match="score must be given if no estimator is fitted"):
         pb.minimize(risk(), lam=1.0, callback=held)
 
 

@@ -683,7 +683,7 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         write(*arguments)
     monkeypatch.setattr(files, "write_archive", full)
-    with pytest.warns(RuntimeWarning, match=r"No space left on device.*iteration 2, and the run goes on"):
+    with pytest.warns(RuntimeWarning, match=r"No space left on device.*iteration 2, and the run continues"):
         result = solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
     assert bits(result) == bits(whole)
     assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz")) == bits(whole)

@@ -202,9 +202,9 @@ def test_risks_that_are_not_smooth_are_refused():
     X, y = np.eye(4), [0, 1, 0, 1]
     for risk in (pb.risks.BinaryHinge(X, y), pb.risks.MulticlassHinge(X, y),
                  pb.risks.Structured(pb.models.Multiclass(2, 4), X, y)):
-        with pytest.raises(pb.ParameterError, match=r"needs a risk that says it is smooth.* use method 'oca'"):
+        with pytest.raises(pb.ParameterError, match=r"needs a smooth risk.* use method 'oca'"):
             pb.minimize(risk, lam=1.0, method="lbfgs")
-    with pytest.raises(pb.ParameterError, match="needs a risk that says it is smooth, and Function"):
+    with pytest.raises(pb.ParameterError, match="needs a smooth risk, and Function"):
         pb.minimize(lambda w: (w @ w, 2.0 * w), [1.0], lam=1.0, method="lbfgs")
 
 

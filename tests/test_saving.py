@@ -241,7 +241,7 @@ def more_bits(header):
 
 @pytest.mark.parametrize("change, text", [
     (no_class, "class 'Popen' is unknown"), (class_list, "not an estimator"), (newer, "version 2 .* is unknown"),
-    (no_version, "version None"), (other_kind, "its header says otherwise"), (less, "the arrays of its header"),
+    (no_version, "version None"), (other_kind, "do not match its header"), (less, "the arrays of its header"),
     (strange_parameter, "start_"), (array_parameter, "not an estimator"), (bad_parameter, "not an estimator"),
     (private, "no attribute of a fitted"), (method, "no attribute of a fitted"), (text_bound, "gap_ must be a number"),
     (nested, "numbers or texts"), (features, "coef_ must have the shape"), (more_bits, "coef_ must have the shape"),

@@ -27,7 +27,7 @@ cdef struct Block:
     double* alpha
     double* gram        # (room, room)
     char* memory        # the slopes, one after another: a pass streams through them
-    size_t filled, wasted       # bytes of it, and those of slopes that were forgotten
+    size_t filled, wasted       # bytes of it, and those of dropped slopes
     double gap          # max u - <alpha, u> before the last step
 
 
@@ -35,14 +35,14 @@ cdef struct Block:
 cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil
 # Where `need` more bytes of slopes begin.
 cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil
-# Gives plane `a` these values; its slope goes into the memory of the block.
+# Sets plane `a` to these values and copies its slope into the memory of the block.
 cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value,
                      Py_ssize_t dim, double* bytes) except -1 nogil
 # Makes an empty block, which has the room, the same as another one.
 cdef int copy_block(Block* new, const Block* b, double* bytes) except -1 nogil
 # Place of an equal plane, or -1.
 cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil
-# Forgets plane q, whose multiplier is 0; the last one takes its place.
+# Drops plane q, whose multiplier is 0; the last plane takes its place.
 cdef void remove_plane(Block* b, int q) noexcept nogil
 # Starts to read a block that is next.
 cdef void fetch_block(const Block* b) noexcept nogil

@@ -1,6 +1,6 @@
 """The planes of one example in memory: slopes of a block in one piece, multipliers, Gram matrix.
 
-Slopes are sparse or dense, float32 where nothing is lost; a pass over the planes of a block streams through them.
+Slopes are sparse or dense, float32 if exact; a pass over the planes of a block streams through them.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -61,7 +61,7 @@ cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil:
 
 cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value,
                      Py_ssize_t dim, double* bytes) except -1 nogil:
-    # dense where that takes less, float32 where nothing is lost
+    # dense if that takes less memory, float32 if exact
     cdef Py_ssize_t k
     cdef bint single = True, dense
     cdef size_t item

@@ -42,7 +42,7 @@ cdef class DensePlanes:
     def _add_block(self, Py_ssize_t n):
         cdef double[:, ::1] block
         cdef Py_ssize_t j
-        # blocks never touch: `run` tells them apart
+        # blocks are never adjacent: `run` separates them
         array = np.empty(n * self.dim + 1)[:n * self.dim].reshape(n, self.dim)
         cdef const double** rows = <const double**>realloc(self._rows, (self.capacity + n) * sizeof(double*))
         if rows == NULL:
@@ -194,7 +194,7 @@ cdef class DensePlanes:
         return k == self.dim
 
     def arrays(self):
-        """Named arrays for saving, which share memory where there is one block."""
+        """Named arrays for saving, which share memory if there is one block."""
         used = [block[:self.count - start] for block, start in zip(self._blocks, self._starts, strict=True)
                 if start < self.count or start == 0]
         return {"slopes": used[0] if len(used) == 1 else np.concatenate(used)}

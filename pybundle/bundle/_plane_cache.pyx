@@ -1,7 +1,7 @@
 """Planes of single examples, one block for each, with multipliers and Gram matrices.
 
 A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
-simplex over them. Solvers move these (`solvers/block/_bcfw.pyx`); here planes come, are merged and go, and are summed.
+simplex over them. Solvers move the multipliers (`solvers/block/_bcfw.pyx`), this class the planes.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -42,7 +42,8 @@ cdef class PlaneCache:
     bytes : float
         Memory of planes, multipliers and Gram matrices.
     cap : int
-        Most planes of a block, the truth included: beyond, the one idle for longest goes, or two become one.
+        Maximum number of planes per block, the truth included; beyond it the one idle longest is dropped, or two are
+        merged.
     tick : int
         Iterations so far.
     n_merged : int
@@ -63,7 +64,7 @@ cdef class PlaneCache:
         self._scratch = np.zeros(dim)
         view = self._scratch
         self.dense = &view[0]
-        self.blocks = <Block*>calloc(max(n_blocks, 1), sizeof(Block))      # of 0 bytes it may give NULL
+        self.blocks = <Block*>calloc(max(n_blocks, 1), sizeof(Block))      # calloc(0) may return NULL
         if self.blocks == NULL:
             raise MemoryError
         for i in range(n_blocks):
@@ -97,10 +98,10 @@ cdef class PlaneCache:
                     raise MemoryError
         return 0
 
-    # ------------------------------------------------------------------ planes come and go
+    # ------------------------------------------------------------------ adding and dropping planes
 
     def add(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Adds a plane to each of these blocks, multipliers stay; gives the places of the planes in their blocks.
+        """Add a plane to each of these blocks; return the indices of the planes in their blocks. Multipliers stay.
 
         Parameters
         ----------
@@ -178,7 +179,7 @@ cdef class PlaneCache:
         return self._merge(b, self.tick + 1)
 
     def forget(self, int max_idle):
-        """Starts a new tick; planes not active in the last `max_idle` ones go, or are merged where in use."""
+        """Start a new tick; planes not active in the last `max_idle` ones are dropped, or merged if in use."""
         cdef Py_ssize_t i
         cdef int q, n
         cdef Block* b
@@ -234,7 +235,7 @@ cdef class PlaneCache:
                     count += 1
                     self.dense[q] = 0.0
         sort_entries(count, index, value)
-        norm = 0.0              # from Gram entries it would cancel where slopes do, and a square must not be negative
+        norm = 0.0              # from Gram entries it would cancel when slopes do, and a square must not be negative
         for k in range(count):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(Plane))
@@ -600,7 +601,7 @@ cdef class PlaneCache:
 
 
 def _entries(slopes):
-    """Indices, values and where each row starts, without stored zeros: a checkpoint holds none, and names follow."""
+    """Return indices, values and row starts without stored zeros, which checkpoints do not hold."""
     indices, values, starts = slopes.indices, slopes.data, slopes.indptr.astype(np.int64, copy=False)
     if values.all():
         return indices, values, starts

@@ -41,7 +41,7 @@ class Bundle:
     ----------
     dim, n_parts : int
     storage : {"auto", "dense", "sparse"}
-        "auto" decides at the first `append`: sparse where less than 10 % of the entries are non-zero.
+        "auto" decides at the first `append`: sparse if less than 10 % of the entries are non-zero.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Bundle:
 
     @property
     def origins(self):
-        """Number of the point where each plane was taken, see `Planes`; -1 for other planes and for aggregates."""
+        """Index of the point of each plane, see `Planes`; -1 for other planes and for aggregates."""
         return self._columns["origins"][:self.n_planes]
 
     @property
@@ -130,7 +130,7 @@ class Bundle:
         return self._columns["products"][:self.n_planes]
 
     def move_centre(self, w, products=None):
-        """Tracks the point w; `products` are those of the stored planes where the caller knows them."""
+        """Track the point w; `products` are the products of the stored planes with w if the caller has them."""
         known = self.dot(w) if products is None else _check_shape("products", products, (self.n_planes,))
         self.centre = w
         self.products[:] = known
@@ -231,7 +231,7 @@ class Bundle:
                     inner=inner)
 
     def drop_signs(self):
-        """Forgets all constraints."""
+        """Drop all constraints."""
         if (self.parts < 0).any():
             self.drop(np.flatnonzero(self.parts < 0))
 
@@ -257,7 +257,7 @@ class Bundle:
     def _copies(self, new):
         """Which of the newest planes equal a stored plane of the same part, which is then young again.
 
-        The same labelling gives the same slope to the last bit. The Gram matrix only names suspects: the distance
+        The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: the distance
         of two slopes cancels in it, so that slopes equal to 1e-7 would pass for copies.
         """
         first = new[0]
@@ -355,7 +355,7 @@ class Bundle:
             rounding = 1.01 * (2.0 * len(support) + 4.0) * UNIT
             offset -= rounding * float(weights @ np.abs(self.offsets))
             errors[p] = rounding * float(weights @ np.sqrt(self.H.diagonal()))
-            # sums of products cancel where the slopes do: a square must not be negative
+            # sums of products cancel when the slopes do, and a square must not be negative
             norm2, row = float(slope @ slope), (self.H @ weights)[survivors(self.n_planes, support)]
             self.drop(support)              # first: there may be no room for one more
             self._push(p, slope, offset, row, norm2)
@@ -377,7 +377,7 @@ class Bundle:
     def model(self, products, slack):
         """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 
-        Parts with `slack` have the zero plane too; other parts without planes give minus infinity.
+        Parts with `slack` have the zero plane too; other parts without planes are minus infinity.
         """
         products = _check_shape("products", products, (self.n_planes,))
         out = np.where(_check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
@@ -440,7 +440,7 @@ class Bundle:
         return bundle
 
     def save(self, path):
-        """Writes one `.npz` without pickled objects, all of it or nothing; raises StateError where that fails."""
+        """Writes one `.npz` without pickled objects, all of it or nothing; raises StateError if that fails."""
         try:
             write_archive(path, FORMAT, VERSION, self._header(), self._arrays())
         except (OSError, InputTypeError) as problem:
@@ -449,7 +449,7 @@ class Bundle:
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote; raises StateError where it is not such a file."""
+        """Read a file that `save` wrote; raises StateError for any other file."""
         with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
             header, arrays = read_archive(path, FORMAT, VERSION)
             return cls._from_arrays(arrays, header)

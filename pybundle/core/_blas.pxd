@@ -20,9 +20,9 @@ cdef void gemm_nt(int m, int n, int k, const real* A, int lda, const real* B, in
                   real* C, int ldc) noexcept nogil
 # Cholesky of the lower triangle in place, A = L L'; 0, or the order of the first bad minor
 cdef int potrf(int n, real* A, int ld) noexcept nogil
-# B (nrhs, n) row-major: solves L x = b (or L' x = b where transposed) for every row of B
+# B (nrhs, n) row-major: solves L x = b (or L' x = b if transposed) for every row of B
 cdef void trsm(int n, int nrhs, const real* L, int ld, real* B, int ldb, bint transposed) noexcept nogil
 # C += sign A A' in the lower triangle of C,  A (n, k)
 cdef void syrk(int n, int k, double sign, const real* A, int lda, real* C, int ldc) noexcept nogil
-# x = L^-1 x (or L'^-1 x where transposed), one vector; a third of the time of trsm
+# x = L^-1 x (or L'^-1 x if transposed), one vector; a third of the time of trsm
 cdef void trsv(int n, const real* L, int ld, real* x, bint transposed) noexcept nogil

@@ -1,4 +1,4 @@
-# Indices that come from Python, looked at before a kernel reads by them.
+# Checks of indices that come from Python, before a kernel uses them.
 
 
 # ValueError unless all lie in 0..n - 1

@@ -1,8 +1,8 @@
 /* Large blocks of memory.
  *
  * A page of fresh memory costs more than reading it many times. Where the system has huge pages, a block of
- * megabytes gets some of its own: one fault in place of 512. It is mapped, not taken from malloc, which would
- * cut the pages up again when it gives memory back. */
+ * megabytes gets some of its own: one fault in place of 512. It is mapped, not allocated by malloc, which would
+ * split the pages again when it returns memory. */
 #ifndef PYBUNDLE_MEMORY_H
 #define PYBUNDLE_MEMORY_H
 
@@ -12,14 +12,14 @@
 #include <sys/mman.h>
 #endif
 
-/* In front of a block: its mapping, of length 0 where it came from malloc. */
+/* In front of a block: its mapping, of length 0 if it came from malloc. */
 typedef struct {
     void *mapping;
     size_t length;
     char padding[128 - sizeof(void *) - sizeof(size_t)];
 } pb_block;
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 static inline void *pb_allocate(size_t size)
 {
     pb_block *block;

@@ -4,7 +4,7 @@
     <name>.npy     one entry for each array
 
 A file of ours is stored, not compressed, so that nothing in it can be larger than the file, and every entry has a check
-sum. Whatever does not fit is refused before memory is taken for it.
+sum. Whatever does not fit is refused before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write_archive(path, kind, version, header, arrays):
 
 
 def read_archive(path, kind, version):
-    """The header and the arrays of what `write_archive` wrote, of this version or an older one.
+    """Read the header and the arrays of a file that `write_archive` wrote.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_archive(path, kind, version):
             raise ValueError("it has no header")
         header = json.loads(str(text))
         if not isinstance(header, dict) or header.get("format") != kind:
-            raise ValueError("its header says otherwise")
+            raise ValueError("its contents do not match its header")
         found = header.get("version")
         if not isinstance(found, int) or not 1 <= found <= version:
             raise StateError(f"{name_of(path)}: version {found!r:.40} of {kind}, written by pybundle "
@@ -81,10 +81,10 @@ def digest(said, arrays):
 
 
 def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateError):
-    """Arrays of numbers and texts of a `.npz` file by name, all or those of `names` that are there.
+    """Read arrays of numbers and texts of a `.npz` file by name: all of them, or those of `names` that exist.
 
     Sizes in the directory of the file and in the headers of the arrays are compared with the file before anything is
-    read. `path` may be an open binary file. Raises `error`, and OSError where the file cannot be opened.
+    read. `path` may be an open binary file. Raises `error`, and OSError if the file cannot be opened.
     """
     if not hasattr(path, "read"):
         check_path("path", path)
@@ -147,7 +147,7 @@ def _array(raw, name):
 
 @contextlib.contextmanager
 def refusing(what, error):
-    """Whatever goes wrong inside is an `error`; zipfile, json and NumPy raise of all kinds for damaged files."""
+    """Turn any exception inside into an `error`: zipfile, json and NumPy raise many kinds for damaged files."""
     try:
         yield
     except error:
@@ -163,7 +163,7 @@ def name_of(path):
 
 
 def write_atomically(path, save):
-    """Calls `save(file)` on a new file beside `path`, which then takes its place; nothing is left where that fails.
+    """Call `save(file)` on a new file beside `path`, which then replaces it; if that fails, nothing is left.
 
     A device, a pipe or /dev/stdout is written into: it must not be replaced by a file.
     """
@@ -209,7 +209,7 @@ def _open(path, flags):
 
 
 def _sync_folder(path):
-    """Makes a new name in it outlast a crash of the machine, where the system can."""
+    """Make a new name in the folder survive a crash of the machine, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -219,7 +219,7 @@ def _sync_folder(path):
 
 
 def _mode(path):
-    """Kind and permissions of what is there, or None."""
+    """Return kind and permissions of the existing file, or None."""
     try:
         return os.stat(path).st_mode
     except FileNotFoundError:

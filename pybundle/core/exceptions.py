@@ -7,7 +7,7 @@ class BundleError(Exception):
     Attributes
     ----------
     result : Result or None
-        Best certified state of the run that the error interrupted, where there was one.
+        Best certified state of the run that the error interrupted, if there was one.
     """
 
     result = None

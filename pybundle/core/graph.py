@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Graph(NamedTuple):
-    """Nodes with features, and edges with features; or many graphs, where all three are `Ragged`.
+    """Nodes with features, and edges with features; or many graphs, if all three are `Ragged`.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Graph(NamedTuple):
 
 
 class WeightedLabels(NamedTuple):
-    """Labels of the nodes of one graph, and what each node counts in the loss; or of many, where both are `Ragged`.
+    """Labels of the nodes of one graph, and the weight of each node in the loss; of many graphs if both are `Ragged`.
 
     Attributes
     ----------

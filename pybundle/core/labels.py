@@ -100,7 +100,7 @@ def _all_present(labels, n_classes):
 
 
 def sign_labels(y, n_examples, n_classes=None):
-    """Labels -1/+1 as int32, from {-1, +1} or {0, 1}; one of them alone where `n_classes` is given, 2."""
+    """Return labels -1/+1 as int32, from {-1, +1} or {0, 1}; with `n_classes=2` one class alone is accepted."""
     labels = integer_labels(y, n_examples, "encode the two classes as -1 and +1")
     found = set(np.unique(labels).tolist())
     if not (found <= {-1, 1} or found <= {0, 1}):

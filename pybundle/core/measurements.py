@@ -12,7 +12,7 @@ FEW = 20
 
 
 def warn_of_measurements(y):
-    """Warns where labels are numbers that look measured: fractions, or more than 20 that all differ.
+    """Warn if labels are numbers that look measured: fractions, or more than 20 that all differ.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Objects of known classes as JSON and arrays, and back: what a file of a run is made of, without pickles.
 
 Everything below a root becomes an entry of one list, and a reference to it is `[number]`: what two objects share, they
-share again when it is read, and cycles are no matter. Numbers, texts and None stand where they are.
+share again when it is read, and cycles are allowed. Numbers, texts and None are written in place.
 
     ["array", layout]       its numbers are the array of that number; layout "C" or "F"
     ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]
@@ -12,7 +12,7 @@ share again when it is read, and cycles are no matter. Numbers, texts and None s
     ["outside", word]       an object that is there already when the file is read
 
 Reading calls nothing but the classes that the reader lists, and then `check_state()` of every object that has one: it
-raises ValueError where the object would not do, with all that it refers to in place.
+raises ValueError if the object is not valid; all objects that it refers to are complete by then.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def encode(root, classes, outside):
 
 
 def decode(entries, arrays, classes, outside):
-    """The root of what `encode` gave; `outside(word)` gives the objects that are not in the file.
+    """Rebuild the root object from the result of `encode`; `outside(word)` returns objects that are not in the file.
 
-    Raises whatever malformed entries lead to: callers say what the file is.
+    Raises any exception for malformed entries; callers turn it into an error that names the file.
     """
     reader = _Reader(entries, arrays, classes, outside)
     root = reader.value([0])

@@ -11,7 +11,7 @@ from .rounding import UNIT
 
 
 class Planes(NamedTuple):
-    """One plane for each part of a risk, taken at one query point w.
+    """One plane per part of a risk, computed at one point w.
 
     `R_p(v) >= offsets[p] + <slopes[p], v>` for all v, with equality at v = w up to rounding.
 
@@ -20,11 +20,11 @@ class Planes(NamedTuple):
     values : ndarray, shape (P,)
         `R_p(w)`, sums over the examples of a part.
     offsets : ndarray, shape (P,)
-        Computed as sums of losses where the risk can (no cancellation), never stale.
+        Sums of losses if the risk can compute them (no cancellation).
     slopes : ndarray or csr_array, shape (P, dim)
         float64; C-contiguous when dense. Owned by the receiver.
     origin : int
-        Number of w among the points that a run keeps as evidence; -1 where it keeps none.
+        Index of w among the points that a run keeps as evidence; -1 if it keeps none.
     """
 
     values: np.ndarray
@@ -47,7 +47,7 @@ class Planes(NamedTuple):
     def from_subgradients(cls, values, slopes, w):
         """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.
 
-        A plane must lie below the risk, and where `|slope| |w|` is large the difference loses digits. Products are
+        A plane must lie below the risk, and if `|slope| |w|` is large, the difference loses digits. Products are
         summed pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
         """
         values = np.asarray(values, dtype=np.float64)
@@ -78,7 +78,7 @@ class PartialPlanes(NamedTuple):
 
     @classmethod
     def joined(cls, pieces, most):
-        """The same planes in the same order in few pieces of up to `most` rows, where no piece has more."""
+        """Return the same planes in the same order in few pieces of at most `most` rows, unless one piece has more."""
         found, rows = [], most
         for piece in pieces:
             rows += len(piece.parts)

@@ -26,7 +26,7 @@ class Decoded(NamedTuple):
 
 
 class Decodings(NamedTuple):
-    """Answers of a batch: `labellings[j]` belongs to the j-th example asked for; arrays of shape (len,)."""
+    """Result of decoding a batch: `labellings[j]` belongs to the j-th example of the batch; arrays of shape (len,)."""
 
     labellings: Any
     values: np.ndarray
@@ -106,9 +106,9 @@ class Risk(Protocol):
 
 
 class RiskBase:
-    """All that a solver may ask of a risk beyond `Risk`, with the answers of a risk that does not say.
+    """Optional members of a risk that solvers may use, with their defaults.
 
-    Risks of the package derive from it. Any other object is asked through `completed`. Members that are None are
+    Risks of the package derive from it. `completed` wraps any other object. Members that are None are
     methods that the risk does not have.
 
     Attributes
@@ -124,20 +124,20 @@ class RiskBase:
     slope_errors, offset_errors : ndarray, shape (P,), or float
         Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative).
     errors_grow : bool
-        `slope_errors` are those of the planes so far, and are read again with each plane.
+        `slope_errors` hold for the planes so far and are read again with each plane.
     slope_sizes : ndarray, shape (P,), or None
         Bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
         them follows by how much rounding may put a plane above the risk.
     values : ``values(w) -> (values (P,), errors (P,))``
         Values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
-        taken at its word.
+        trusted.
     value_errors : ``value_errors(w, values) -> errors (P,)``
         Bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
         keeps them needs no pass then.
     precision, search_precision : {"float32", "float64"}
         Working precision of scores and planes, and of steps which promise nothing.
     n_parts_given : bool
-        With `derive`: False lets a solver that is not told `n_parts` choose them.
+        With `derive`: False lets a solver choose `n_parts` if the user does not.
     parts : list of ndarray
         The examples of every part; risks with an oracle have it.
     sample_weight : ndarray, shape (n_examples,)
@@ -166,9 +166,9 @@ class RiskBase:
     is_remote, home : bool, Risk or None
         The parts live with workers; the same risk over the data here.
     waiting, rounds, is_single : object or None, dict or None, bool
-        Of a remote risk: how long its run waits, what its rounds cost, whether slopes come in float32.
+        Remote risks only: how long a run waits, what its rounds cost, whether slopes arrive in float32.
     submit : ``submit(w, groups=None) -> number``
-        Of a remote risk: asks for planes, which `gather` and `collect` give as they come.
+        Remote risks only: requests planes, which `gather` and `collect` return as they arrive.
     """
 
     lower_bounds: Any = -np.inf
@@ -219,9 +219,9 @@ class RiskBase:
         return self
 
     def renewed(self, whole=True):
-        """The risk itself, or another one over the same data where these were changed in place.
+        """Return the risk itself, or a new one over the same data if these were changed in place.
 
-        Asked when a run starts, with `whole=False` where a sample of large data may decide, as no planes of an earlier
+        Called when a run starts, with `whole=False` if a sample of large data suffices, because no planes of an earlier
         run are believed.
         """
         return self
@@ -258,7 +258,7 @@ class Completed:
 
 
 def completed(risk):
-    """The risk with every member of `RiskBase`: itself where it derives from that, else `Completed`."""
+    """Return the risk with every member of `RiskBase`: itself if it derives from that, else a `Completed` around it."""
     return risk if isinstance(risk, (RiskBase, Completed)) else Completed(risk)
 
 
@@ -268,7 +268,7 @@ def is_risk(thing):
 
 
 def name_of(risk):
-    """The class of a risk, as its author knows it."""
+    """Return the class of a risk, without wrappers."""
     return type(risk.given if isinstance(risk, Completed) else risk).__name__
 
 
@@ -287,7 +287,7 @@ def errors_of(risk):
 
 
 def has_further(oracle):
-    """Whether an oracle gives more labellings than the best, by `best_batch`."""
+    """Whether an oracle returns more labellings than the best, by `best_batch`."""
     return getattr(oracle, "has_further", False)
 
 
@@ -314,28 +314,28 @@ def _is_bounded(risk):
     return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
 
 
-SMOOTH = Capability("needs a risk that says it is smooth, and {name} here does not", lambda risk: risk.smooth)
+SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
 LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
                     lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
-FURTHER = Capability("needs a model that gives more than the best labelling; that of {name} does not",
+FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and (risk.engine is not None or _has_labellings(risk)))
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)
-WORKERS = Capability("needs a risk whose parts are with workers; those of {name} are not",
+WORKERS = Capability("needs a risk whose parts are held by workers; those of {name} are not",
                      lambda risk: risk.submit is not None)
 
 
 def require(asker, needs, risk, remedy):
-    """Raises ParameterError where `asker`, a method or an option, lacks one of the capabilities `needs`."""
+    """Raise ParameterError if `asker`, a method or an option, lacks one of the capabilities `needs`."""
     for capability in needs:
         if not capability.holds(risk):
             raise ParameterError(f"{asker} {capability.words.format(name=name_of(risk))}; {remedy}")
 
 
 def planes_of(risk, w):
-    """Planes of any risk at w; exact offsets where the risk has them."""
+    """Return the planes of any risk at w, with its own offsets if the risk computes them."""
     return completed(risk).planes(w)

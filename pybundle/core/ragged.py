@@ -115,7 +115,7 @@ class Ragged(Sequence):
 
 
 def _pruned(matrix):
-    """CSR without entries behind the last row, which would become those of the next matrix."""
+    """Return a CSR matrix without entries behind its last row: stacking would move them into the next matrix."""
     matrix = matrix.tocsr()
     if len(matrix.data) > matrix.indptr[-1]:
         matrix = matrix.copy()

@@ -8,9 +8,9 @@ from .exceptions import InputTypeError, ParameterError
 
 
 def check_sparse(name, X, error=ParameterError):
-    """The matrix itself, where its indices lie inside of its shape: one read of them, O(nnz).
+    """Return the matrix itself after a check that its indices lie inside its shape: one read of them, O(nnz).
 
-    SciPy looks at them when told to only, and a wrong one makes it read or write beyond its memory.
+    SciPy checks them only on request, and a wrong one makes it read or write outside its arrays.
 
     Raises
     ------

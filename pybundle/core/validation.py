@@ -11,7 +11,7 @@ from .exceptions import InputTypeError, ParameterError
 
 
 def check_number(name, value, *, low=None, strict=False, high=None):
-    """A finite real number in `[low, high]` (`(low, high]` where `strict`), as float."""
+    """A finite real number in `[low, high]` (`(low, high]` if `strict`), as float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
@@ -81,7 +81,7 @@ def read_only(array):
 
 
 def check_vector(name, value, size=None, *, error=ParameterError):
-    """A finite float64 vector, C-contiguous, of `size` entries; copied only where needed."""
+    """A finite float64 vector, C-contiguous, of `size` entries; copied only if needed."""
     try:
         vector = real_array(value)
     except TypeError as problem:
@@ -97,7 +97,7 @@ def check_vector(name, value, size=None, *, error=ParameterError):
 
 
 def check_rows(name, rows, n_examples, labellings=None):
-    """Numbers of examples as a vector of intp; as many labellings, where there are some."""
+    """Return indices of examples as a vector of intp; checks that there are as many labellings, if any."""
     rows = np.array(integer_array(name, rows), dtype=np.intp, order="C", copy=None)
     if rows.ndim != 1:
         raise ParameterError(f"{name} must be a vector of numbers of examples, got shape {rows.shape}")
@@ -134,7 +134,7 @@ def integer_array(name, value):
 
 
 def real_array(value, copy=False):
-    """`value` as a float64 array in C order; TypeError where it is ragged, complex, text or beyond the range.
+    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text or out of range.
 
     NumPy alone would drop imaginary parts with a warning and read numbers from text.
     """

@@ -13,7 +13,7 @@ NOT_OF_ESTIMATORS = re.compile(r": pass atol, \S+ holds here")
 
 
 def warn_user(message, category=ConvergenceWarning):
-    """Warns at the innermost frame that belongs to none of `LIBRARIES`, at the outermost where all do.
+    """Warn at the innermost frame outside `LIBRARIES`, or at the outermost one if all belong to them.
 
     On the way from an estimator, advice to pass what estimators do not take is left out.
     """

@@ -17,7 +17,7 @@ cdef class ActiveSet:
     cdef double* x                  # (n,) the point on the base
     cdef double* rhs                # (n,) -gradient / scale
     cdef double* step               # (n,)
-    cdef double* path               # (n,) where the ratio test has come to
+    cdef double* path               # (n,) position of the ratio test
     cdef double* ratio              # (n,) and a copy
     cdef double* ratio_copy
     cdef double* lack               # (n_parts,) 1 - sum
@@ -31,18 +31,18 @@ cdef class ActiveSet:
     cdef bint settled               # the last round went all the way on an unchanged face
     cdef double last_gap            # before the last round
 
-    cdef double work                # since signals were last looked for, in units of about a nanosecond
+    cdef double work                # since the last check of signals, in units of about a nanosecond
 
     cdef int reserve(self, Py_ssize_t n) except -1
-    # Forgets the factor
+    # Drops the factor
     cdef void forget(self) noexcept nogil
     cdef void begin(self) noexcept nogil
-    # One change of face, reduced costs above -floor counting as none; 0, or 1 where the factor failed or no
+    # One change of face, reduced costs above -floor count as zero; 0, or 1 if the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
     # Gives up a factor in float32; whether there was one
     cdef bint use_float64(self) noexcept nogil
-    # Adds work done, and looks for signals where much has come together: x must be feasible
+    # Adds work done, and checks signals after enough of it: x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil

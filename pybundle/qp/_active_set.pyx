@@ -1,13 +1,13 @@
 """Rounds of face steps: admit variables, go towards the minimiser on their face.
 
-The faces change in blocks: all variables that come out negative are held at zero, all held ones of negative
-reduced cost return, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
-an exact line search, so q never rises; where the result is no descent, variables leave one at a time by the
+The faces change in blocks: all variables that become negative are fixed at zero, all fixed ones of negative
+reduced cost are freed, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
+an exact line search, so q never rises; if the result is no descent, variables leave one at a time by the
 ratio test of Wolfe 1976, which cannot fail.
 
 A base of many variables starts in float32: at twice the speed, and the next round, with the gradient at the new
 point in float64, takes out what rounding left. It is built again in float64, which then stays until the factor is
-forgotten, where a pivot is mostly rounding, a step is no descent, the gap falls too slowly on an unchanged face,
+dropped, if a pivot is mostly rounding, a step is no descent, the gap falls too slowly on an unchanged face,
 or rounds pass without clear progress.
 """
 
@@ -111,7 +111,7 @@ cdef class ActiveSet:
             if info == 0:
                 info = self._find_target(point)
             if info == 0:
-                # Where nearly all that came in stay, the next ones come in larger numbers.
+                # If nearly all admitted variables stay free, admit more of them next time.
                 if 5 * (self.face.n_held - n_held) <= self.chosen.n:
                     self.growth = min(2.0 * self.growth, MOST_GROWTH)
                 else:
@@ -295,7 +295,7 @@ cdef class ActiveSet:
         return 0
 
     cdef int _leaving_early(self, int k) noexcept nogil:
-        """Many negative ones say little about each: the half that reaches zero first on the way leaves."""
+        """Drop the half of the negative variables that reaches zero first: many at once say little about each."""
         cdef int i, count = 0
         cdef double bar
         for i in range(k):
@@ -311,7 +311,7 @@ cdef class ActiveSet:
     # ------------------------------------------------------------------ the step
 
     cdef int _move(self, Point point) noexcept nogil:
-        """x to the best point between x and target; 1 where nothing more can be done, at caution ONE."""
+        """Move x to the best point between x and target; 1 if no progress is left at caution ONE."""
         cdef int j, p, m = point.problem.m
         cdef double slope = 0.0, curve = 0.0, step
         point.multiply(self.target, self.target_h)

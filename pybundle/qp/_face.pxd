@@ -13,8 +13,8 @@ cdef class Face:
     All pointers stay valid until `reserve`.
     """
 
-    cdef char* columns              # memory of what has an entry a variable
-    cdef char* rows                 # memory of what has an entry a constraint
+    cdef char* columns              # memory of the arrays with one entry per variable
+    cdef char* rows                 # memory of the arrays with one entry per constraint
     cdef int capacity, row_capacity
     cdef bint single                # whether L, R, M, F, y, z and t are float32, else float64
     cdef void* L                    # (capacity, stride): lower factor of unit H_BB + c E E' + shift I
@@ -30,8 +30,8 @@ cdef class Face:
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
     cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p: m may grow
-    cdef int* part                  # (capacity,) its part, n_parts where it has none
-    cdef int* row                   # (capacity,) its row among the held ones, -1 where it is free
+    cdef int* part                  # (capacity,) its part, n_parts if it has none
+    cdef int* row                   # (capacity,) its row among the fixed ones, -1 if it is free
     cdef int* held                  # (capacity,) position in the base of each held variable
     cdef double coupling, shift, unit
 
@@ -39,7 +39,7 @@ cdef class Face:
     cdef int reserve(self, int n, int n_rows, bint single) except -1
     # Empties the base. `diagonal` is the mean of H's, `shift` a share of it.
     cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil
-    # Appends k variables (room must be there); 0, or nonzero where the factor failed: then the base is empty
+    # Appends k variables (room must be there); 0, or nonzero if the factor failed: then the base is empty
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil
     # Holds k variables of the base at zero (room for their rows must be there) / frees one
@@ -47,7 +47,7 @@ cdef class Face:
     cdef void release(self, int position) noexcept nogil
     # rhs (n,) of the solves that follow
     cdef void aim(self, const double* rhs) noexcept nogil
-    # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x where held and sums of a part = lack; 0 or an error
+    # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x if fixed and sums of a part = lack; 0 or an error
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil
     cdef int _stride(self) noexcept nogil
     cdef int _reserve_columns(self, int n) except -1

@@ -17,7 +17,7 @@ borders L: the factor is built once. This is the face step of Wolfe 1976 ("Findi
 polytope") and of Kiwiel 1989 ("A dual method for certain positive semidefinite quadratic programming
 problems") with block changes. Because r is the residual at x, `shift` acts as a proximal term and leaves no
 error in the limit. The rounding of L does the same: a base is kept in float32 or in float64, and the next round,
-with r from float64, is a step of iterative refinement. In float32 a sum is met to a small share of the step,
+with r from float64, is a step of iterative refinement. In float32 a sum holds up to a small fraction of the step,
 in float64 to rounding. One source serves both: public methods choose, private ones are typed by their pointer.
 """
 
@@ -261,7 +261,7 @@ cdef class Face:
             self._replace(<double*>self.M, a, self.n_parts + last)
 
     cdef void _replace(self, real* M, int a, int b) noexcept nogil:
-        """Row and column a of M become those of the last row, b."""
+        """Replace row and column a of M by the last ones, b."""
         cdef int j
         cdef Py_ssize_t ldm = self.side
         for j in range(a):
@@ -353,7 +353,7 @@ cdef class Face:
 
 def _face_step(H, const int[::1] parts, int n_parts, const int[::1] held, const double[::1] x,
                const double[::1] rhs, bint single):
-    """Test twin: the step from x on the base of all variables; None where the factor failed."""
+    """Test twin: the step from x on the base of all variables; None if the factor failed."""
     cdef Face face = Face()
     cdef const double[:, ::1] H_view = H
     cdef int[::1] index = np.arange(len(H), dtype=np.intc)

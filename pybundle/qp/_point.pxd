@@ -10,7 +10,7 @@ cdef struct Problem:
 
 
 cdef inline int part_of(const Problem* problem, int variable) noexcept nogil:
-    """Part of a variable, or of the slack m + p; n_parts where there is none."""
+    """Part of a variable, or of the slack m + p; n_parts if there is none."""
     cdef int p = problem.parts[variable] if variable < problem.m else variable - problem.m
     return p if p >= 0 else problem.n_parts
 

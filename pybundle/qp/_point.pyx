@@ -4,7 +4,7 @@ The duality gap at x is a sum over parts,
 
     gap = sum_p ( <x_p, g_p> - min(g_p) ),   g = scale H x - f,   the zero plane counting as g = 0,
 
-which bounds q(x) - min q from above. A variable without a sum adds g x where g >= 0; where g < 0 no finite
+which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 0; if g < 0, no finite
 bound exists, and the gain of its own Newton step, doubled, stands in: |g| max(x, |g| / (scale H_jj)).
 """
 

@@ -10,7 +10,7 @@ cdef class Selection:
     cdef Py_ssize_t room        # variables and slacks that fit
     cdef int n
     cdef int* variable          # (n,)
-    cdef int* part              # (n,) their parts, n_parts where they have none
+    cdef int* part              # (n,) their parts, n_parts if they have none
     cdef int* position          # (m + n_parts,) place of every variable in the set it joins, -1 for outside
     cdef double* key            # (m + n_parts,) scratch
     cdef double* key_copy       # (m + n_parts,) scratch; [0] the least key after `add_violators`
@@ -18,7 +18,7 @@ cdef class Selection:
     cdef int reserve(self, Py_ssize_t n) except -1
     # Empties the list; position = -1
     cdef void clear(self, Point point) noexcept nogil
-    # Appends positive weights outside the set, of slacks too where asked
+    # Appends positive weights outside the set, also of slacks if requested
     cdef void add_support(self, Point point, bint slacks) noexcept nogil
     # Appends the `most` worst of the variables outside list and set whose reduced cost is below -floor
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil

@@ -1,4 +1,4 @@
-"""The master of a bundle method: pairwise steps where few are needed, faces where many are.
+"""The QP of the master of a bundle method: pairwise steps if few are needed, faces if many are.
 
     min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),
 
@@ -12,8 +12,8 @@ and variables of part -1 have no sum.
 The rounds take turns here until the gap is small enough. Choices depend on counts of operations, never on
 seconds: equal input, equal bits.
 
-Either kind can stall where the other does not: faces creep where norms of planes differ so much that the shift
-of the factor holds their steps back, pairwise steps where curvatures do. So a kind that brings no clear
+Either kind can stall when the other does not: faces are slow if norms of planes differ so much that the shift
+of the factor shortens their steps, pairwise steps are slow if curvatures differ. So a kind that brings no clear
 progress for a number of rounds hands over to the other, and gets more rounds each time it is its turn again.
 """
 
@@ -34,7 +34,7 @@ from pybundle.qp._working_set cimport WorkingSet
 cdef double CANCELLED = 1e-3
 # Rounds in which neither value nor gap moves, after which faces and pairwise steps give up.
 cdef int TIRED = 3, DONE = 6
-# Progress is clear where the gap comes down by this factor, or the value by this share of the gap.
+# Progress is clear if the gap falls by this factor, or the value by this share of the gap.
 cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
 # Rounds without clear progress after which the other kind gets its turn, at first; doubled at every return,
 # and so often at most.
@@ -99,19 +99,19 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        # without `reuse` nothing goes from one call to the next but room
+        # without `reuse` calls share allocated memory only
         return SimplexQP, ()
 
     def reset(self):
-        """Forgets the factor kept by `reuse`: to be called when planes were removed or renumbered."""
+        """Drop the factor kept by `reuse`; call it when planes were removed or renumbered."""
         self.faces.forget()
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, bint reuse=False, method="auto"):
         """Minimises in place, from x.
 
-        Signals are heeded about every 50 ms of work, a single factorisation apart; where a handler raises,
-        as on Ctrl-C, x is feasible and the object as good as new.
+        Signals are checked about every 50 ms of work, but not within a factorisation. If a handler raises,
+        as on Ctrl-C, x is feasible and the object can be used again.
 
         Parameters
         ----------
@@ -127,16 +127,16 @@ cdef class SimplexQP:
         scale : float
             1/s in front of the quadratic term.
         tol : float
-            Absolute duality gap wanted.
+            Absolute duality gap to reach.
         rtol : float
-            Gap wanted relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger of both counts.
+            Gap to reach relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger of both counts.
         max_steps : int
             Most pairwise steps plus face solves.
         reuse : bool
             Promises that entries of H seen by earlier calls with `reuse` have not changed, nor the parts of
             their variables, so that the factor can be kept.
         method : {"auto", "smo", "active-set"}
-            For comparisons. "active-set" takes pairwise steps only where faces stall, "smo" nothing else.
+            For comparisons. "active-set" takes pairwise steps only when faces stall, "smo" no others.
 
         Returns
         -------

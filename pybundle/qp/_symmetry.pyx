@@ -7,7 +7,7 @@ cdef extern from "_kernels.h" nogil:
 
 
 def asymmetry(const double[:, :] H):
-    """max |H p - H'p| for a fixed p without zeros: rounding for a symmetric H; NaN where an entry is not finite.
+    """max |H p - H'p| for a fixed p without zeros: rounding for a symmetric H; NaN if an entry is not finite.
 
     H (m, m) has contiguous rows. Both products come out of one pass, row after row.
     """

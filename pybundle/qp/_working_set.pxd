@@ -11,7 +11,7 @@ cdef class WorkingSet:
     cdef object _arrays                     # owner of `member` and `start`
     cdef Py_ssize_t room, compact_room      # variables and slacks that fit; variables that fit in Q
     cdef int* member                        # (n,) the variables, sorted by part
-    cdef int* start                         # (n_parts + 2,) where each part begins
+    cdef int* start                         # (n_parts + 2,) start of each part
     cdef double* Q                          # (n, n) their entries of H; owns the memory of g and x too
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)

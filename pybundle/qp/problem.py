@@ -1,6 +1,6 @@
 """Quadratic programs over a product of simplices, and solutions that measure themselves.
 
-    min_x q(x) = 1/2 x'Hx - f'x,   x >= 0,   sum over part p of x = 1  (<= 1 where the part has a slack)
+    min_x q(x) = 1/2 x'Hx - f'x,   x >= 0,   sum over part p of x = 1  (<= 1 if the part has a slack)
 
 This is the master problem of a bundle method in its multipliers (Teo et al. 2010, eq. 12, with one simplex
 per part). Variables of part -1 have no sum: multipliers of sign constraints.
@@ -36,7 +36,7 @@ class SimplexProblem:
     f : ndarray, shape (m,)
     parts : ndarray of int32, shape (m,)
     slack : ndarray of bool, shape (P,)
-        One bool is that of all parts.
+        One bool holds for all parts.
     """
 
     H: np.ndarray
@@ -53,9 +53,9 @@ class SimplexProblem:
         """Value, duality gap, its scale, and KKT residual at x >= 0.
 
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
-        without a sum adds `g x` where g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
+        without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
-        `product` is H @ x where it is known already.
+        `product` is H @ x if the caller has it.
         """
         x = check_vector("x", x, len(self.f))
         product = self.H @ x if product is None else check_vector("product", product, len(self.f))
@@ -93,18 +93,18 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     ----------
     H : array_like, shape (m, m)
         Symmetric positive semidefinite; singular is fine. float64 with contiguous rows is not copied, also
-        where it is a corner of a larger array.
+        if it is a corner of a larger array.
     f : array_like, shape (m,)
     parts : array_like of int, shape (m,)
         Simplex 0..P-1 of each variable, in any order, every one used; -1 for a variable that only has to be
         nonnegative.
     tol : float, default 1e-9
         Relative duality gap: stop when gap <= tol * max(|q|, 1e-3 (1/2 x'Hx + |f'x|)). The second term only
-        matters where the two terms of q nearly cancel.
+        matters if the two terms of q nearly cancel.
     slack : bool or array_like of bool, shape (P,), default False
         Whether the sum of a part may be less than 1.
     x0 : array_like, shape (m,), optional
-        Start. Negative entries count as 0, sums are scaled to 1 where they must be.
+        Starting point. Negative entries count as 0, and sums are scaled to 1 if required.
     max_steps : int, default 1000000
         Most pairwise steps plus face solves.
     method : {"auto", "smo", "active-set"}, default "auto"
@@ -120,7 +120,7 @@ def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1
     Raises
     ------
     ParameterError, InputTypeError
-        Where an argument has a wrong value, shape or type, or where q is unbounded because a variable
+        If an argument has a wrong value, shape or type, or if q is unbounded because a variable
         without a sum has no curvature.
 
     Notes

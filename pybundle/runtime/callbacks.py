@@ -26,7 +26,7 @@ FORMAT = "{desc} {percentage:3.0f}%|{bar}| [{elapsed_s:.1f} s{postfix}]"
 class ProgressBar:
     """A tqdm bar, in a terminal or a notebook: the logarithm of the gap on its way to the tolerance.
 
-    The bar is empty at a gap of 1, the largest that says anything, and full where the gap has reached `tol`; seconds,
+    The bar is empty at a gap of 1, the largest one shown, and full once the gap has reached `tol`; seconds,
     objective, lower bound and gap stand behind it.
 
     Parameters
@@ -125,7 +125,7 @@ class EarlyStopping:
     """Ends a run whose validation score no longer rises.
 
     The solution is the best point of the *objective* at that time, with its certificate, not the one of the best score.
-    On a path and in the search of an estimator's C it ends the run of one C, and the next goes on.
+    On a path, or in the search for the C of an estimator, it ends the run of one C; the next one starts as usual.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class EarlyStopping:
         transformed as its steps transform the data of the fit.
     validation_fraction : float, optional
         Instead, for estimators: `fit` holds this share of its examples out of the training, by class for classifiers,
-        and scores them. Right in pipelines and searches, too, where the data of the fit are transformed and cut.
+        and scores them. This also works in pipelines and searches, which transform and split the data of the fit.
     score : callable, optional
         Instead: `score(progress)`, larger is better. `progress.w` is the best point so far.
     patience : int
@@ -194,7 +194,7 @@ class EarlyStopping:
         if self.score is not None:
             return self.score(progress)
         if progress.make_estimator is None:
-            raise ParameterError("score must be given where no estimator is fitted: "
+            raise ParameterError("score must be given if no estimator is fitted: "
                                  "EarlyStopping(score=lambda progress: ...)")
         if self.validation_fraction is not None:
             return progress.score_held_out()
@@ -246,7 +246,7 @@ class StopSignal:
         self._event.clear()
 
     def is_set(self):
-        """Whether runs are asked to stop."""
+        """Whether runs have been told to stop."""
         return self._event.is_set()
 
     def __call__(self, progress):

@@ -60,7 +60,7 @@ class LowerBound:
 
 
 def feasible(beta, parts, slack):
-    """Multipliers that make a bound: those of a master, divided by their sums, which drift.
+    """Return feasible multipliers: those of a master, divided by their sums, which drift by rounding.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def feasible(beta, parts, slack):
 
 
 def aggregation_error(beta, norms, plane_errors):
-    """Rounding error of `sum_j beta_j a_j`: that of the planes, of the sum, and of the sums of the multipliers.
+    """Bound the rounding error of `sum_j beta_j a_j`: of the planes, of the sum, and of the sums of the multipliers.
 
     Parameters
     ----------
     beta, norms : ndarray, shape (m,)
-        Multipliers as `feasible` gives them, and Euclidean norms of the slopes.
+        Multipliers as `feasible` returns them, and Euclidean norms of the slopes.
     plane_errors : ndarray, shape (P,)
         Error bound of any slope of a part.
     """
@@ -117,7 +117,7 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     Returns
     -------
     error, offset_error : float
-        Of multipliers as `feasible` gives them: what is left of a sum that should be 1 is counted in both.
+        For multipliers as `feasible` returns them; both errors count how far their sums are from 1.
     """
     beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are no part of the sums
     weights = beta * np.abs(offsets)
@@ -160,12 +160,12 @@ class Bracket:
 def ball(objective, w, certificate, bound):
     """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.
 
-    None as well where squares overflow.
+    None also if squares overflow.
 
         lam/2 (|w* - w|^2 + |w* - v|^2) <= G = F(w) - D,   v = -phi/lam,   hence
         |w* - (w + v)/2| <= sqrt(G/lam - |w - v|^2/4)
 
-    D is the bound of the aggregate plane, v the minimiser of its model, where constraints hold, too. F and the model
+    D is the bound of the aggregate plane, v the minimiser of its model under the constraints. F and the model
     are lam-strongly convex, and the model lies below F.
 
     The plane is known up to `bound.error` in its slope, which moves v by `error/lam`; that, the rounding of G, of the
@@ -192,11 +192,11 @@ def ball(objective, w, certificate, bound):
 def certify(risk, objective, w, bound, known=None):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 
-    No pass is needed where R(w) is `known`, computed in float64, with a bound on its rounding error.
+    No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
 
-    A risk with `values` says how far rounding can have moved them, and one that can work in several precisions is
-    asked for float64; others are taken at their word. A value just below the lower bound that the risk declares is
-    taken for that bound, and the difference counts as an error. Evidence that lies clearly above R(w) proves nothing.
+    A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
+    float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
+    replaced by that bound, and the difference counts as an error. Evidence that lies clearly above R(w) is refused.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")

@@ -1,4 +1,4 @@
-"""The file from which a run goes on: what is in it, when it is written, and interrupts that wait for the right moment.
+"""Write and read the file from which a run resumes; Ctrl-C waits until a write has ended.
 
     header    terms of the run (data, parameters), status, iterations; the objects as `core.object_graph` has them;
               a digest of all that and of the arrays
@@ -24,13 +24,13 @@ from .file_lock import FileLock
 
 FORMAT, VERSION = "pybundle checkpoint", 1
 EVERY = 60.0
-"""Seconds between two checkpoints, where nobody says otherwise,"""
+"""Seconds between two checkpoints by default."""
 SHARE = 0.05
 """or as many more as make writing this share of the time."""
 
 
 class Found(NamedTuple):
-    """What a file holds: the objects by name, how far they had come, and whether a whole iteration ended there."""
+    """Contents of a checkpoint: objects by name, progress, and whether it was written after a whole iteration."""
 
     objects: dict
     header: dict
@@ -43,7 +43,7 @@ class Checkpoint:
     ----------
     path : str or path
     every : float or None
-        Seconds between two writes; None is `EVERY`, and more where writing takes long.
+        Seconds between two writes; None is `EVERY`, or more if writing takes long.
     terms : dict
         What the run is made from, as JSON has it: a file of other terms is refused.
     classes : dict of str to type
@@ -60,7 +60,7 @@ class Checkpoint:
         self.n_iter = None          # iterations in the file
 
     def read(self):
-        """What is in the file, `Found`; None where there is no file.
+        """Read the file: a `Found`, or None if there is no file.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Checkpoint:
                 raise StateError(f"checkpoint {problem}; delete it, or choose another path") from problem
             if header["pybundle"] != __version__:
                 raise StateError(f"checkpoint {self.path} was written by pybundle {header['pybundle']!r:.40}, and only "
-                                 f"the same version goes on from it; this is {__version__}: delete it, or install that")
+                                 f"that version can resume; this is {__version__}: delete it, or install that")
             if header["digest"] != _digest(header, arrays):
                 raise ValueError("it is not what was written: its digest does not fit")
             self._compare(header["terms"])
@@ -98,7 +98,7 @@ class Checkpoint:
                 raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
                     from problem
             warnings.warn(f"pybundle: checkpoint {self.path} could not be written ({problem}); it holds iteration "
-                          f"{self.n_iter}, and the run goes on", RuntimeWarning, stacklevel=2)
+                          f"{self.n_iter}, and the run continues", RuntimeWarning, stacklevel=2)
         else:
             self.n_iter = n_iter
         now = time.monotonic()
@@ -139,7 +139,7 @@ class Checkpoint:
 
 
 def _digest(header, arrays):
-    """Of all that is believed when a run goes on: bounds are not proven anew."""
+    """Digest of everything that a resumed run trusts: bounds are not proven again."""
     return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}, arrays)
 
 

@@ -30,7 +30,7 @@ class Clock:
             self._spent[name] += time.perf_counter() - start
 
     def __getstate__(self):
-        # seconds are what another process can go on from
+        # elapsed seconds, which another process can resume from
         return {"elapsed": self.elapsed(), "spent": self._spent}
 
     def __setstate__(self, state):

@@ -5,7 +5,8 @@ An executor has one of two methods:
 ``map(function, items)``
     results in the order of the items: `Serial`, `Threads`, a pool of concurrent.futures.
 ``place(risk) -> Risk``
-    for workers that share no memory with us: they keep the parts of the risk, and what comes back asks them. See
+    for workers that share no memory with this process: they hold the parts of the risk, and `place` returns a risk that
+    calls them. See
     `pybundle.distributed`.
 
 `close()` releases its threads or processes.
@@ -40,7 +41,7 @@ class Serial:
 
 
 class Threads:
-    """Runs work units in a pool of threads and in the calling one; results come in the order of the items.
+    """Runs work units in a pool of threads and in the calling one; results are in the order of the items.
 
     >>> pool = Threads(2)
     >>> pool.map(abs, [-1, 2, -3])
@@ -55,7 +56,7 @@ class Threads:
     def map(self, function, items):
         """Results in the order of the items; the first exception is raised.
 
-        The calling thread is one of the `n_jobs`: it works where it would wait, and one thread fewer has to wake.
+        The calling thread is one of the `n_jobs`: it works instead of waiting, so one thread fewer has to be woken.
         """
         items = list(items)
         left, results, failures = deque(range(len(items))), [None] * len(items), {}
@@ -68,7 +69,7 @@ class Threads:
                     return
                 try:
                     results[k] = function(items[k])
-                except BaseException as error:      # items before k have all begun, so the first failure is known
+                except BaseException as error:      # all items before k have begun, so this is the first failure
                     failures[k] = error
                     left.clear()
 
@@ -93,7 +94,7 @@ class Threads:
 
 
 def make_executor(n_jobs):
-    """Executor for `n_jobs` threads; -1 is one per processor, None what joblib's `parallel_config` says, else 1."""
+    """Executor for `n_jobs` threads; -1 is one per processor, None the value of joblib's `parallel_config`, or 1."""
     n_jobs = _of_joblib() if n_jobs is None else check_jobs(n_jobs)
     return Serial() if n_jobs == 1 else Threads(n_jobs)
 
@@ -116,7 +117,7 @@ def cpu_count():
 
 
 def _of_joblib():
-    """Jobs that an enclosing `joblib.parallel_config` asks for; 1 inside a worker of joblib, and without joblib."""
+    """Return `n_jobs` of the enclosing `joblib.parallel_config`; 1 inside a worker of joblib, and without joblib."""
     joblib = sys.modules.get("joblib")
     return 1 if joblib is None else int(joblib.effective_n_jobs(None))
 
@@ -137,7 +138,7 @@ class _BlasLimit:
     def enter(self):
         with self._lock:
             if self._users == 0:
-                # libraries come with modules as a rule, and to look for them takes as long as a small solve
+                # a search takes as long as a small solve, and libraries are usually loaded with modules
                 count = len(sys.modules)
                 if self._n_modules != count:
                     self._controller, self._n_modules = ThreadpoolController(), count

@@ -12,7 +12,7 @@ except ImportError:                 # Windows
 
 
 class FileLock:
-    """A lock that the system gives back when its process ends, however that is.
+    """A lock that the system releases when its process ends, however it ends.
 
     It stands in a file of its own, since the one that it guards is replaced. Where the system or the folder has no
     locks, nobody is refused.
@@ -41,11 +41,11 @@ class FileLock:
 
     @property
     def is_held(self):
-        """Whether no other process can hold it; False where there are no locks."""
+        """Take the lock; False if the system has no locks."""
         return self._handle is not None
 
     def take(self):
-        """False where somebody else holds it."""
+        """Return False if another process holds it."""
         while fcntl is not None and self._handle is None:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -10,13 +10,13 @@ FIELDS = ("time", "n_passes", "primal", "best_primal", "lower_bound", "gap")
 
 
 class History:
-    """Grows by one row per `record`; `arrays` gives equal-length float arrays."""
+    """Grows by one row per `record`; `arrays` returns float arrays of equal length."""
 
     def __init__(self):
         self._rows = []
 
     def record(self, time, n_passes, primal, best_primal, lower_bound):
-        """Adds a row; the gap, that of best value and best bound, can wait."""
+        """Add a row; the gap between best value and best bound is computed later."""
         self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
     def __getstate__(self):

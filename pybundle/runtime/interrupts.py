@@ -1,4 +1,4 @@
-"""Ctrl-C where what is being done must not be left half done."""
+"""Defer Ctrl-C until a critical section ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Noted:
 def interrupts_wait():
     """Ctrl-C inside the block is raised at its end; a second one at once.
 
-    Only in the main thread, and only where nobody else handles the signal.
+    Only in the main thread, and only if no other handler of the signal is installed.
     """
     if not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

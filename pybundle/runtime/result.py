@@ -39,19 +39,19 @@ class Result(OptimizeResult):
     x : ndarray, shape (dim,)
         Best point found.
     fun, lower_bound : float
-        `F(x)` and a number that no value of F can fall below, in the scale that was asked for.
+        `F(x)` and a proven lower bound of all values of F, in the scale of the call.
     gap : float
         `(fun - lower_bound) / |fun|`; 0 when both are equal.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
-        `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN where nothing is certified.
+        `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN if nothing is certified.
     certified : bool
         Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
     ball : (ndarray, float) or None
-        Centre and radius of a ball that contains the exact minimiser, rounding counted; None where F is not strongly
+        Centre and radius of a ball that contains the exact minimiser, rounding counted; None if F is not strongly
         convex (`radius`), or nothing is certified.
     certificate : pb.Certificate or None
-        What `pb.verify` and `pybundle verify` check, with its `save`; None where nothing is certified.
+        The certificate that `pb.verify` and `pybundle verify` check; it has a `save`. None if nothing is certified.
     success : bool
         `fun - lower_bound <= max(tol |fun|, atol)` holds and is certified.
     status : Status
@@ -93,13 +93,13 @@ class Result(OptimizeResult):
         return sorted({*super().__dir__(), "n_iter"})
 
 
-CROSSING = "the bound and the value cross: pb.check_oracle(risk) says which rule is broken"
+CROSSING = "the bound and the value cross: pb.check_oracle(risk) names the broken rule"
 
 
 def sentence(status, gap, tol, choice="", advice="", atol=None):
-    """The message of a result: reason, advice, gap and tolerance, and why the method, where that was left open.
+    """Return the message of a result: reason, advice, gap and tolerance, and why "auto" chose the method.
 
-    `atol` is given where it ended the run, and not the relative gap.
+    `atol` is given if it ended the run instead of the relative gap.
     """
     if status is Status.CONVERGED and atol is not None:
         reason = f"fun - lower_bound is within atol {atol:.2g}"

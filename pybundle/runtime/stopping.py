@@ -1,4 +1,4 @@
-"""Stopping rules: each gives a status or None; several are asked in turn.
+"""Stopping rules: each returns a status or None; several are evaluated in turn.
 
 A rule sees a `Progress` record only, never a solver.
 """
@@ -38,8 +38,8 @@ class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
     `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, and no later step changes it. `tol`
-    is the relative gap that the run is to reach. Those who fit an estimator give `make_estimator`, and
-    `score_held_out`, the score of what it predicts for the examples that the fit holds out for callbacks.
+    is the relative gap that the run has to reach. Fits of estimators pass `make_estimator`, and
+    `score_held_out`, the score of its predictions for the examples that the fit holds out for callbacks.
     """
 
     w: object
@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def estimator(self):
-        """Where an estimator is being fitted, a copy that predicts with `w`, made when asked for; None elsewhere."""
+        """A copy of the estimator being fitted that predicts with `w`, made on first access; None outside a fit."""
         return None if self.make_estimator is None else self.make_estimator()
 
 
@@ -72,7 +72,7 @@ class GapBelow:
     atol: float | None = 0.0
 
     def for_size(self, size):
-        """The same rule with a number for atol, where F(0) is `size`."""
+        """Return the same rule with a number for atol, given F(0) = `size`."""
         return self if self.atol is not None else GapBelow(self.tol, SHARE * abs(size))
 
     def holds(self, fun, lower_bound, share=1.0):
@@ -152,7 +152,7 @@ def one_clock(callbacks):
 
 
 class Callback:
-    """Asks the user: a true return value or StopIteration stops the run; a `Status` is the reason that is told.
+    """Call a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
 
     Values are multiplied by `scale` on the way out (1/n for the mean scale).
     """
@@ -194,7 +194,7 @@ def time_of_end(rules):
 
 
 def first_reason(rules, progress):
-    """Status of the first rule that wants to stop, or None. Every rule is asked, so callbacks always run."""
+    """Return the status of the first rule that stops the run, or None. All rules run, so callbacks always do."""
     found = None
     for rule in rules:
         reason = rule(progress)

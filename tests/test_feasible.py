@@ -7,7 +7,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.qp._simplex_qp import SimplexQP
-from pybundle.runtime.certificate import UNIT, feasible
+from pybundle.runtime.lower_bound import UNIT, feasible
 
 METHODS = (("bmrm", 1), ("oca", 1), ("prox-bmrm", 1), ("bmrm", 4))
 

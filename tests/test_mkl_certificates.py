@@ -8,8 +8,8 @@ import pytest
 
 import pybundle as pb
 from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
-from pybundle.mkl.certificate import KeptPlanes, best_bound, group_products
 from pybundle.mkl.group_norms import GroupNorms
+from pybundle.mkl.mixture_bound import KeptPlanes, best_bound, group_products
 from pybundle.mkl.tokens import TokenSession
 
 

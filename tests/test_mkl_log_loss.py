@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 import pybundle as pb
 from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, OnlineMKL, Polynomial, Precomputed
-from pybundle.mkl.certificate import plane_grams
+from pybundle.mkl.mixture_bound import plane_grams
 from pybundle.mkl.settings import check_settings
 from pybundle.mkl.structure import as_structure
 from pybundle.mkl.tokens import TokenLearner

@@ -5,7 +5,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.core.protocols import BOUNDED
-from pybundle.runtime.certificate import UNIT, LowerBound
+from pybundle.runtime.lower_bound import UNIT, LowerBound
 from pybundle.runtime.result import Status
 from pybundle.solvers.method import WARM_START, Method, Option, integer
 from pybundle.solvers.methods import METHODS

@@ -10,7 +10,7 @@ import pybundle as pb
 from pybundle.core.exceptions import ContradictionError
 from pybundle.core.plane import Planes
 from pybundle.models.batch_oracle import batched
-from pybundle.runtime.certificate import certify
+from pybundle.runtime.lower_bound import certify
 
 METHODS = ("auto", "prox-bcfw", "bcfw", "mp-bcfw", "oca", "bmrm", "prox-bmrm", "frank-wolfe", "sgd")
 

@@ -11,7 +11,9 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import pybundle as pb
-from pybundle.runtime.certificate import (
+from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor, single_threaded_blas
+from pybundle.runtime.history import FIELDS, History
+from pybundle.runtime.lower_bound import (
     UNIT,
     Bracket,
     LowerBound,
@@ -19,8 +21,6 @@ from pybundle.runtime.certificate import (
     aggregation_errors,
     certify,
 )
-from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor, single_threaded_blas
-from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
 from pybundle.solvers.objective import Ball, SquaredNorm

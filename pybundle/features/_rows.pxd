@@ -43,7 +43,7 @@ ctypedef fused real:
     double
 
 
-cdef class Weights:
+cdef class PackedWeights:
     # W packed for the kernels: rows padded with zeros (dense), or W' with padded columns (CSR)
     cdef readonly str precision
     cdef float[:, ::1] W32      # empty unless the precision is float32
@@ -68,14 +68,14 @@ cdef class Rows:
     cdef object _args
 
     # ValueError where the weights were packed for rows of another width, or never
-    cdef int check_weights(self, Weights w) except -1
+    cdef int check_weights(self, PackedWeights w) except -1
     # Weights packed in float64 from w = W.ravel(), which all changed
-    cdef void refresh(self, Weights packed, const double* w) noexcept nogil
+    cdef void refresh(self, PackedWeights packed, const double* w) noexcept nogil
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
-    cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
+    cdef void score(self, PackedWeights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
     # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. Without packed weights, for CSR,
     # from W (n_scores, width) as it stands
-    cdef void score_all(self, Weights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
+    cdef void score_all(self, PackedWeights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
                         double* out) noexcept nogil
     # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil

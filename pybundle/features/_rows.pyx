@@ -57,7 +57,7 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
                 out[j * ldo + k] = <real>(scale * W[k * ldw + j])
 
 
-cdef class Weights:
+cdef class PackedWeights:
     """Weights of one pass, packed for the kernels by `Rows.pack`; else empty."""
 
     def __cinit__(self):
@@ -143,7 +143,7 @@ cdef class Rows:
 
     def pack(self, w, precision="float64"):
         """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
-        cdef Weights packed = Weights.__new__(Weights)
+        cdef PackedWeights packed = PackedWeights.__new__(PackedWeights)
         cdef Py_ssize_t d = self.n_features
         cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest = 0.0
         W = np.asarray(w, dtype=np.float64).reshape(self.n_scores, self.width)
@@ -171,7 +171,7 @@ cdef class Rows:
             packed.tau_row = 2.0 * 1.01 * terms * u * largest
         return packed
 
-    cdef void refresh(self, Weights packed, const double* w) noexcept nogil:
+    cdef void refresh(self, PackedWeights packed, const double* w) noexcept nogil:
         cdef Py_ssize_t j, d = self.n_features
         cdef int k
         if self.kind >= PB_CSR32:
@@ -183,7 +183,7 @@ cdef class Rows:
                 for j in range(d):
                     packed.W64[k, j] = self.scale * w[k * self.width + j]
 
-    cdef void score(self, Weights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil:
+    cdef void score(self, PackedWeights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil:
         cdef int k, r
         cdef float* S32 = <float*>S
         cdef double* S64 = <double*>S
@@ -201,7 +201,7 @@ cdef class Rows:
                     else:
                         S64[k * BLOCK + r] += w.base[k]
 
-    cdef void score_all(self, Weights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
+    cdef void score_all(self, PackedWeights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
                         double* out) noexcept nogil:
         cdef Py_ssize_t i = 0, r, k, K = self.n_scores, count
         if packed is None:
@@ -256,7 +256,7 @@ cdef class Rows:
                 total += coef[e]
             slope[self.n_features] += self.bias * total
 
-    cdef int check_weights(self, Weights w) except -1:
+    cdef int check_weights(self, PackedWeights w) except -1:
         cdef Py_ssize_t rows = self.n_scores, columns = self.n_features
         if self.kind >= PB_CSR32:
             rows, columns = columns, rows
@@ -265,7 +265,7 @@ cdef class Rows:
                              "of these rows")
         return 0
 
-    def scores(self, Weights w, const Py_ssize_t[::1] rows, real[:, ::1] out):
+    def scores(self, PackedWeights w, const Py_ssize_t[::1] rows, real[:, ::1] out):
         """Scores of the given rows, one after another, into out (len(rows), K) of the packed precision."""
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
         cdef int count, k, K = self.n_scores

@@ -5,7 +5,7 @@
 For fixed nu this is one kernel, sum_k nu_k K_k. With the hinge, the block method "prox-bcfw" ascends the dual in that
 inner product (`GroupBlocks`; its cores are `weighted` for vectors of weights and `token_blocks` for kernels), then
 nu_k = |f_k| / sum_j |f_j|. With the log-loss, quasi-Newton steps move functions and kernel weights together
-(`descent`). The bound of `certificate` holds for any nu and multipliers.
+(`descent`). The bound of `mixture_bound` holds for any nu and multipliers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from ..core.protocols import RiskBase
 from ..solvers.block.block_method import BlockMethod
-from .certificate import KeptPlanes
 from .group_norms import GroupNorms
+from .mixture_bound import KeptPlanes
 
 FLOOR = 1e-6
 """Smallest kernel weight; it stays above 0 so that it can grow again."""

@@ -6,7 +6,7 @@ by Cauchy-Schwarz, so min F is the minimum of the smooth G(u, v) = lam/2 |u|^2 |
 not convex. But let u not be 0, the gradient be 0 and the Hessian have no negative eigenvalue: then theta is a minimum
 of F. For the gradient implies `|phi_k| = lam |u| |v|` for each group with v_k not 0, the Hessian
 `|phi_k| <= lam |u| |v|` for the others, and these are the conditions of optimality. The proof of the result does not
-need this: every pass finds a plane of R, and the bound of mixtures (`certificate`) holds for any planes.
+need this: every pass finds a plane of R, and the bound of mixtures (`mixture_bound`) holds for any planes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
-from .certificate import CLOSE, KeptPlanes
 from .certified import solve
+from .mixture_bound import CLOSE, KeptPlanes
 
 LEAST = 1e-3
 """If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""

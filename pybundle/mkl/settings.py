@@ -12,7 +12,7 @@ from ..prox import GroupwiseRegulariser
 from .schedules import RATES, check_rate
 
 
-class Settings(NamedTuple):
+class OnlineSettings(NamedTuple):
     """Checked parameters of a learner; `regularisers` belongs to `OnlineProximal`, other defaults to `OnlineMKL`."""
 
     loss: str
@@ -46,7 +46,7 @@ def check_rounds(learner):
     if learner.radius is not None and not isinstance(radius, str):
         radius = check_number("radius", radius, low=0.0, strict=True)
     seed = learner.random_state
-    return Settings(learner.loss, learner.rate, learner.eta0, learner.sigma,
+    return OnlineSettings(learner.loss, learner.rate, learner.eta0, learner.sigma,
                     check_integer("n_epochs", learner.n_epochs, low=1), check_integer("batch", learner.batch, low=1),
                     bool(learner.average), radius, None if seed is None else check_integer("random_state", seed, low=0))
 

@@ -9,9 +9,9 @@ from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certificate import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
 from .certified import MeanLoss
 from .descent import descend
+from .mixture_bound import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
 from .parts import LinkPart, block_scores, make_part
 from .token_blocks import climb
 

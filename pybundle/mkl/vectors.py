@@ -18,10 +18,10 @@ from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
-from .certificate import ROUNDING, best_bound, group_products
 from .certified import MeanLoss
 from .descent import descend
 from .kernel import Kernel
+from .mixture_bound import ROUNDING, best_bound, group_products
 from .parts import Features
 from .weighted import climb_weights
 

@@ -5,7 +5,7 @@
 For fixed nu the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
 inner product `sum_k nu_k <a_k, b_k>`. Before every iteration nu is set from the norms of the last point. Planes and
 multipliers do not depend on nu, so only the Gram matrices of the blocks are recomputed. The bound is that of
-`certificate`, from mixtures of the planes of the last passes; it holds for any nu.
+`mixture_bound`, from mixtures of the planes of the last passes; it holds for any nu.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.rounding import UNIT
-from ..runtime.certificate import LowerBound
+from ..runtime.lower_bound import LowerBound
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks

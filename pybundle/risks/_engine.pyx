@@ -95,7 +95,7 @@ cdef class Engine(Rows):
 
     def pack(self, w, precision="float64"):
         """Pack w as `Rows.pack`, and set `tau`, the rounding error that the loss adds to float32 scores."""
-        cdef Weights packed = Rows.pack(self, w, precision)
+        cdef PackedWeights packed = Rows.pack(self, w, precision)
         if packed.is_single:
             packed.tau = 4.0 * 2.0 ** -24 * (self.largest_loss + 1.0) + 1e-30
         return packed
@@ -164,7 +164,7 @@ cdef class Engine(Rows):
                 m = <double>best[r] - b.truth[r] + (0.0 if self.has_cost else 1.0)
                 b.value[r] = m if m > 0.0 else 0.0
 
-    cdef void _rescore_unsure(self, Weights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
+    cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
         # Computes labels again in float64 if float32 may have rounded them to others.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
@@ -262,7 +262,7 @@ cdef class Engine(Rows):
                 continue
             self.accumulate(b.entry_row + first, b.entry_coef + first, last - first, slope + k * self.width)
 
-    def planes(self, Weights w, const Py_ssize_t[::1] rows, double[::1] slope):
+    def planes(self, PackedWeights w, const Py_ssize_t[::1] rows, double[::1] slope):
         """Return the sums of values and of offsets of `rows` at w; add slopes, unscaled, to `slope` (K * width,)."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead
@@ -345,12 +345,12 @@ cdef class Engine(Rows):
         error[0] += ci * slack
         return 0.0 if best < 0.0 else ci * best
 
-    def losses(self, Weights w, const Py_ssize_t[::1] rows, double reach):
+    def losses(self, PackedWeights w, const Py_ssize_t[::1] rows, double reach):
         """Return the sum of the losses of `rows` at w, and a bound on its error due to rounded scores.
 
         Parameters
         ----------
-        w : Weights
+        w : PackedWeights
             Packed in float64.
         reach : float
             `reach |x_i|` bounds the rounding error of a score; for many classes, of a difference of two scores.

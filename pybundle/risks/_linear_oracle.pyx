@@ -9,7 +9,7 @@ from ..core.exceptions import NumericalError
 from ..features.weights import is_narrow
 
 from ..features._compiled_oracle cimport CompiledOracle
-from ..features._rows cimport BLOCK, Weights
+from ..features._rows cimport BLOCK, PackedWeights
 from ._engine cimport HINGE, Engine
 
 
@@ -26,7 +26,7 @@ cdef class CompiledLinear(CompiledOracle):
     """
 
     cdef Engine engine
-    cdef Weights packed         # None if W is read without packing
+    cdef PackedWeights packed         # None if W is read without packing
     cdef double[::1] scores, scratch
 
     def __init__(self, Engine engine, Py_ssize_t dim, Py_ssize_t batch):

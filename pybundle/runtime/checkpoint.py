@@ -29,7 +29,7 @@ SHARE = 0.05
 """or as many more as make writing this share of the time."""
 
 
-class Found(NamedTuple):
+class CheckpointContents(NamedTuple):
     """Contents of a checkpoint: objects by name, progress, and whether it was written after a whole iteration."""
 
     objects: dict
@@ -60,7 +60,7 @@ class Checkpoint:
         self.n_iter = None          # iterations in the file
 
     def read(self):
-        """Read the file: a `Found`, or None if there is no file.
+        """Read the file: a `CheckpointContents`, or None if there is no file.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Checkpoint:
             if not isinstance(objects, dict):
                 raise ValueError("it holds no run")
             self.n_iter = header["n_iter"]
-        return Found(objects, header)
+        return CheckpointContents(objects, header)
 
     def write(self, objects, n_iter, **more):
         """Replaces the file; a failure is a warning, and the next time it is tried again."""

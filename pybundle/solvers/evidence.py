@@ -19,7 +19,7 @@ from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
 from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
-from ..runtime.certificate import LowerBound, aggregation_errors
+from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 
 

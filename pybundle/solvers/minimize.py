@@ -13,7 +13,7 @@ from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..distributed.waiting import OutOfTime
 from ..runtime.executors import make_executor, single_threaded_blas
-from ..runtime.report import Report
+from ..runtime.progress_table import ProgressTable
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .arguments import (
@@ -188,7 +188,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
     factor = settings.factor
     watching = [Callback(function, factor) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
-    report = Report(factor) if verbose else None
+    report = ProgressTable(factor) if verbose else None
     w0 = make_start(w0, risk.dim)
     warm = options.get("warm_start")
     state = getattr(warm, "state", warm)

@@ -20,9 +20,9 @@ from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
-from ..runtime.certificate import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.clock import Clock
 from ..runtime.history import History
+from ..runtime.lower_bound import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, Progress
 from .diagnostics import advice

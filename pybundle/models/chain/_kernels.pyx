@@ -10,7 +10,7 @@ from ...features.weights import is_narrow
 
 from ...features._compiled_oracle cimport CompiledOracle
 from ...features._plane_rows cimport PlaneRows
-from ...features._rows cimport BLOCK, Rows, Weights
+from ...features._rows cimport BLOCK, Rows, PackedWeights
 from ...oracles._chain cimport ChainTables
 
 cdef enum:
@@ -56,8 +56,9 @@ cdef class ChainData:
     def __reduce__(self):
         return ChainData, self.arguments
 
-    def solve(self, const Py_ssize_t[::1] rows, Weights packed or None, const double[:, ::1] W, ChainTables tables,
-              const double[:, ::1] transition, const double[::1] start, const double[::1] end, bint loss):
+    def solve(self, const Py_ssize_t[::1] rows, PackedWeights packed or None, const double[:, ::1] W,
+              ChainTables tables, const double[:, ::1] transition, const double[::1] start, const double[::1] end,
+              bint loss):
         """Best labellings (all, one after another), their offsets, and values relative to the truth.
 
         Margin rescaling. `packed` may be None, for CSR tokens: scores are then taken from W as it stands.
@@ -77,7 +78,7 @@ cdef class ChainData:
                 self.decode(n, &rows[0], packed, tables, &at, loss, &offsets[0], &labels[0], &values[0])
         return labels_array, offsets_array, values_array
 
-    cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, Weights packed, ChainTables tables,
+    cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, PackedWeights packed, ChainTables tables,
                     const ChainPoint* at, bint loss, const int64_t* offsets, int32_t* labels,
                     double* values) except -1 nogil:
         """Best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
@@ -260,7 +261,7 @@ cdef class CompiledChain(CompiledOracle):
 
     cdef ChainData data
     cdef ChainTables tables
-    cdef Weights packed         # None where W is read as it stands
+    cdef PackedWeights packed         # None where W is read as it stands
     cdef ChainPoint at
     cdef const double[::1] nothing
 

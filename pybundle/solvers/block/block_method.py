@@ -26,7 +26,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
-from ...runtime.certificate import LowerBound
+from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..objective import inner
 from ..run import Run, State

@@ -14,7 +14,7 @@ from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
 from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
-from ...runtime.certificate import LowerBound
+from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..method import WARM_START, Method

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.plane import PartialPlanes
-from .policies import BestPoint, Found
+from .policies import BestPoint, StepOutcome
 
 PATIENCE = 1.0
 """The parts asked in a step that are slower than half of them are waited for as long again as that half took."""
@@ -83,7 +83,7 @@ class Asynchronous(BestPoint):
         while self._anchors and self._anchors[0].is_complete():
             value = self._settle(loop, self._anchors.pop(0))
             has_converged = loop.rule.holds(value, aggregate.dual)
-        return Found(PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged)
+        return StepOutcome(PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged)
 
     def _is_late(self):
         """Whether some part has been asked at more than one point already: another anchor would only queue there."""

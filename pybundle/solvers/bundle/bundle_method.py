@@ -24,7 +24,7 @@ from ...core.plane import PartialPlanes, Planes
 from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...qp._simplex_qp import SimplexQP
-from ...runtime.certificate import LowerBound, aggregation_errors, feasible
+from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..part_planes import part_planes

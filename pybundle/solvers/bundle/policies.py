@@ -5,7 +5,7 @@ A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 ``start(loop, w0)``        first planes
 ``resume(loop, state)``    instead of start, when the planes of another run are there
 ``propose(loop, k)``       a solution of the master, in iteration k
-``advance(loop, solution, aggregate)``     evaluates the risk: `Found`; the `Aggregate` is that of the solution
+``advance(loop, solution, aggregate)``     evaluates the risk: `StepOutcome`; the `Aggregate` is that of the solution
 ``scores``                 scores at the best point, or None
 ``working_bytes(risk)``    memory that it needs
 
@@ -37,7 +37,7 @@ from ..plane_checks import check_planes
 PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
 
 
-class Found(NamedTuple):
+class StepOutcome(NamedTuple):
     """What an iteration brought.
 
     Attributes
@@ -89,7 +89,7 @@ class LastIterate(Policy):
         objective = loop.master.objective
         in_ball = isinstance(objective, Ball)       # w may have been scaled, and the model was not solved there
         planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
-        return Found([planes], fun, loop.rule.holds(loop.fun if in_ball else fun, aggregate.dual))
+        return StepOutcome([planes], fun, loop.rule.holds(loop.fun if in_ball else fun, aggregate.dual))
 
 
 class LineSearch:
@@ -138,7 +138,7 @@ class LineSearch:
         if t > 0.0:
             fun = loop.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
             self.scores = moved
-        return Found([planes], fun, loop.rule.holds(fun, aggregate.dual), best + (t + self.mu * (1.0 - t)) * step)
+        return StepOutcome([planes], fun, loop.rule.holds(fun, aggregate.dual), best + (t + self.mu * (1.0 - t)) * step)
 
 
 class Centred(Policy):
@@ -219,7 +219,7 @@ class PublishedProximity(Centred):
                 new.append(planes)
         has_converged = self._plain is not None and self._require(loop, fun)
         self.move(loop, solution, w, fun)
-        return Found(new, fun, has_converged)
+        return StepOutcome(new, fun, has_converged)
 
     def _require(self, loop, fun):
         """gamma (2.2) after tuning, and the published stop, tested only here."""
@@ -261,7 +261,7 @@ class BestPoint(Centred):
         self.adapt(before, predicted, before - fun, solution.gap, aggregate.gap)
         if before - fun > 0.0 and before - fun >= 0.1 * predicted:
             self.move(loop, solution, w, fun)
-        return Found([planes], fun, loop.rule.holds(fun, aggregate.dual))
+        return StepOutcome([planes], fun, loop.rule.holds(fun, aggregate.dual))
 
     def adapt(self, before, predicted, gained, tol, gap):
         """alpha after a step from the value `before`, with a master solved to `tol`."""

@@ -16,7 +16,7 @@ from ...core.validation import check_number, check_vector, contiguous
 from ..method import BUNDLE, Method, Option, number, or_none
 from ._sgd import epoch
 from .bundle_method import BundleMethod
-from .policies import Found, Policy
+from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
@@ -64,7 +64,7 @@ class StochasticSubgradient(Policy):
 
     def advance(self, loop, solution, aggregate):
         """The epoch is done; report where it ended."""
-        return Found([], self._fun, loop.rule.holds(self._fun, aggregate.dual))
+        return StepOutcome([], self._fun, loop.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
         """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""

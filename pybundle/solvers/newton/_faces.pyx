@@ -12,7 +12,7 @@ rows is added for one label, then for the next.
 from libc.stdlib cimport free, malloc
 
 from pybundle.core._indices cimport check_indices
-from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, Weights
+from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, PackedWeights
 
 
 cdef enum:
@@ -86,7 +86,7 @@ def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, doub
     _release(&b)
 
 
-cdef void _centre(Rows X, Weights v, const double[:, ::1] alpha, const Py_ssize_t* rows, int count, int ahead,
+cdef void _centre(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_ssize_t* rows, int count, int ahead,
                   bint binary, void* scores, double* coef, int group) noexcept nogil:
     # coefficients J_i V x_i of a block
     cdef int r, k, size, K = X.n_scores
@@ -110,13 +110,13 @@ cdef void _centre(Rows X, Weights v, const double[:, ::1] alpha, const Py_ssize_
                 coef[<Py_ssize_t>k * group + r] = 0.0
 
 
-def add_face_products(Rows X, Weights v, const double[:, ::1] alpha, const Py_ssize_t[::1] rows, bint binary,
+def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_ssize_t[::1] rows, bint binary,
                       double[::1] out):
     """out (K * width,) += sum over `rows` of J_i V x_i x_i', without scale.
 
     Parameters
     ----------
-    v : Weights
+    v : PackedWeights
         V, packed in float32 or float64.
     alpha : (n, K)
         a; its positive entries are the faces. A binary row is always inside its interval, J = 1.

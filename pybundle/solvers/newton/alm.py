@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
-from ...runtime.certificate import LowerBound
+from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_labels
 from ..run import Run, State, working_bytes

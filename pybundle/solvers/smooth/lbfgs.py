@@ -17,7 +17,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 from ...core.object_graph import check_float
 from ...core.protocols import SMOOTH
-from ...runtime.certificate import LowerBound
+from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..method import WARM_START, Method, Option, integer, or_none

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.object_graph import check_array
 from ...qp._simplex_qp import SimplexQP
-from ...runtime.certificate import LowerBound, aggregation_errors, feasible
+from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 
 MAX_STEPS = 10_000      # a QP of twenty variables needs some dozens
 

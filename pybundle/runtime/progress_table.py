@@ -8,7 +8,7 @@ import time
 HEADER = "   pass        objective      lower bound      gap  planes   oracle       qp     rest"
 
 
-class Report:
+class ProgressTable:
     """Prints progress; a stopping rule that never stops.
 
     Parameters

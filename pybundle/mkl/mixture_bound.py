@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..qp._simplex_qp import SimplexQP
-from ..runtime.certificate import feasible
 from ..runtime.executors import Serial
+from ..runtime.lower_bound import feasible
 from .group_norms import group_sums
 
 TURNS = 200
@@ -52,7 +52,7 @@ def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=Non
     Examples
     --------
     >>> import numpy as np
-    >>> from pybundle.mkl.certificate import best_bound
+    >>> from pybundle.mkl.mixture_bound import best_bound
     >>> bound, a, nu = best_bound(np.array([1.0]), np.array([[[2.0]], [[1.0]]]), lam=4.0)
     >>> round(bound, 6), a
     (0.75, array([1.]))
@@ -115,7 +115,7 @@ class KeptPlanes:
     Examples
     --------
     >>> import numpy as np
-    >>> from pybundle.mkl.certificate import KeptPlanes
+    >>> from pybundle.mkl.mixture_bound import KeptPlanes
     >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
     >>> planes.add(1.0, np.array([2.0, 1.0]))
     >>> round(planes.proven(lam=4.0).value, 6)

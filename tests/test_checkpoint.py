@@ -112,7 +112,7 @@ def test_tolerances_and_limits_may_change(tmp_path, capsys):
         again = pb.minimize(dense(), lam=1.0, tol=2e-2, method=method, checkpoint=file)
         assert again.success and again.n_passes == coarse.n_passes and np.array_equal(again.x, coarse.x)
         fine = pb.minimize(dense(), lam=1.0, tol=1e-3, method=method, checkpoint=file, verbose=1)
-        assert f"{file}: goes on after {coarse.nit} iterations" in capsys.readouterr().out
+        assert f"{file}: resumed after {coarse.nit} iterations" in capsys.readouterr().out
         assert fine.success and fine.gap <= 1e-3 and fine.nit > coarse.nit
         assert len(fine.history["gap"]) > len(coarse.history["gap"])
     finest = pb.minimize(dense(), lam=1.0, tol=1e-6, checkpoint=file)       # in float64, and with other methods

@@ -19,7 +19,7 @@ MOST_STEPS = 10
 """Maximum number of pairwise steps of a visit."""
 CENTRE = 0.1
 """Weight of the centre, as a fraction of sqrt(lam Rbar^2): it damps the norms that kernel weights follow."""
-SHARE = 0.1
+FRACTION = 0.1
 """Cached passes end if their block gaps are this fraction of the gap of the certificate."""
 
 
@@ -48,7 +48,7 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
     risk = MeanLoss(np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays), max(map(len, arrays)),
                     len(ascent.counts_array()))
     run = GroupBlocks(risk, risk.objective(lam), Settings(GapBelow(tol)), TokenBlocks,
-                      EachPass(share=SHARE, share_before=np.inf, most_passes=INNER), random_state=random_state,
+                      EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER), random_state=random_state,
                       options={"ascent": ascent, "lam": lam})
     try:
         found = solve(run, max_passes)

@@ -26,30 +26,30 @@ def as_risk(risk, w0):
         check_risk(risk)
         return completed(risk)
     if isinstance(risk, LowLevelCallable):
-        raise InputTypeError("risk must say its dimension, which a LowLevelCallable alone does not; pass "
+        raise InputTypeError("risk must have a dimension, which a LowLevelCallable alone has not; pass "
                              "pb.risks.Function(compiled, dim, n_parts), or for the oracle of single examples "
                              "pb.risks.ExampleFunctions(solve, plane, n_examples, dim, label_size)")
     if not callable(risk):
         raise InputTypeError(f"risk must be a risk or a callable fun(w) -> (value, subgradient), "
                              f"got {type(risk).__name__}")
     if w0 is None:
-        raise ParameterError("w0 must be given with a plain callable, since only it says the dimension; or pass "
+        raise ParameterError("w0 must be given with a plain callable, because it defines the dimension; or pass "
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
     with single_threaded_blas():         # as all later calls
-        answers = [risk(w0.copy())]      # says how many parts there are; most runs start with this very call
+        answers = [risk(w0.copy())]      # determines the number of parts; most runs start with this call anyway
 
     def replayed(w):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w)
     try:
         shape = np.shape(answers[0][0])
-    except (TypeError, ValueError, IndexError):      # Function says what is wrong with the answer
+    except (TypeError, ValueError, IndexError):      # Function raises the error for a wrong answer
         shape = ()
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 
 
 def make_signs(nonneg, risk):
-    """The constraints w_k >= 0 as a mask, or None where there are none."""
+    """Return the constraints w_k >= 0 as a mask, or None if there are none."""
     if nonneg is None:
         nonneg = risk.nonneg
     if nonneg is None:
@@ -83,7 +83,7 @@ def _check_scale(name, value):
 
 
 def make_start(w0, dim):
-    """The first point, a copy: zeros where nothing is given."""
+    """Return a copy of the starting point, zeros by default."""
     if w0 is None:
         return np.zeros(dim)
     w0 = np.array(check_vector("w0", w0, dim))
@@ -127,7 +127,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
 
 
 def precision_of(settings):
-    """What the tolerance asks for."""
+    """Return the precision that the tolerance needs."""
     return "float64" if is_fine(settings.gap.tol) else None
 
 

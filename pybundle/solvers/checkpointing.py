@@ -1,8 +1,8 @@
-"""Runs in checkpoints: which classes they are made of, what must be the same for one to go on, and how it goes on.
+"""Save and resume runs: which classes a checkpoint holds, which arguments must match, how a run resumes.
 
-A run goes on to the same last bit where nothing but limits and watchers have changed, and as it is with another
-tolerance. Where that, or the memory limit, calls for another kind of run, a new one starts from what the old one knew,
-as it does after an end inside an iteration; counters and history go on in any case.
+A resumed run returns the same bits as an uninterrupted one if only limits and callbacks differ. With another tolerance
+it continues as it is. If tolerance or memory limit need another kind of run, or if the file was written within an
+iteration, a new run starts from the saved state. Counters and history continue in any case.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .methods import METHODS
 from .run import State, is_fine
 
 ENDED = (Status.CONVERGED, Status.STALLED)
-"""A run that ended so has nothing more to do."""
+"""Statuses of runs that are finished for good."""
 SAME = 1e-9
-"""Relative difference of values that are the same, of a risk without a fingerprint."""
+"""Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
-"""What code meets in objects that do not fit together."""
+"""Exceptions that inconsistent objects cause."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
 def classes():
-    """Every class that a run of some method is made of, by name: those that `METHODS` declares and what these add."""
+    """Return by name all classes that runs may contain: those that `METHODS` declares, and those that these add."""
     found, todo = {}, [cls for method in METHODS.values() for cls in method.serialised]
     while todo:
         cls = todo.pop()
@@ -42,7 +42,7 @@ def classes():
 
 
 class Risks:
-    """The risk of the caller and the one in float64 that comes from it: they are never written."""
+    """The risk of the caller and its float64 version, which are never written."""
 
     def __init__(self, risk):
         self._risk, self._exact = risk, None
@@ -64,53 +64,53 @@ class Risks:
 
 
 class NoCheckpoint:
-    """No checkpoint.
+    """Run without a checkpoint.
 
     Attributes
     ----------
     seconds, words : float, str, or None
-        How long a run that goes on has been at work, and what it says to users.
+        Elapsed time and status line of a resumed run; None for a new one.
     """
 
     seconds = words = None
 
     def begin(self, run, w0, state):
-        """Starts the run; gives the one to go on with, and its status where it has ended already."""
+        """Start the run; return the run to step, and its status if it has ended already."""
         run.start(w0, state)
         return run, None
 
     @contextmanager
     def iteration(self):
-        """Around one iteration."""
+        """Enclose one iteration."""
         yield
 
     def save(self, run):
-        """After an iteration."""
+        """Called after an iteration."""
 
     def finish(self, run, status):
-        """The result of a run that has ended."""
+        """Return the result of a run that has ended."""
         return run.finish(status)
 
     def rescue(self, run, status=None):
-        """After an exception or Ctrl-C; the status is that of the last iteration."""
+        """Called after an exception or Ctrl-C, with the status of the last iteration."""
 
     def close(self):
-        """Others may write the checkpoint."""
+        """Release the checkpoint."""
 
     def explain(self, problem):
-        """The exception to raise for one that came."""
+        """Return the exception to raise in place of `problem`."""
         return problem
 
 
 class Checkpointing(NoCheckpoint):
-    """Writes a run into its checkpoint now and then, and takes it up again from there.
+    """Write a run into its checkpoint periodically, and resume it from there.
 
     Parameters
     ----------
     path, every
         As in `Checkpoint`.
     risk : Risk
-        As the run was given it.
+        The risk of the caller.
     terms : dict
         See `terms_of`.
     settings : Settings
@@ -126,19 +126,19 @@ class Checkpointing(NoCheckpoint):
         found = self._file.read()
         if found is None:
             run.start(w0, state)
-            self._write(run)            # says at once where that cannot be
+            self._write(run)            # fails at once if the file cannot be written
             return run, None
         self._has_read = True
         run, status = self._take_up(run, found)
         self._recognise(run)
         trace, self.seconds = run.trace, run.trace.clock.elapsed()
-        self.words = (f"{self._file.path}: " + ("ended" if status is not None else "goes on")
+        self.words = (f"{self._file.path}: " + ("ended" if status is not None else "resumed")
                       + f" after {trace.n_iter} iterations, {trace.n_passes:.4g} passes, {self.seconds:.4g} s")
         return run, status
 
     @contextmanager
     def iteration(self):
-        """Lets Ctrl-C wait for the end of the iteration, where the run can be written."""
+        """Defer Ctrl-C to the end of the iteration, when the run can be written."""
         self._is_inside = True
         with interrupts_wait():
             yield
@@ -149,7 +149,7 @@ class Checkpointing(NoCheckpoint):
             self._write(run)
 
     def finish(self, run, status):
-        # the pass of a certificate is none of the way on: a run that a limit ends is written before it
+        # a run that a limit ends is written before its certificate, whose pass a resumed run would not make
         if status not in ENDED and run.trace.n_iter != self._file.n_iter:
             self._write(run)
         result = run.finish(status)
@@ -158,9 +158,9 @@ class Checkpointing(NoCheckpoint):
         return result
 
     def rescue(self, run, status=None):
-        """Inside an iteration, the best point, the bound and what is known are written where iterations would be lost.
+        """Write what would be lost; within an iteration only the best point, the bound and the state.
 
-        What interrupts the first iteration after a write loses nothing: the file stays.
+        If the first iteration after a write is interrupted, the file already holds everything.
         """
         trace, written = run.trace, self._file.n_iter
         if written is None:             # it had not begun
@@ -176,7 +176,7 @@ class Checkpointing(NoCheckpoint):
         self._file.close()
 
     def explain(self, problem):
-        """In a run that goes on, what no code but ours could raise comes from a file that is not what we wrote."""
+        """Blame the file if only code of this package and its libraries can have raised an error of a resumed run."""
         if not self._has_read or isinstance(problem, BundleError) or not isinstance(problem, RAW):
             return problem
         trace = problem.__traceback__
@@ -184,7 +184,7 @@ class Checkpointing(NoCheckpoint):
             if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
                 return problem
             trace = trace.tb_next
-        return StateError(f"checkpoint {self._file.path}: what is in it does not fit together ({problem!r:.200}); "
+        return StateError(f"checkpoint {self._file.path}: its contents are inconsistent ({problem!r:.200}); "
                           "delete it, or choose another path")
 
     # ------------------------------------------------------------------ inside
@@ -204,7 +204,7 @@ class Checkpointing(NoCheckpoint):
         old.adopt(fresh)
         current = old.at_work
         if not _equal(vars(current.objective), vars(fresh.at_work.objective)):
-            raise ValueError("its objective is another one")
+            raise ValueError("it was written for a different objective")
         current.expect(*errors_of(current.risk))        # another executor may round differently
         current.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
@@ -221,9 +221,9 @@ class Checkpointing(NoCheckpoint):
         return old, Status.CONVERGED if is_over else None
 
     def _recognise(self, run):
-        """A risk without a fingerprint is asked for its value at the best point, in a call that no pass counts.
+        """Compare the value at the best point if the risk has no fingerprint; the call does not count as a pass.
 
-        Two functions may agree near w0, where `_probe` looks, and a run that has ended would ask no more.
+        Two functions may agree near w0, where `_probe` evaluates them, and a finished run would not call the risk.
         """
         if self._risk.fingerprint is not None or run.w is None or not np.isfinite(run.risk_value):
             return
@@ -235,7 +235,7 @@ class Checkpointing(NoCheckpoint):
                              f"{run.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
 
     def _start_from(self, run, state, trace):
-        """A new run from what another knew, with its counters."""
+        """Start a new run from the state and the counters of another one."""
         run.at_work.trace = trace
         run.start(state.w, state)
         return run
@@ -246,15 +246,15 @@ def _equal(mine, theirs):
 
 
 def terms_of(risk, given, objective, method, options, w0, **parameters):
-    """What must be the same for a run to go on, as JSON has it.
+    """Return in JSON form what must match for a run to resume.
 
     Parameters
     ----------
     risk, given : Risk
-        In the parts of the run, and as the caller gave it.
+        Divided into the parts of the run, and as the caller passed it.
     objective : SquaredNorm or Ball
     options, w0, **parameters
-        Of `minimize`.
+        Arguments of `minimize`.
     """
     terms = {"risk": name_of(risk), "dim": int(risk.dim), "n_examples": int(risk.n_examples),
              "n_parts": int(risk.n_parts), "precision": given.precision}
@@ -269,7 +269,7 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
 
 
 def _word(value):
-    """A value as JSON has it; arrays and all else by a check sum."""
+    """Return a value in JSON form; arrays and other objects become check sums."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -280,10 +280,10 @@ def _word(value):
 
 
 def _probe(risk, w):
-    """Instead of a fingerprint: what the risk says at w and at a point beside it, in calls that no pass counts.
+    """Return a substitute for a fingerprint: the risk at w and at a nearby point; the calls do not count as passes.
 
     Values of the parts, and products of their slopes with fixed random vectors, to nine digits: other signs or another
-    order of the coordinates show.
+    order of the coordinates would change them.
     """
     rng, marks = np.random.default_rng(0), []
     for point in (w, w + rng.standard_normal(len(w))):

@@ -1,4 +1,4 @@
-"""What to change where a run ended before its gap reached the tolerance, or took long, beside tolerance and limits."""
+"""Advice for runs that ended before the gap reached the tolerance, or took long: what to change in the problem."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from .objective import Ball
 from .scaling import scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
-LONG = 100          # passes after which the columns of flat data are looked at: well scaled ones need fewer
+LONG = 100          # passes after which the scaling of flat data is examined: well scaled data need fewer
 
 
 def hint(run):
-    """What in the data explains many passes, "" where there were few or nothing does."""
+    """Return what in the data explains many passes; "" if there were few, or nothing does."""
     return scaling(run.risk) if run.trace.n_passes >= LONG else ""
 
 
 def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8):
-    """Words for a finished run, "" where there is nothing to say.
+    """Return advice for a finished run, or "".
 
     Parameters
     ----------
@@ -24,11 +24,11 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     status : Status
     certificate : Bracket
     many, wide : float
-        After so many passes a gap that is still so wide tells of the problem, not of the limit.
+        If the gap is still so wide after so many passes, the problem is the cause, not the limit.
     near : float
-        A best value below this share of F(0) is about 0.
+        A best value below this fraction of F(0) counts as about 0.
     finest : float
-        Share of F that rounding takes of it in a well scaled problem at most.
+        Largest rounding error, as a fraction of F, of a well scaled problem.
     """
     found, objective, tol = [], run.objective, run.settings.gap.tol
     about_data = hint(run)
@@ -40,12 +40,12 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
         is_near_zero = False        # a far start makes `size` vast
     is_wide = certificate.gap > wide and run.trace.n_passes >= many and not is_near_zero
     is_rough = certificate.error > max(0.1 * tol, finest) * abs(certificate.fun)
-    if is_near_zero and run.risk.examples is None:          # values cancel, no data are badly scaled
+    if is_near_zero and run.risk.examples is None:          # values cancel; there are no data to scale
         is_rough = False
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
-        signs = "" if objective.nonneg is None else ", where weights that must not be negative take the room of planes"
+        signs = "" if objective.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
     if about_data:
         found.append(about_data)

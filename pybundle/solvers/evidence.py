@@ -1,7 +1,7 @@
 """What a run keeps for others to check, and the evidence of a certificate made from it.
 
-Multipliers of labels are evidence as they are. Other methods forget where their planes come from; with `evidence=True`
-a `Record` notes the points at which planes were taken, and the labellings behind planes of single examples.
+Multipliers of labels are evidence as they are. Other methods do not store the origin of their planes; with
+`evidence=True` a `Record` stores the points of planes, and the labellings of planes of single examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .bundle.master import Master
 
 
 class Record:
-    """Points at which planes were taken, by number, and labellings by example and plane.
+    """Points of planes by index, and labellings by example and plane.
 
     In the place of a point there may be `FoundLabellings`, labellings of examples that one plane is the sum of.
     """
@@ -45,17 +45,17 @@ class Record:
         return self._next - 1
 
     def note(self, rows, labellings, losses, slopes):
-        """Notes which labelling each plane of an example comes from."""
+        """Store the labelling of each plane of an example."""
         for name, labelling in zip(names_of(rows, losses, slopes), labellings, strict=True):
             self.labellings.setdefault(name, labelling)
 
     def keep(self, numbers):
-        """Forgets all other points."""
+        """Drop all other points."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
 
 
 class FoundLabellings(NamedTuple):
-    """Labellings of all examples, None where there is none."""
+    """Return the labellings of all examples, None for examples without one."""
 
     labellings: list
 
@@ -107,7 +107,7 @@ def _best(objective, evidence, size, offset, phi, error, offset_error):
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
     """Evidence from planes of examples and their multipliers, and the bound that it proves.
 
-    Planes whose labelling is not known, as they were merged or come from another run, are left out: the truths take
+    Planes without a known labelling (merged, or from another run) are left out: the truths take
     their multipliers.
     """
     rows, offsets, alpha, slopes = blocks.arrays()
@@ -130,7 +130,7 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
 def of_points(risk, objective, points, gap, labelled=True):
     """Evidence from the planes at some points, and the bound of their best multipliers: a pass for each point.
 
-    Where labellings of the examples can be told, they are the evidence; ties and rounding then decide nothing.
+    If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
     exact = risk.derive(precision="float64")
     labelled = labelled and LABELLINGS.holds(exact)
@@ -146,7 +146,7 @@ def of_points(risk, objective, points, gap, labelled=True):
     flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
     bundle.append_flat(np.where(flat, exact.lower_bounds, -np.inf))
     master = Master(bundle, slack, objective)
-    for _ in range(30):         # constraints w_k >= 0 are added as they are met
+    for _ in range(30):         # constraints w_k >= 0 are added when violated
         solution = master.solve(max(1e-3 * gap, 1e-300))
         beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
         phi, offset = bundle.combine(beta)
@@ -160,11 +160,11 @@ def of_points(risk, objective, points, gap, labelled=True):
     bound = LowerBound.from_aggregate(objective, offset + rest, phi, error,
                                       offset_error + 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum()))
     weights = np.zeros((len(points), exact.n_parts))
-    for k, p, share in zip(bundle.origins, bundle.parts, beta, strict=True):
+    for k, p, multiplier in zip(bundle.origins, bundle.parts, beta, strict=True):
         if k >= 0 and p >= 0:
-            weights[k, p] += share
+            weights[k, p] += multiplier
     if oracle is not None:
-        evidence = _of_labelled(exact, known, weights)      # None where labellings are no numbers
+        evidence = _of_labelled(exact, known, weights)      # None if labellings are not numbers
         return of_points(risk, objective, points, gap, labelled=False) if evidence is None else (evidence, bound)
     used = np.flatnonzero(weights.any(axis=1))
     return Points(np.array([points[k] for k in used]).reshape(len(used), exact.dim), weights[used]), bound
@@ -192,7 +192,7 @@ def labelled_planes(risk, oracle, w):
 
 
 def _of_labelled(risk, known, weights):
-    """Weights of planes of parts as multipliers of the labellings that they are sums of."""
+    """Return the weights of planes of parts as multipliers of the labellings that they sum."""
     examples, labellings, masses = [], [], []
     for labels, shares in zip(known, weights, strict=True):
         for p in np.flatnonzero(shares):
@@ -231,7 +231,7 @@ def _feasible(beta, bundle, lower_bounds, n_points):
 
 
 def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
-    """The certificate of a result in the scale of the user, from numbers in that of sums."""
+    """Return the certificate of a result in the scale of the user, from numbers in the sum scale."""
     lam, radius = getattr(objective, "lam", None), getattr(objective, "radius", None)
     return Certificate(
         w=w, fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),

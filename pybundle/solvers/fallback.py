@@ -1,4 +1,4 @@
-"""Runs methods in sequence: the next takes over at its gap, or where the one before stalls or slows down."""
+"""Run methods in sequence: the next one takes over at a given gap, or when the present one stalls or slows down."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..runtime.result import Status
 
 
 class Stage(NamedTuple):
-    """A method that takes over: `make()` its run, at the relative gap `handover` (None: at none).
+    """A method that takes over at the relative gap `handover` (None: at no gap); `make()` builds its run.
 
-    It also takes over where the run before stalls, or has not halved its gap within `patience` passes.
+    It also takes over if the run before stalls, or has not halved its gap within `n_slow` passes.
     """
 
     make: Callable
     handover: float | None
-    patience: float
+    n_slow: float
 
 
 class MethodSequence:
-    """A run that starts as one method and goes on as others, with best point, bound, blocks and history kept.
+    """A run that starts with one method and continues with others; best point, bound, blocks and history are kept.
 
     Parameters
     ----------
     first : Run
     *stages : Stage
-        Their runs are made when they take over.
+        Their runs are built when they take over.
 
     Attributes
     ----------
     at_work : Run
-        The run whose turn it is.
+        The present run.
     """
 
     def __init__(self, first, *stages):
@@ -50,19 +50,19 @@ class MethodSequence:
         self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
 
     def adopt(self, fresh):
-        """The stages of a fresh run of the same problem, in place of those that a checkpoint does not hold."""
+        """Take the stages of a fresh run of the same problem, because a checkpoint does not hold them."""
         self._stages = fresh._stages[len(fresh._stages) - self._n_left:]
 
     def step(self):
-        """A step of the run at work; where it stalls, the next one takes over."""
+        """Step the present run; if it stalls, the next one takes over."""
         status = self.at_work.step()
         if not self._stages:
             return status
-        _, handover, patience = self._stages[0]
+        _, handover, n_slow = self._stages[0]
         at = self.at_work.progress()
         if not at.gap > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.gap
-        is_ripe = (handover is not None and at.gap <= handover) or at.n_passes > self._mark[0] + patience
+        is_ripe = (handover is not None and at.gap <= handover) or at.n_passes > self._mark[0] + n_slow
         if status is Status.STALLED or (status is None and is_ripe):
             self._take_over()
             return None
@@ -71,6 +71,6 @@ class MethodSequence:
     def _take_over(self):
         first, second = self.at_work, self._stages[0].make()
         second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
-        second.start(first.w, first.state())       # the first is there to hand back its state until this is done
+        second.start(first.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
         del self._stages[0]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# What runs are solved to, as a share of the tolerance of the interval.
+# Tolerance of the runs as a fraction of that of the interval.
 SHARE = 0.5
 
 
@@ -30,23 +30,24 @@ def gap_at(result, lam, other, floor=0.0):
     result : Result
         Certified.
     lam, other : float
-        That of the run, and the one asked for.
+        The lam of the run, and the other one.
     floor : float
-        A number that R never falls below, -inf where none is known.
+        A lower bound of R, -inf if none is known.
 
     Returns
     -------
     float
-        inf where F at `other` is not positive.
+        inf if F at `other` is not positive.
     """
     ratio = other / lam
     upper = result.lower_bound + result.gap * abs(result.fun) - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
     quadratic = result.slope * (result.slope / lam) / 2.0
     offset = result.lower_bound + quadratic
-    share = 1.0
+    fraction = 1.0
     if np.isfinite(floor) and quadratic > 0.0:
-        share = min(1.0, max(0.0, (offset - floor) * ratio / (2.0 * quadratic)))
-    lower = share * offset - share**2 * quadratic / ratio + (0.0 if share == 1.0 else (1.0 - share) * floor)
+        fraction = min(1.0, max(0.0, (offset - floor) * ratio / (2.0 * quadratic)))
+    lower = (fraction * offset - fraction**2 * quadratic / ratio
+             + (0.0 if fraction == 1.0 else (1.0 - fraction) * floor))
     lower -= 1e-13 * (abs(offset) + quadratic / ratio + abs(upper))
     return (upper - lower) / upper if upper > 0.0 else float("inf")
 

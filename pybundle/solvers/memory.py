@@ -12,12 +12,12 @@ from .methods import METHODS, check_options, make_run
 
 
 class Memory(int):
-    """Bytes in all, as a number; `parts` says of what.
+    """Memory in bytes, as a number; `parts` itemises it.
 
     Attributes
     ----------
     method : str
-        What "auto" chose, or the method asked for.
+        The method that "auto" chose, or the requested one.
     parts : dict of str to int
         "planes", "multipliers", "scores" and "points": what a run adds. "data", which are there already, do not count.
     """
@@ -47,7 +47,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
 
     Notes
     -----
-    What depends on the way (planes in use, pairs, faces) is taken for large: nothing is forgotten before its time. A
+    What depends on the course of the run (active planes, pairs, faces) is estimated from above. A
     run with `memory_limit` is at most that, unless points and scores take more than half of it.
 
     Examples
@@ -62,7 +62,7 @@ def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, mem
     check_choice("method", method, tuple(METHODS))
     check_options(method, options, risk, estimate_memory.__kwdefaults__)
     if not is_risk(risk):
-        raise ParameterError(f"risk must be a risk, which says its size, got {type(risk).__name__}; wrap a callable in "
+        raise ParameterError(f"risk must be a risk, which has a size, got {type(risk).__name__}; wrap a callable in "
                              "pb.risks.Function(fun, dim)")
     settings = make_settings(tol, 0.0, memory_limit, options, risk.n_examples)
     radius = check_number("lam", lam, low=0.0, strict=True) if method == "cutting-plane" else None

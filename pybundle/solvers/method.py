@@ -1,6 +1,6 @@
-"""What a method declares: its options, what it requires of a risk, how its run is made, what a checkpoint holds of it.
+"""The record that declares a method: its options, what it requires of a risk, how its run is built and saved.
 
-`METHODS` in `methods.py` maps names to these records; nothing else knows a method by its name or class.
+`METHODS` in `methods.py` maps names to these records. No other code refers to a method by name or class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..core.validation import check_choice, check_integer, check_number
 
 
 class Problem(NamedTuple):
-    """What a run is made from: arguments of `minimize`, checked, and the options still as they came."""
+    """Input of a run: the checked arguments of `minimize`, and its options as the user passed them."""
 
     risk: Any
     objective: Any
@@ -31,11 +31,12 @@ class Option(NamedTuple):
     Attributes
     ----------
     default : object
-        Taken without a check where nobody gives the option.
+        Value if the user does not pass the option; it is not checked.
     check : callable or None
-        `check(name, value)` returns the value or raises; None: `make_settings` or `minimize` reads it, not the method.
+        `check(name, value)` returns the value or raises; None if `make_settings` or `minimize`
+        reads the option, not the method.
     needs : tuple of Capability
-        Without these the option means nothing for a risk, and messages do not offer it.
+        Without these the option has no effect for a risk, and messages do not suggest it.
     """
 
     default: Any = None
@@ -49,16 +50,16 @@ class Method(NamedTuple):
     Attributes
     ----------
     make : callable
-        `make(problem, **options)` returns the run (`Run`), of options those with a check.
+        `make(problem, **options)` returns the run (`Run`); it receives the options that have a check.
     options : dict of str to Option
     n_parts : int
-        Parts of the risk where the caller leaves the choice.
+        Default number of parts of the risk.
     needs : tuple of Capability
-        What it requires of a risk, and `remedy` what to do without.
+        What the method requires of a risk; `remedy` is the advice if the risk lacks it.
     serialised : tuple of type
-        Classes that the run is made of. A class may name further ones in an attribute `serialised` of its own.
+        Classes that a checkpoint of the run contains. A class may add further ones in its own attribute `serialised`.
     n_epochs : int or None
-        Iterations after which it is meant to end, if not `max_iter` says otherwise; None: by its gap.
+        Default number of iterations of a method that does not stop by its gap; None for all others.
     """
 
     make: Callable

@@ -1,4 +1,4 @@
-"""The methods by name, "auto" among them; makes their runs and refuses options that they do not know."""
+"""All methods by name, including "auto"; builds their runs and refuses options that a method does not have."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 """What to use in place of options that other packages have."""
 
 
-def auto(problem, handover=1e-3, patience=150.0, **_):
-    """Chooses a method by what the risk offers, fallbacks if it stalls, and says why in words.
+def auto(problem, handover=1e-3, n_slow=150.0, **_):
+    """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
-    For fine tolerances "alm" follows from a gap of `handover` on; cold it is ten times slower. If labels can be
-    enumerated it also follows where blocks do not halve the gap in `patience` passes: with columns of unequal size,
-    with huge C. The last resort is "oca".
+    For fine tolerances "alm" takes over at a gap of `handover`; started cold it is ten times slower. If labels can be
+    enumerated, it also takes over if "prox-bcfw" does not halve the gap within `n_slow` passes, as with columns of
+    unequal size or huge C. The last fallback is "oca".
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
 
@@ -50,15 +50,15 @@ def auto(problem, handover=1e-3, patience=150.0, **_):
     elif problem.settings.memory_limit is not None:
         why = "planes of parts can be kept under a memory limit"
     elif not (LABELLINGS.holds(risk) and BOUNDED.holds(risk)):
-        why = "the risk gives planes of parts only"
+        why = "the risk has planes of parts only"
     else:
         has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
         why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"
         if is_free and is_fine(problem.settings.gap.tol):
-            stages.insert(0, Stage(later("alm"), handover, patience))
+            stages.insert(0, Stage(later("alm"), handover, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         elif has_labels:
-            stages.insert(0, Stage(later("alm"), None, patience))
+            stages.insert(0, Stage(later("alm"), None, n_slow))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")
     return _because(make_run("oca", problem), f"'oca': {why}")
 
@@ -94,7 +94,7 @@ def make_run(name, problem):
 
 
 def check_options(name, options, risk, arguments):
-    """Refuses options that the method does not know; `arguments` are the names of those of `minimize`."""
+    """Refuse options that the method does not have; `arguments` are the names of the arguments of `minimize`."""
     unknown = sorted(set(options) - set(METHODS[name].options))
     if not unknown:
         return

@@ -1,4 +1,4 @@
-"""`minimize`: the public door. Checks the arguments, builds the method, drives it, hands back the certificate."""
+"""`minimize`: checks the arguments, builds the run of a method, steps it until it ends, and returns its certificate."""
 
 from __future__ import annotations
 
@@ -40,125 +40,131 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
              time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
              checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0, scale="sum",
              evidence=False, **options):
-    """Minimises `F(w) = lam/2 |w|^2 + R(w)` and proves how close it came.
+    """Minimise `F(w) = lam/2 |w|^2 + R(w)` and prove how close the result is to the minimum.
 
     Parameters
     ----------
     risk : Risk or callable
-        A risk of `pybundle.risks`, any object with its protocol, or `fun(w) -> (value, subgradient)` (then `w0` must
-        be given). R is the *sum* of the losses of the examples.
+        A risk of `pybundle.risks`, any object with the same members, or `fun(w) -> (value, subgradient)` (then `w0` is
+        required). R is the *sum* of the losses of the examples.
     w0 : array_like, shape (dim,), optional
-        First point, default 0.
+        Starting point, default 0.
     lam, radius : float
-        Exactly one: the regularisation constant, or the radius of the ball of method "cutting-plane", which minimises
-        R(w) over `|w| <= radius`.
+        Exactly one of them: the regularisation constant, or the radius of the ball for method "cutting-plane", which
+        minimises R(w) over `|w| <= radius`.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
-        See "Which model, which method" in the documentation. "auto" takes "prox-bcfw" where the labellings of single
-        examples are at hand, "lbfgs" for smooth risks, "oca" elsewhere and under a memory limit, and says so in
-        `message`.
+        "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks, "prox-bcfw" if the risk can
+        decode single examples, and "oca" otherwise, also under a memory limit. After "prox-bcfw" it may
+        continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated and 150 passes do not halve the
+        gap) and with "oca" (if that stalls). `message` names the choice
+        and its reason. See "Which model, which method" in the documentation.
     tol : float
+        Relative tolerance, see `atol`.
     atol : float, optional
-        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None takes 1e-12 F(0), so that runs end whose minimum is
-        about 0; it costs a pass if such a run did not start at 0.
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 F(0), so that runs also end if their
+        minimum is about 0; this costs one pass if such a run did not start at 0.
     n_parts : int, optional
-        Number of cutting-plane models P; None leaves it to the method and to the risk.
+        Number P of parts, each with its own cutting-plane model; None leaves it to the method and the risk.
     max_iter : int, optional
-        Iterations, default 10000; epochs for "sgd", default 10.
+        Maximum number of iterations, default 10000; of epochs for "sgd", default 10.
     time_limit : float, optional
-        Seconds; checked after each iteration. Workers (`executor`) that do not answer for two seconds more, or twice as
-        long as ever before, are not waited for.
+        Time limit in seconds, checked after each iteration. The run does not wait for workers (`executor`) that are
+        silent for two seconds more, or for twice their longest answer so far.
     memory_limit : int, optional
-        Bytes for all that the run adds to the data. Over it idle planes are dropped and active ones aggregated; see
-        "Long runs" in the documentation.
+        Memory in bytes that the run may use beside the data. When it is exceeded, idle planes are dropped and active
+        ones aggregated; see "Long runs" in the documentation.
     nonneg : bool array, shape (dim,), optional
-        Weights that must not be negative; None takes those that the risk names in its attribute `nonneg`, if any.
+        Weights that must not be negative. None uses the attribute `nonneg` of the risk, if it has one.
     callback : callable or list of callables, optional
-        `callback(progress)` after each iteration; a true return value or StopIteration stops the run. `progress` has
-        `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. See `pb.callbacks` for some.
+        `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
+        `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.
     n_jobs : int, optional
-        Threads for passes over the data; any number gives the same bits. -1: one per processor; None: 1, or what an
-        enclosing `joblib.parallel_config` says. BLAS keeps to one thread meanwhile.
+        Threads for passes over the data; results do not depend on their number. -1: one per processor; None: 1, or the
+        value of an enclosing `joblib.parallel_config`. BLAS uses one thread during the run.
     executor : object, optional
-        Instead of `n_jobs`: a dask.distributed Client or another executor of `pb.distributed`, whose workers keep the
-        parts of the risk (`n_parts`, by default 16 where the method leaves it open); or anything with
-        `map(function, items)` that keeps the order.
+        Replaces `n_jobs`: a `dask.distributed.Client` or an executor of `pb.distributed`, whose workers hold the parts
+        of the risk (`n_parts`, 16 by default unless the method fixes it); or any object whose `map(function, items)`
+        keeps the order.
     checkpoint : str or path, optional
-        A file that the run is written to now and then and at its end. The same call with the file there goes on from
-        it, to the same last bit, or returns what had ended; see "Long runs" in the documentation. Limits, tolerances,
-        callbacks and `n_jobs` may have changed, `max_iter` and `time_limit` count from the first start.
+        File to which the run is written periodically and at its end. If the file exists, the same call resumes from it
+        and returns the same bits as an uninterrupted run, or returns the finished result; see "Long runs" in the
+        documentation. Limits, tolerances, callbacks and `n_jobs` may differ; `max_iter` and `time_limit` count from
+        the first start.
     checkpoint_every : float, optional
-        Seconds between two writes, checked after each iteration; default 60, and more where a write takes above 3.
+        Seconds between two writes, checked after each iteration; default 60, or more if a write takes over 3.
     deterministic : bool
-        True forbids decisions by the clock: "mp-bcfw" then counts the work of cached passes instead of timing them, and
-        "oca" waits for all workers of a distributed risk; False lets it go on with the planes that have come.
+        True forbids decisions that depend on time: "mp-bcfw" counts the work of cached passes instead of timing them,
+        and "oca" waits for all workers of a distributed risk. False lets "oca" continue with the planes that have
+        arrived.
     random_state : int or None
-        Order of examples in "sgd" and the block methods.
+        Seed of the order of examples in "sgd" and the block methods.
     verbose : {0, 1}
         1 prints a line a few times a second.
     scale : {"sum", "mean"}
-        "mean": lam, atol, fun and bounds are those of `lam/2 |w|^2 + R(w)/n_examples`.
+        "mean": lam, atol, fun and bounds refer to `lam/2 |w|^2 + R(w)/n_examples`.
     evidence : bool
-        True keeps what `pb.verify` needs and a run would forget: points at which planes were taken, labellings of
-        planes of examples. That costs memory, a pass for each point at the end, and compiled passes of block methods.
-        Methods on multipliers of labels, "auto" on flat risks among them, give evidence without it.
+        True stores what `pb.verify` needs if the method does not store it anyway: the points of planes, the labellings
+        of planes of examples. This costs memory, a pass per point at the end, and the compiled passes of block methods.
+        Methods on multipliers of labels, such as "auto" on flat risks, provide evidence without it.
     **options
         stop : {"certificate", "published"}
-            The rule of the method's paper looks at the current iterate; default is best point against best bound.
+            "published" uses the rule of the method's paper on the current iterate; the default compares best value and
+            best bound.
         theta : float
-            Accuracy of the master as a share of the gap, default 0.05.
+            Accuracy of the master problem as a fraction of the gap, default 0.05.
         max_idle : int
             Iterations after which a plane without weight is dropped, default 50 for one part and 8 for more.
         warm_start : Result or State
-            Another run on the same risk, whose point is taken instead of `w0`; its planes are kept, whatever its lam
-            was, unless the number of parts differs. Refused where data were changed in place since.
+            A run on the same risk, with any lam: its point replaces `w0`, and its planes are kept unless the number of
+            parts differs. Refused if the data were changed in place since.
         K, T : "prox-bmrm" only
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
         staleness : "oca" only
-            With `deterministic=False` and workers that keep the parts: masters solved with the planes that have come
-            before the slowest part is waited for (8).
+            With `deterministic=False` and workers that hold the parts: number of master problems solved before the run
+            waits for the slowest part (8).
         kappa : "prox-bcfw" only
-            Weight of the centre, default `sqrt(lam Rbar^2)` with the mean squared norm of planes, and less where
-            examples have little in common.
+            Weight of the proximal centre, default `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes;
+            smaller if examples are nearly orthogonal.
         batch : block methods on cached planes
-            Examples decoded at one point in a sequential pass: n/32, at most 32, for "prox-bcfw", else 1.
-        n_best : "prox-bcfw", and "auto" as long as it runs that
-            Labellings learnt of an example that the oracle is asked for (1), for models that give more than the best:
-            fewer passes, each of which costs more; for oracles that take most of the time.
+            Number of examples decoded at one point in a sequential pass: n/32, at most 32, for "prox-bcfw", else 1.
+        n_best : "prox-bcfw", and "auto" while it runs that method
+            Number of labellings added per call of the oracle (1), if the model can return more than the best: fewer
+            passes, each of which costs more. Useful if the oracle takes most of the time.
         step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
             "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
             whether averages of the points are evaluated; passes between two certificates (10, 5).
         memory : "lbfgs" only
             Pairs of steps and gradients kept, default 100 or what fits into 512 MB or `memory_limit`.
         sigma, growth : "alm" only
-            First step of the proximal point method on the dual (default: by the gap of the start, `lam / Rbar^2` for a
-            start from nothing) and its factor from one proximal step to the next (1.5). `warm_start` also
-            takes the multipliers over, whatever their lam was.
+            First step of the proximal point method on the dual (default: from the gap at the start, `lam / Rbar^2`
+            without a warm start), and its factor from one proximal step to the next (1.5). `warm_start` also passes on
+            the multipliers, for any lam.
         t0 : "sgd" only
             Offset of the step length `1 / (lam (t0 + t))`; default: tuned on 10 % of the data.
 
     Returns
     -------
     Result
-        Not converged is `success=False` with a status and a ConvergenceWarning, never an exception. Ctrl-C returns
-        the best state so far; so does the end of a time limit where workers do not answer (`executor`).
+        If the run has not converged, `success` is False with a status and a ConvergenceWarning; this is never an
+        exception. Ctrl-C returns the best state so far, and so does a time limit while workers are silent (`executor`).
 
     Raises
     ------
     ParameterError, InputTypeError
-        For arguments.
+        If an argument is wrong.
     OracleError
-        Where the risk breaks its contract. Like any other exception on the way it has `error.result`, the best point
-        and bound so far. A risk that has failed is not asked again: `certified` is True there where the values found so
-        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`), and never where
-        the risk contradicted itself by more than rounding explains: its planes and its `lower_bounds` prove nothing
-        then, so `lower_bound` is minus infinity, and the state of the result holds the best point alone.
-        Where workers are lost, the certificate is computed from the data here.
+        If the risk breaks its contract. Like any other exception during the run it has `error.result`, the best point
+        and bound so far. A risk that has failed is not called again: `certified` is then True only if all values so
+        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`). If the risk has
+        contradicted itself by more than rounding, its planes and its `lower_bounds` prove nothing: `lower_bound` is
+        minus infinity, and the state of the result holds the best point alone. If workers are lost, the certificate
+        is computed from the data of this process.
     StateError
-        Where `checkpoint` is damaged, belongs to another problem (the message says what differs), or cannot be written
-        at the start. Later on that is a RuntimeWarning.
+        If `checkpoint` is damaged, belongs to another problem (the message names the difference), or cannot be written
+        at the start. Later failures to write are RuntimeWarnings.
 
     Examples
     --------

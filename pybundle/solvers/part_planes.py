@@ -1,7 +1,7 @@
-"""From multipliers of single examples to planes of parts: what a block method tells a bundle.
+"""Convert multipliers of single examples to planes of parts: how a bundle method starts from a block method.
 
 With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p, and
-the bound of these P planes is the D(alpha) of the block method, exactly; a better one of earlier multipliers goes over
+the bound of these P planes is exactly the D(alpha) of the block method; a better one of earlier multipliers goes over
 as `State.bound`.
 """
 
@@ -36,7 +36,7 @@ class PartPlanes(NamedTuple):
 
 
 def part_planes(risk, blocks):
-    """Planes of the parts of `risk` from the blocks of a `State`; None where they are of no kind known for the risk."""
+    """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks."""
     if isinstance(blocks, Blocks):
         return _of_planes(risk, blocks)
     if isinstance(blocks, np.ndarray) and risk.has_exact_blocks:

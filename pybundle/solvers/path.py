@@ -1,4 +1,4 @@
-"""Many regularisation constants, largest first, each run warmed by the one before."""
+"""`path`: solve for many regularisation constants, largest first, each run warm-started by the previous one."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from .minimize import minimize
 
 
 def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", **options):
-    """Solves `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval.
+    """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval.
 
     Parameters
     ----------
     risk, method, **options
-        As in `minimize`; with `checkpoint="run.npz"` the solves have the files run-0.npz, run-1.npz, ...
+        As in `minimize`; with `checkpoint="run.npz"` the solves write the files run-0.npz, run-1.npz, ...
     lams : sequence of float
-        Solved from the largest to the smallest.
+        Regularisation constants, solved from the largest to the smallest.
     reuse : {"planes", "solution"}
-        "planes" keeps bundle and caches: planes bound R and do not depend on lam, so the next run starts with a lower
-        bound and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+        "planes" keeps all planes: they bound R and do not depend on lam, so the next run starts with a lower bound and
+        without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
     interval : bool
-        True takes `lams = (high, low)` as the ends of an interval and certifies all of it: at every lam between them
-        one of the results is an answer to the relative gap `tol`, each of them on its `lam_range`. Each is solved to
-        `tol / 2`, and the next lam is the end of its range. Needs a risk that is never negative. Where a run does not
-        reach `tol`, its `lam_range` is None and the path ends. The default of `atol` is 0 here.
+        True takes `lams = (high, low)` as the ends of an interval and certifies all of it: every lam in between lies in
+        the `lam_range` of a result, whose point has the relative gap `tol` there. Each lam is solved to `tol / 2`, and
+        the next lam is the lower end of its range. The risk must never be negative. If a run does not reach `tol`, its
+        `lam_range` is None and the path ends. The default of `atol` is 0 here.
 
     Returns
     -------
     list of Result
-        In the order of `lams`, of an interval from the largest lam down; each has the field `lam`, and with `interval`
-        `lam_range = (low, high)`. Only the one of the smallest lam keeps its `state`. After Ctrl-C, or where the
-        callback asks to stop, those that were reached; an exception carries the finished ones as `error.finished`.
+        In the order of `lams`; for an interval from the largest lam down. Each result has the field `lam`, and with
+        `interval` also `lam_range = (low, high)`. Only the result of the smallest lam keeps its `state`. After Ctrl-C,
+        or if a callback stops the path, the results so far; an exception carries them as `error.finished`.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
 
 
 class _OfPath:
-    """A callback whose word counts for the path, but where it says that it speaks of one run (`ends_path`)."""
+    """A callback that ends the whole path when it stops a run, unless its `ends_path` is False."""
 
     def __init__(self, function):
         self.function, self.asked = function, False
@@ -146,7 +146,7 @@ class Grid:
 
 
 class Interval:
-    """Each lam is where the certificate of the one before ends; `options` get the tolerance of the runs."""
+    """Solve at the lam where the previous certificate ends, and so on; sets the tolerance of the runs in `options`."""
 
     def __init__(self, risk, lams, options):
         if len(lams) != 2:

@@ -34,7 +34,7 @@ def as_arrays(planes: Planes):
 
 
 def check_planes(planes: Planes, risk, n_parts=None):
-    """Shapes and finiteness of what a risk returned, for all of its parts or for so many."""
+    """Check shapes and finiteness of the planes of a risk, for all of its parts or for `n_parts` of them."""
     n_parts = risk.n_parts if n_parts is None else n_parts
     shapes = {"values": (n_parts,), "offsets": (n_parts,), "slopes": (n_parts, risk.dim)}
     for name, wanted in shapes.items():
@@ -55,7 +55,7 @@ def norms_of(slopes):
 
 
 def refuse_above(excess, scale, rounding, what, where):
-    """Raises where a plane lies above the risk by more than rounding explains."""
+    """Raise if a plane lies above the risk by more than rounding can explain."""
     bad = np.flatnonzero(excess > rounding * scale + 1e-300)
     if len(bad):
         p = int(bad[0])

@@ -1,6 +1,6 @@
 """What every solver object has: best point, best bound, history, and the certificate at the end.
 
-A solver is driven by `start`, `step` until it gives a status, `finish`; `minimize.drive` calls nothing else but
+A solver is driven by `start`, `step` until it returns a status, `finish`; `minimize.drive` calls nothing else but
 `confirm`, `progress` and `describe`. A method adds `start`, `iterate`, `describe` and what it keeps.
 """
 
@@ -30,14 +30,14 @@ from .objective import Ball, SquaredNorm
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 
 NAMELESS = "unknown"
-"""In place of a fingerprint that could not be had: no other run goes on from such a state."""
+"""Replaces a fingerprint that could not be computed; no other run can start from such a state."""
 UNSTATED = 2.0**-40
-"""Rounding error of scores of a risk without `slope_sizes`, as a share of the steepest slope so far."""
+"""Rounding error of scores of a risk without `slope_sizes`, as a fraction of the norm of the steepest slope so far."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything about a run that is not the problem itself.
+    """Parameters of a run that do not define the problem.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Settings:
         The master is solved to `theta` times the outer gap.
     max_idle : int or None
         Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
-        planes come back most often, and 8 for more.
+        planes become active again most often, and 8 for more.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
     record : Record or None
-        Where points and labellings are kept as evidence; None keeps none.
+        Stores points and labellings as evidence; None stores none.
     factor : float
         Users see values of F times this: 1/n in the mean scale.
     """
@@ -68,20 +68,20 @@ class Settings:
 
 @dataclass(repr=False)
 class State:
-    """What a run needs to go on: planes do not depend on lam, so neither does this.
+    """What another run can start from: like planes it does not depend on lam.
 
     Attributes
     ----------
     w : ndarray, shape (dim,)
         Best point.
     risk_value : float
-        `R(w)`; infinite where it is not known.
+        `R(w)`; infinite if unknown.
     fingerprint : object or None
-        Names risk and partition, where the risk can: planes of another risk prove nothing.
+        Identifies risk and partition, if the risk can: planes of another risk prove nothing.
     bundle : Bundle or None
         Planes of parts, of a bundle method.
     scores : object or None
-        Scores at w, where the risk has them.
+        Scores at w, if the risk has them.
     blocks : object or None
         Planes or multipliers of single examples, of a block method.
     pairs : Pairs or None
@@ -91,9 +91,9 @@ class State:
     errors : (ndarray, ndarray) or None
         Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
     record : Record or None
-        Where points and labellings of the planes are kept, with `evidence=True`.
+        Points and labellings of the planes, with `evidence=True`.
     size : float
-        F(0), or what stood for it: the default of atol is a share of it.
+        F(0) or an estimate of it, from which the default of atol follows.
     """
 
     w: np.ndarray
@@ -114,7 +114,7 @@ class State:
         return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
     def check_state(self):
-        """Refuses what a checkpoint should not hold; what depends on the risk is looked at where a run starts."""
+        """Refuse contents that no checkpoint should hold; the start of a run checks what depends on the risk."""
         check_array("w", self.w, self.w.shape)
         check_float("size", self.size, 0.0)
         for errors in self.errors or ():
@@ -131,12 +131,12 @@ class Trace:
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
-    size: float = 0.0           # F(0); until that is known, the larger of F at the first point and of offsets of planes
+    size: float = 0.0           # F(0); until known, the maximum of F at the first point and of offsets of planes
     knows_zero: bool = False
 
 
 def is_fine(tol):
-    """Whether a tolerance asks for scores in float64, whose float32 errors are about 1e-6, and for Newton steps."""
+    """Whether a tolerance needs float64 scores (errors in float32 are about 1e-6) and Newton steps."""
     return tol < 1e-4
 
 
@@ -160,7 +160,7 @@ class Run:
     patience : int
         Steps in a row that moved neither best value nor best bound, after which the run has stalled.
     at_work : Run
-        The run whose turn it is, where several follow each other: else this one.
+        The present run of a sequence of methods; otherwise this run.
     serialised : tuple of type
         Classes that its state is made of, for checkpoints; subclasses name only what they add.
     """
@@ -171,7 +171,7 @@ class Run:
     _idle = 0
     best_values = None
     is_refuted = False      # the risk has contradicted itself
-    choice = ""             # why this method, where the user left the choice
+    choice = ""             # reason for the method, if "auto" chose it
 
     def __init__(self, risk, objective, settings):
         self.risk, self.objective, self.settings = completed(risk), objective, settings
@@ -203,7 +203,7 @@ class Run:
         return self._idle >= self.patience
 
     def stalled(self):
-        """What follows then: the end, or None for a run that knows what else to do."""
+        """Return the status at which a stalled run ends, or None if it can continue in another way."""
         return Status.STALLED
 
     @property
@@ -230,13 +230,13 @@ class Run:
         return {"planes": 16 * risk.n_parts * risk.dim, "points": working_bytes(risk, risk.n_parts)}
 
     def expect(self, slope_errors, offset_errors):
-        """Planes with rounding errors up to these may come, since workers or executors have changed."""
+        """Allow for planes with rounding errors up to these, after workers or executors have changed."""
 
     def adopt(self, fresh):
         """Takes from a fresh run of the same problem what a checkpoint does not hold of this one."""
 
     def kept_state(self):
-        """What another run may start from after this one: the point alone where the risk has contradicted itself."""
+        """Return what another run may start from: only the point if the risk has contradicted itself."""
         state = State(self.w, np.inf, self.fingerprint()) if self.is_refuted else self.state()
         if state is not None:
             state.size = self.trace.size
@@ -246,17 +246,17 @@ class Run:
         """float32 was not enough for the certificate: `risk` now works in float64."""
 
     def known_value(self):
-        """R at the best point in float64 and a bound on its rounding error, where a pass has told both; or None."""
+        """Return R at the best point in float64 and a bound on its rounding error, if a pass has computed both."""
         return None
 
     def evaluated_value(self, risk):
-        """The same from the values at the best point, where `risk` can bound their errors; or None."""
+        """Return the same from the values at the best point if `risk` can bound their errors, or None."""
         if self.best_values is None or risk.precision != "float64" or risk.value_errors is None:
             return None
         return self.best_values, risk.value_errors(self.w, self.best_values)
 
     def blame(self, error):
-        """What a risk said before it contradicted itself proves nothing; where the user's code raised it does.
+        """Drop what proves nothing after an error: everything, if the risk contradicted itself.
 
         The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left
         then is the best point and its value as the risk gave it.
@@ -306,7 +306,7 @@ class Run:
         return self.noted(planes, w)
 
     def noted(self, planes, w):
-        """The planes with the number of their point, where evidence is kept."""
+        """Return the planes with the index of their point, if evidence is kept."""
         record = self.settings.record
         return planes if record is None else planes._replace(origin=record.point(w))
 
@@ -315,14 +315,14 @@ class Run:
         return self.risk.planes(read_only(w))
 
     def slope_errors(self):
-        """Rounding errors of slopes, by parts; zeros where the risk does not state them."""
+        """Return the rounding errors of slopes, by parts; zeros if the risk does not state them."""
         return np.broadcast_to(self.risk.slope_errors, (self.risk.n_parts,))
 
     def allowance(self, w):
-        """What rounding explains of the height of planes over the risk at w, by parts.
+        """Bound how far rounding can lift planes above the risk at w, by parts.
 
         Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
-        against what is compared: where classes are separated the risk goes to 0, its planes too, and scores do not.
+        compared with values: if classes are separated, risk and planes tend to 0, but scores do not.
         """
         if self._sizes is None:
             scores = UNSTATED * np.minimum(self._steepest, 1e300)
@@ -333,7 +333,7 @@ class Run:
 
     @cached_property
     def _sizes(self):
-        """Bounds on the norms of slopes where the risk states them, or None; they go through all examples."""
+        """Bounds on the norms of slopes if the risk states them, or None; computed from all examples."""
         return self.risk.slope_sizes
 
     def check(self, planes, parts=None):
@@ -365,9 +365,9 @@ class Run:
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
-        """Takes w as best point if it is better, and freezes it; gives `F(w)`.
+        """Make w the best point if it is better, and freeze it; return `F(w)`.
 
-        What is known of the best point is known of this array: nobody may change it.
+        Stored values belong to this array, so nobody may change it.
         """
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
@@ -380,9 +380,9 @@ class Run:
         return fun
 
     def offer(self, bound):
-        """Takes a lower bound if it is better; none is worse than what the risk declares."""
+        """Keep a lower bound if it is better than the present one and than the bound that the risk declares."""
         declared = float(self.lower_bounds.sum())
-        if bound.value < declared:      # by rounding, where the optimum is a zero
+        if bound.value < declared:      # by rounding, if the optimum is 0
             bound = LowerBound.from_aggregate(self.objective, declared, np.zeros_like(bound.phi))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
@@ -395,7 +395,7 @@ class Run:
             self.fun, self.bound.value, self._margin)
 
     def atol_met(self, fun, lower_bound):
-        """atol in the scale of the user where it ends the run, None where the relative gap does."""
+        """Return atol in the scale of the user if it ended the run, None if the relative gap did."""
         is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
         return None if is_relative else self.settings.factor * self.rule.atol
 
@@ -405,20 +405,20 @@ class Run:
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
 
     def progress(self):
-        """Where the run stands, for stopping rules and callbacks, which can read the best point only."""
+        """Return the progress for stopping rules and callbacks; they cannot write into the best point."""
         bound = -np.inf if self.bound is None else self.bound.value
         return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
                         self.trace.clock.seconds(), self.settings.gap.tol)
 
     def fingerprint(self):
-        """What names the risk, or None."""
+        """Return what identifies the risk, or None."""
         try:
             return self.risk.fingerprint
-        except Exception:       # of an oracle that is asked for it, and fails by now
+        except Exception:       # raised by an oracle that fails by now
             return NAMELESS
 
     def take(self, state):
-        """Refuses the state of a run on another risk; what it proved holds here, too."""
+        """Take over size and bound of the state of another run; refuse a state of another risk."""
         mine, theirs = self.fingerprint(), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
                 mine is not None and theirs is not None and mine != theirs):
@@ -433,7 +433,7 @@ class Run:
 
     # ------------------------------------------------------------------ certificate
     def confirm(self):
-        """Whether the float64 certificate meets the tolerance too; if not, the run goes on, in float64."""
+        """Whether the float64 certificate meets the tolerance, too; if not, the run continues in float64."""
         if not self._is_close_from_zero():
             return False
         self._certify()
@@ -444,15 +444,15 @@ class Run:
         self._margin *= 0.5
         self.fun = certificate.fun
         self.risk_value = certificate.fun - self.objective.value(self.w)
-        self.best_values = None         # those of a coarser pass
+        self.best_values = None         # they are from a coarser pass
         self.risk = self.risk.derive(precision="float64")
         self.to_float64()
         return False
 
     def _is_close_from_zero(self):
-        """Whether the run may end by the default of atol: as a share of F(0), which no far start makes larger.
+        """Whether the run may end by the default of atol, a fraction of F(0) that does not depend on the start.
 
-        One pass, where the relative gap has not ended the run and F(0) is not known; the run starts again from 0 if
+        One pass if the relative gap has not ended the run and F(0) is not known; the run starts again from 0 if
         that is better than all points so far.
         """
         gap = self.settings.gap
@@ -471,7 +471,7 @@ class Run:
     def finish(self, status, ask_risk=True, risk=None):
         """Certificate and result for the best point.
 
-        A risk that failed is not asked again (`ask_risk`), but the values that it gave count. Another `risk` over the
+        A risk that failed is not called again (`ask_risk`), but its values so far count. Another `risk` over the
         same parts may take its place in both.
         """
         if self.bound is None and not self.is_refuted and np.isfinite(self.lower_bounds).all():
@@ -509,12 +509,12 @@ class Run:
     def _message(self, status, certificate):
         fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
         if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
-            return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would say nothing
+            return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
         return sentence(status, certificate.gap, self.settings.gap.tol, self.choice, advice(self, status, certificate),
                         self.atol_met(fun + error, lower))
 
     def _rounds(self):
-        """What the rounds of a distributed risk cost, where it says."""
+        """Return the cost of the rounds of a distributed risk, if it states them."""
         return {} if self.risk.rounds is None else {"rounds": self.risk.rounds}
 
     def _certify(self, ask_risk=True, risk=None):

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
-    """A sentence with the remedy, "" where the columns are in order or the risk has none.
+    """Return a sentence with the remedy; "" if the columns are well scaled or the risk has none.
 
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
     images, which cost no passes, are no small columns. Means count for dense data only: centred sparse data are dense.
@@ -42,7 +42,7 @@ def _largest(examples):
 def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 << 12):
     """Numbers of entries other than 0 and sums of their squares, by columns; norms of the means and of the spread.
 
-    Of a sample of the rows, fewer where they are long, in units of `_largest`; the norms are 0 for sparse data. A few
+    From a sample of the rows, smaller for long rows, in units of `_largest`; the norms are 0 for sparse data. A few
     numbers are read at once: runs may have a memory limit.
     """
     X, d, unit = examples.X, examples.n_features, _largest(examples)

@@ -47,8 +47,8 @@ cdef enum Step:
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": FRANK_WOLFE}
 NAMES = {code: name for name, code in STEPS.items()}
 
-cdef double NEAR = 1e-14            # squared distance of two planes, as a share of their norms, that is rounding
-cdef double CHECK_EVERY = 0.05      # seconds between two checks for signals while an oracle is asked
+cdef double NEAR = 1e-14            # squared distance of two planes, relative to their norms, that counts as rounding
+cdef double CHECK_EVERY = 0.05      # seconds between two checks for signals during calls of an oracle
 
 
 cdef struct Average:
@@ -79,7 +79,7 @@ cdef class Blocks(PlaneCache):
     curvature : float
         s.
     visits : int
-        Oracle steps taken, by this object.
+        Number of oracle steps of this object.
     """
 
     cdef readonly object w
@@ -89,7 +89,7 @@ cdef class Blocks(PlaneCache):
     cdef object _free, _is_kept, _drifts
     cdef double* x              # w
     cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
-    cdef const uint8_t* is_kept     # which these are; NULL where nothing is kept nonnegative
+    cdef const uint8_t* is_kept     # their mask; NULL if there are none
     cdef Average averages[2]    # over the points after oracle steps, and after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
@@ -164,7 +164,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def visit(self, rows, offsets, slopes, bint towards=False):
-        """Adds a plane to each of these blocks, then takes steps there; gives the sum of the block gaps before.
+        """Add a plane to each of these blocks, then step on them; return the sum of the block gaps before.
 
         As `add` and `steps`. With `towards` the new plane is the target of the step.
         """
@@ -426,7 +426,7 @@ cdef class Blocks(PlaneCache):
         cdef const double[::1] metric
         cdef int k
         self._take_storage(storage)
-        if point.get("metric") is not None:         # Gram matrices are those of it
+        if point.get("metric") is not None:         # the Gram matrices use it
             metric = point["metric"]
             if metric.shape[0] != dim or not (np.isfinite(metric).all() and np.min(metric) > 0.0):
                 raise ValueError(f"metric must hold {dim} finite numbers > 0")

@@ -6,15 +6,15 @@
 The step at example i, all other multipliers as they are [sequential dual method, Keerthi et al. 2008]:
 
     1   u_k = L(y_i, k) + <W_k, x_i>,  k = 1..K           scores
-    2   gap_i = c_i max_k u_k - <alpha_i, u>               nothing to do where it is 0
+    2   gap_i = c_i max_k u_k - <alpha_i, u>               no step if it is 0
     3   new = Proj(alpha_i + u s / |x_i|^2)                onto c_i times the simplex: the exact maximiser
     4   W_k -= (new_k - alpha_ik) x_i / s,  alpha_i = new
 
 With one score (binary hinge) alpha_i is a number in [0, c_i], u = 1 - y_i <w, x_i>, and Proj clips.
 
 Dense rows are scored four at a time, a group, which the tile of the score kernels wants, and their moves reach W
-together. Where a row moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the
-steps are those of one row after the other.
+together. If a row moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the
+steps equal those of one row after another.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ cdef extern from *:
     void prefetch "PB_FETCH"(const void*) noexcept nogil
 
 cdef enum:
-    SPARSE_BLOCK = 1024     # sparse rows whose sums are taken class by class
+    SPARSE_BLOCK = 1024     # sparse rows that are summed class by class
 
 cdef double UNIT = 2.0 ** -53
 
@@ -54,7 +54,7 @@ cdef struct Example:         # what a step needs of an example beside x_i and al
     double c
     double square            # |x_i|^2, scale and bias included
     int32_t y
-    int32_t vertex           # label of the vertex where alpha_i is, -1 elsewhere; binary: 0, 1, -1
+    int32_t vertex           # label if alpha_i is a vertex, else -1; binary: 0, 1, -1
     int32_t active
     int32_t spare
 
@@ -81,7 +81,7 @@ cdef inline bint step_at(Point* p, Example* x, const real* u, double top, real* 
     cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -p.scale * p.scale / p.s, change
     cdef real after
     x.active = c > 0.0
-    if x.square <= 1e-30 * p.s:         # W x stays where it is: all weight on the best label
+    if x.square <= 1e-30 * p.s:         # W x does not change: all weight on the best label
         change = c
         for k in range(K):
             gap += alpha[k] * (top - u[k * BLOCK])
@@ -141,7 +141,7 @@ cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha,
 
 
 cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
-    """top[r] = max_k S[k * BLOCK + r] of a group, of one row where the data are sparse."""
+    """top[r] = max_k S[k * BLOCK + r] of a group, of one row if the data are sparse."""
     cdef int k, r
     if not dense:
         top[0] = S[0]
@@ -257,7 +257,7 @@ cdef class LabelDual:
     engine : Engine
         Loss MULTICLASS or HINGE.
     precision : {"float32", "float64"}
-        Of W, scores and multipliers; float32 where storage and range of the data allow it.
+        Precision of W, scores and multipliers; float32 if storage and range of the data allow it.
     multipliers : ndarray, shape (n, K), optional
         To start from, as in `restore`; without them all weight is on the truths.
 
@@ -266,7 +266,7 @@ cdef class LabelDual:
     alpha : ndarray, shape (n, K)
         Multipliers, each row c_i times a point of the simplex; one column with numbers in [0, c_i] for one score.
     examples : structured array, shape (n,)
-        `active` is 1 where alpha_i is no vertex, or the block gap was not 0 at the last step or in `mark`.
+        `active` is 1 if alpha_i is no vertex, or the block gap was not 0 at the last step or in `mark`.
     visits : float
         Examples visited so far.
     """
@@ -404,7 +404,7 @@ cdef class LabelDual:
 
     # ------------------------------------------------------------------ a pass
     def visit(self, const Py_ssize_t[::1] order):
-        """Steps at the examples of `order`, one after the other; one may come twice.
+        """Step on the examples of `order`, one after another; one may occur twice.
 
         O(nnz(X) K) for the scores, and a row of W for every multiplier that changes.
 
@@ -436,7 +436,7 @@ cdef class LabelDual:
 
     # ------------------------------------------------------------------ what the next pass visits
     def active(self):
-        """Rows where alpha_i is no vertex, or where the last step or `mark` found a gap, ascending."""
+        """Return in ascending order the rows whose alpha_i is no vertex, or for which a gap was found last."""
         cdef Py_ssize_t i, n = self.e.n_examples, count = 0
         cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
         with nogil:
@@ -529,8 +529,8 @@ cdef class LabelDual:
         offset : float
             `sum_ik alpha_ik L(y_i, k)`.
         error : float
-            Bound on the rounding error of the slope in the Euclidean norm. Where slopes, offsets and errors of two
-            ranges are added, the errors bound those of the sums too.
+            Bound on the rounding error of the slope in the Euclidean norm. If slopes, offsets and errors of two
+            ranges are added, the errors also bound those of the sums.
         offset_error : float
 
         Raises
@@ -540,7 +540,7 @@ cdef class LabelDual:
 
         Notes
         -----
-        Multipliers of the labels k != y_i count, that of the truth is what remains of c_i: whatever float32 made of
+        The multiplier of the truth is what the other labels leave of c_i, whatever float32 made of
         them, they are feasible, because those that exceed c_i are scaled down.
         """
         cdef Engine e = self.e
@@ -556,7 +556,7 @@ cdef class LabelDual:
     def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows stays in the cache; where they are sparse it is the slope of a class that should stay
+        # a block of dense rows stays in the cache; for sparse rows the slope of a class should
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
         cdef bint single = e.loss != MULTICLASS
@@ -612,7 +612,7 @@ cdef class LabelDual:
             entries = max(entries, entries_of[k])
             products += entries_of[k]
         # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
-        # ratio and what is left of a sum that should not exceed c: 2 K + 4 roundings more, and one where two sums are
+        # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are
         # added
         return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * reach,
                 1.01 * UNIT * (products + K + 7) * offset)
@@ -625,7 +625,7 @@ def fits_float32(values):
 
 
 cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
-    # a dense row on its way into the cache: rows that are far apart come slowly one by one
+    # prefetches a dense row: rows that are far apart load slowly one by one
     cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
     cdef const char* row = <const char*>e.X.data + i * size
     while at < size:

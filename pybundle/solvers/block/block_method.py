@@ -1,21 +1,24 @@
-"""The loop of the block methods: passes over single examples, a centre that runs ahead, certificates.
+"""The loop of the block methods: passes over single examples, an extrapolated proximal centre, certificates.
+
+Each example has a block of multipliers of its labellings; all blocks together define the aggregate plane
+`B + <phi, w> <= R(w)`. With a proximal centre c of weight kappa the point w is the minimiser of
+`lam/2 |w|^2 + kappa/2 |w - c|^2 + <phi, w>`:
 
     repeat
-        1  the centre moves beyond x = w:  c = x + mom (x - x_before),  w = (kappa c - phi) / (lam + kappa)
-        2  the schedule says what follows:
-               "visit"   the oracle is asked for example after example, with a step on each block
-               "cached"  steps over stored planes only, until their gaps sum to a share of the gap
-               "value"   the oracle is asked for all examples at w, which gives F there
-        3  lower bound B - |phi|^2 / (2 lam) of the multipliers, whatever the centre is; stop if best value and best
-           bound are close enough
+        1  c = x + mom (x - x_before), where x is the present w;  w = (kappa c - phi) / (lam + kappa)
+        2  the schedule names the next actions:
+               "visit"   for one example after another, call the oracle and step on the block
+               "cached"  step on blocks with stored planes only, until their gaps sum to a fraction of the gap
+               "value"   call the oracle for all examples at w, which returns F(w)
+        3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
 with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolation of accelerated proximal point methods
-[Lin, Mairal, Harchaoui 2015]; it is left out once where the last centre pulled w back, or where F rose twice
-[O'Donoghue & Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al.
-2013; Shah et al. 2015].
+[Lin, Mairal, Harchaoui 2015]. It is skipped once if the last centre pulled w back, or if F rose twice [O'Donoghue &
+Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al.
+2015].
 
-A *core* keeps the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* says what is done
-when (`schedules.py`).
+A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
+actions (`schedules.py`).
 """
 
 from __future__ import annotations
@@ -40,15 +43,15 @@ class BlockMethod(Run):
     risk, objective, settings
         As in `Run`; the objective is `SquaredNorm`.
     core : type
-        `core(risk, known=blocks, **options)` makes the core, with the blocks of another run or None.
+        `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
     kappa : float or None
-        Weight of the centre; None is `sqrt(lam Rbar^2)`, Rbar^2 the mean squared norm of the planes, or the largest
-        one that the core finds worth while.
+        Weight of the proximal centre; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or a
+        smaller one that the core chooses.
     random_state : int
-        Seed of the orders in which examples are visited.
+        Seed of the order of the examples.
     options : dict
-        Of the core.
+        Options of the core.
 
     Attributes
     ----------
@@ -66,14 +69,14 @@ class BlockMethod(Run):
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Centre at `w0`, or at the best point of another run, whose blocks are kept whatever its lam was."""
+        """Start with the centre at `w0`, or at the best point of another run with any lam, whose blocks are kept."""
         blocks = None
         if state is not None:
             self.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self._kind(self.risk, known=blocks, **self._options)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
-        self.w = self.objective.project(self._centre)           # something to hand back until there is a value
+        self.w = self.objective.project(self._centre)           # the result until there is a value
         if state is not None and self.objective.contains(state.w):
             self.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
@@ -84,7 +87,7 @@ class BlockMethod(Run):
             self._evaluate(self.w)
 
     def iterate(self):
-        """One iteration; a Status when the method's own rule says stop, else None."""
+        """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         if self.trace.n_iter == 0 and self.is_close():          # as good as the run before
             self.log(self.fun)
             return Status.CONVERGED
@@ -117,7 +120,7 @@ class BlockMethod(Run):
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # what float32 cannot tell apart
+        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 cannot separate the labellings
         self.to_float64()
         return None
 
@@ -137,7 +140,7 @@ class BlockMethod(Run):
         if "core" not in vars(self):    # it has not begun
             return
         if (self.core.n_examples, self.core.dim) != (self.risk.n_examples, self.risk.dim):
-            raise ValueError("the blocks are those of another risk")
+            raise ValueError("the blocks belong to another risk")
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
 
@@ -193,7 +196,7 @@ class BlockMethod(Run):
 
     @contextmanager
     def _counted(self, phase):
-        """Charges the time to a phase, and visits to the passes, also where an interrupt ends them."""
+        """Add the time to a phase, and visits to the passes, also if an interrupt ends them."""
         core, trace = self.core, self.trace
         visits, cached = core.visits, core.cached_visits
         try:

@@ -1,6 +1,6 @@
 """Blocks of cached planes, one block for each example, fed by an oracle with access to single examples.
 
-The core of the block methods for structured risks: `BlockMethod` says when the oracle is asked, when stored planes
+The core of the block methods for structured risks: `BlockMethod` decides when to call the oracle, when stored planes
 are enough, and where the centre lies.
 """
 
@@ -36,22 +36,22 @@ class CachedBlocks(Core):
     Parameters
     ----------
     risk : Structured or LinearRisk
-        Its `oracle()` is asked in batches.
+        Its `oracle()` decodes examples in batches.
     objective : SquaredNorm
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap
         As in `Blocks`.
     average : bool
-        Values are taken at averages of the points instead of the points.
+        Whether values are evaluated at averages of the points.
     n_best : int
-        Labellings learnt of an example that the oracle is asked for, where it gives more than the best.
+        Labellings added per call of the oracle, if it returns more than the best.
     memory_limit : int or None
         Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
     sigma, growth
         Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
     record : Record or None
-        Where the labellings of planes are kept as evidence.
+        Stores the labellings of planes as evidence.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class CachedBlocks(Core):
         """Refuses what a checkpoint should not hold, see `core.object_graph`."""
         blocks, size = self.blocks, (self.risk.n_examples, self.risk.dim)
         if (self.n_examples, self.dim) != size or (blocks.n_blocks, blocks.dim) != size:
-            raise ValueError("the blocks are those of another risk")
+            raise ValueError("the blocks belong to another risk")
         for vector in (self.centre, self._phi):
             if vector is not None:
                 check_array("a vector", vector, (self.dim,))
@@ -158,7 +158,7 @@ class CachedBlocks(Core):
         return 8 * (vectors * self.dim + numbers * self.n_examples) + self._pass.working_bytes()
 
     def _keep_within(self, shrink=0.95, merged=1.5):
-        """Aggregates where the blocks have outgrown their memory, some further down than needs be: not every time.
+        """Aggregate planes if the blocks exceed their memory, to somewhat below the limit so that this happens rarely.
 
         Merged planes have more entries than others, `merged` times as many to begin with.
         """
@@ -173,7 +173,7 @@ class CachedBlocks(Core):
 
     @classmethod
     def memory(cls, risk, **options):
-        """Bytes of planes and points in a run, where stores grow by half and an example keeps 3 to 12 planes."""
+        """Estimate the bytes of planes and points: stores grow by half, and an example keeps 3 to 12 planes."""
         core = cls(risk, **options)
         limit, points, planes = core._limit, core.working_bytes(), min(8 * core.n_best, CAP)
         total = risk.n_examples * (BLOCK + 1.5 * planes * core.plane_bytes() + 8.0 * planes * planes)
@@ -192,7 +192,7 @@ class CachedBlocks(Core):
     def cached_pass(self, rng, target, full=10, used=0.3):
         """A step on many blocks over stored planes; an estimate of the sum of all gaps.
 
-        A pass over all planes tells the gaps and brings planes into use. Fewer than `full` passes follow over blocks
+        A pass over all planes computes the gaps and activates planes. Fewer than `full` passes follow over blocks
         with several planes in use, and over those planes alone, as long as the gaps between them exceed `used` times
         the target: they cost little.
         """
@@ -213,7 +213,7 @@ class CachedBlocks(Core):
     def solve(self, w, target):
         """Newton steps from w on the problem of all planes; whether its gap is `target` now, or as small as can be.
 
-        Until there are new planes the next call goes on where this one ended.
+        Until there are new planes, the next call continues where this one ended.
         """
         if self._master is None:
             self._master = PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
@@ -222,7 +222,7 @@ class CachedBlocks(Core):
         return is_solved
 
     def measure(self):
-        """Makes the gaps those of all stored planes at the present point."""
+        """Recompute the gaps of all stored planes at the present point."""
         self.blocks.measure()
 
     def gaps(self):
@@ -232,7 +232,7 @@ class CachedBlocks(Core):
     def forget(self, idle=4, idle_of_many=2):
         """After an iteration: planes idle for some time go, unless they are being worked on.
 
-        Sooner where every visit brings several, most of which are never used.
+        Earlier if each call of the oracle adds several planes, most of which are never used.
         """
         if self._master is None and self.record is None:        # merged planes have no labelling
             self.blocks.forget(idle if self.n_best == 1 else idle_of_many)
@@ -310,7 +310,7 @@ class CachedBlocks(Core):
                 (offset_error + (terms + merged) * UNIT) * abs(offset))
 
     def evidence(self, objective, risk):
-        """Multipliers of labellings as evidence, where they were kept, and the bound that they prove; or None."""
+        """Return multipliers of labellings as evidence, if they were kept, and the bound that they prove; or None."""
         return None if self.record is None else of_blocks(
             self.blocks, self.record, objective, risk.sample_weight, *self._errors)
 

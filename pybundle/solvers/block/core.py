@@ -1,4 +1,4 @@
-"""What `BlockMethod` and its schedules ask of a core, which keeps the blocks of all examples and their point."""
+"""The contract of a core, which stores the blocks of all examples and their point for `BlockMethod`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Core(ABC):
     # ------------------------------------------------------------------ the point
     @abstractmethod
     def place(self, lam, kappa, centre):
-        """Sets lam, the weight of the centre and the centre c; multipliers stay."""
+        """Set lam, the weight of the centre and the centre c; multipliers stay."""
 
     @abstractmethod
     def default_kappa(self, lam):
@@ -38,19 +38,19 @@ class Core(ABC):
     # ------------------------------------------------------------------ passes
     @abstractmethod
     def oracle_pass(self, order):
-        """Asks the oracle for each example of `order` and steps on its block; the sum of the block gaps before."""
+        """Decode each example of `order` and step on its block; return the sum of the block gaps before."""
 
     @abstractmethod
     def cached_pass(self, rng, target):
-        """Steps over what is known to matter; an estimate of the sum of all gaps, of which `target` is enough."""
+        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps."""
 
     @abstractmethod
     def evaluate(self, run, w):
-        """Asks the oracle for all examples at w, or at a better point, tells `run.observe`, and returns F there."""
+        """Decode all examples at w, or at a better point, call `run.observe`, and return F there."""
 
     # ------------------------------------------------------------------ what is kept, and proven
     def known(self):
-        """The blocks, for another run; None where no run can go on from them."""
+        """Return the blocks for another run; None if no run can start from them."""
         return None
 
     def nbytes(self):
@@ -67,11 +67,11 @@ class Core(ABC):
         return 0
 
     def forget(self):
-        """An iteration has ended: what is idle may go."""
+        """Called after an iteration: idle planes may be dropped."""
         return
 
     def known_value(self, w):
-        """R at the best point w and a bound on its rounding error, where a pass has told both; or None."""
+        """Return R at the best point w and a bound on its rounding error, if a pass has computed both; or None."""
         return None
 
     def evidence(self, objective, risk):

@@ -14,20 +14,20 @@ from ..objective import minimiser
 from ._label_dual import LabelDual
 from .core import Core
 
-NEAR = 0.1      # a label that leads by less than this share of the largest loss may soon be overtaken: worth a visit
+NEAR = 0.1      # a label whose lead is below this fraction of the largest loss may soon change: worth a step
 VECTORS = 11    # of length dim, at a batch pass: measured
-LEAST_ENTRIES = 1_000_000       # of X for sums of multipliers in two halves: a second thread comes after 0.1 ms
-SAMPLE = 128    # examples that say how much the rows have in common
+LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
+SAMPLE = 128    # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
-CROWDED = 3e-3      # share of n rho Rbar^2 beyond which it then holds w back: measured
+CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down: measured
 
 
 class ExactBlocks(Core):
     """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008].
 
     The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
-    the scores of one row. The search works in the `search_precision` of the risk; what is promised comes from the
+    the scores of one row. The search works in the `search_precision` of the risk; certificates use the
     multipliers and from scores in float64.
 
     A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
@@ -52,21 +52,21 @@ class ExactBlocks(Core):
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
-        self._aggregate = self._w = None        # those of the multipliers, until the next step changes them
+        self._aggregate = self._w = None        # of the multipliers, until the next step
         self._scores = None         # at the point `_scored`, the best one of the run
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
-        self._radius2 = self._most = None       # Rbar^2 and the largest kappa, once asked for
+        self._radius2 = self._most = None       # Rbar^2 and the largest kappa, computed on first use
 
     def __getstate__(self):
-        # what the multipliers prove is summed again where it is wanted
+        # the aggregate is summed again on use
         return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
         if (self.n_examples, self.dim) != (self.risk.n_examples, self.risk.dim):
-            raise ValueError("the blocks are those of another risk")
+            raise ValueError("the blocks belong to another risk")
         if self._scores is not None:
             check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
         check_array("the centre", self._centre, (self.dim,))
@@ -79,7 +79,7 @@ class ExactBlocks(Core):
 
     @staticmethod
     def points_needed(risk):
-        """Memory of points and of what is as long as they are."""
+        """Return the memory of points and of vectors of their length."""
         return 8 * VECTORS * risk.dim
 
     @classmethod
@@ -103,10 +103,10 @@ class ExactBlocks(Core):
         return self._dual.alpha
 
     def default_kappa(self, lam):
-        """Weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, where examples have much in common.
+        """Return the weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, if examples are similar.
 
-        Where they are nearly orthogonal the steps of a pass hardly disturb each other, and a centre heavier than a
-        share of `n rho Rbar^2` only holds w back; rho is the mean squared cosine of two examples after centring.
+        If they are nearly orthogonal, the steps of a pass hardly interact, and a centre heavier than a fraction of
+        `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring.
         """
         if self._radius2 is None:
             rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
@@ -119,7 +119,7 @@ class ExactBlocks(Core):
         return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
 
     def _squared_cosines(self):
-        """Mean squared cosine of two examples of a sample, as they are and after centring; 1 where none is known."""
+        """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
         examples = self.risk.examples
         rows = np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)
         gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)
@@ -220,7 +220,7 @@ class ExactBlocks(Core):
         return of_labels(risk, objective, self._dual.alpha, self.aggregate())
 
     def _ranges(self):
-        """Rows summed by one thread: all, or halves where X is much more than a second slope. The data decide."""
+        """Return the rows that one thread sums: all, or half of them if X is much larger than a second slope."""
         n, entries = self.n_examples, self.risk.examples.storage[0].size
         half = n // 2
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]

@@ -22,7 +22,7 @@ from ..run import Run
 
 
 class FrankWolfe(Run):
-    """A run of batch Frank-Wolfe; every part of the risk must be bounded below by 0, which is where it starts.
+    """A run of batch Frank-Wolfe, which starts from zero planes: every part of the risk must be bounded below by 0.
 
     A start `w0` is evaluated and kept as best point; the dual starts from the plane found there.
     """
@@ -35,7 +35,7 @@ class FrankWolfe(Run):
         self._steps = 0
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
-        self._size = self._largest = 0.0        # of slopes and offsets so far: what rounding is a share of
+        self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
         self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
         self._plane = self._look(self.objective.project(w0))
         self._bound()

@@ -20,18 +20,18 @@ def cached(problem, schedule, kappa=None, **options):
 
 
 def prox_bcfw(problem, kappa, batch, n_best):
-    """Multipliers of labels where these can be enumerated, else planes of labellings."""
+    """Return the core: multipliers of labels if these can be enumerated, else planes of labellings."""
     risk = problem.risk
     if n_best > 1 and not FURTHER.holds(risk):
-        raise ParameterError(f"n_best must be 1 for a model that gives the best labelling only, got {n_best}; chains "
-                             "with margin rescaling and dependency trees give more")
+        raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
+                             "with margin rescaling and dependency trees return more")
     if risk.has_exact_blocks and problem.objective.nonneg is None:
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks,
-                           Accelerated(share_before=0.06, most_passes=12), kappa, problem.random_state or 0)
+                           Accelerated(fraction_before=0.06, most_passes=12), kappa, problem.random_state or 0)
     return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
 
@@ -43,8 +43,9 @@ def default_batch(risk):
 
 def accelerated(n_best=1):
     """The schedule of cached planes, of which every visit brings so many."""
-    opening, share = (5, 0.2) if n_best == 1 else (4, 0.1)      # more planes are known early, and worth more passes
-    return Accelerated(opening, share, share_before=share, most_passes=100)
+    # with n_best > 1 more planes are known early and deserve more passes
+    opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
+    return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100)
 
 
 def bcfw(problem, gap_check, gap_sampling, **options):
@@ -52,7 +53,7 @@ def bcfw(problem, gap_check, gap_sampling, **options):
 
 
 def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
-    """A visit of the oracle counts as `cost` visits of cached blocks where a run may not look at the clock."""
+    """Build an MP-BCFW run; if it may not measure time, one oracle call counts as `cost` cached steps."""
     return averaged(problem, MultiPlane(gap_check, gap_sampling, cost if problem.deterministic else None), **options)
 
 

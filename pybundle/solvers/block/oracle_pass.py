@@ -1,4 +1,4 @@
-"""What an oracle is asked for: exact passes over blocks, a batch of examples at a time, and planes at a point."""
+"""Calls of an oracle: passes over blocks, a batch of examples at a time, and planes at a point."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ MOST_SHARDS = 2     # of a batch, whatever the number of threads
 
 
 class OraclePass:
-    """Passes over the examples of `blocks`, whose planes `oracle` knows.
+    """Passes over the examples of `blocks` with an oracle.
 
-    They run in compiled code where the oracle has it, unless there is more to be learnt than the best labelling.
+    They run in compiled code if the oracle has it and only the best labelling is needed.
 
     Parameters
     ----------
     blocks : Blocks
     oracle : BatchOracle
     batch : int
-        Examples asked for at one point.
+        Examples decoded at one point.
     n_best : int
         Labellings learnt of an example.
     run : callable
         `map`, or that of an executor, by which the shards of a batch are decoded.
     record : Record or None
-        Where the labellings of planes are noted.
+        Stores the labellings of planes.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class OraclePass:
         return total
 
     def ask(self, rows, weights):
-        """Decodings of `rows`, and their planes as arguments of `Blocks.add`, those of the best labellings last."""
+        """Return the decodings of `rows`, and their planes as arguments of `Blocks.add`, the best labellings last."""
         if self.n_best == 1:
             found = self.oracle.solve_batch(rows, weights)
             return found, (self._planes(rows, found.labellings),)

@@ -1,6 +1,6 @@
 """What a block method does when: passes of the oracle, certificates, passes over known planes.
 
-A schedule has six members; `BlockMethod` asks nothing else.
+A schedule has six members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
 ``patience``            iterations without progress after which the run has stalled
@@ -9,9 +9,9 @@ A schedule has six members; `BlockMethod` asks nothing else.
 ``cached_passes(run)``  passes over known planes
 ``describe()``          a few words for the user
 
-Of the run it asks `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator `rng`, the
-best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, the sum of the block gaps that the last sequential pass saw,
-and `rule`, which says when numbers are close.
+It uses these members of the run: `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator
+`rng`, the best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, the sum of the block gaps that the last
+sequential pass saw, and `rule`, the stopping rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Schedule:
     """Permutations, no proximity, no passes over known planes."""
 
     is_proximal = False
-    patience = 300      # iterations that moved neither value nor bound; a far centre may need a hundred to come back
+    patience = 300      # iterations without progress; after a far centre a hundred may be needed
 
     def order(self, run):
         return run.rng.permutation(run.risk.n_examples)
@@ -35,27 +35,28 @@ class Schedule:
 
 
 class Accelerated(Schedule):
-    """Few sequential passes, then values alone, with cheap passes in between to a share of the gap.
+    """Few sequential passes, then only evaluations of F, with cached passes in between to a fraction of the gap.
 
     A pass over the examples one after another makes more progress than one at a single point, most of all in the
-    beginning, but gives no value of F; from `opening` passes on the value is worth more.
+    beginning, but computes no value of F; after `opening` passes the value is worth more.
 
     Parameters
     ----------
     opening : int
-        Iterations that begin with a sequential pass; the first value comes after the last of them, or where a pass
+        Iterations that begin with a sequential pass; the first value is computed after the last of them, or if a pass
         saw so small gaps that it may be the last value needed.
-    share, share_before : float
-        Cheap passes end when their block gaps sum to `share` times the gap; before the first value to `share_before`
-        times the gaps that the sequential pass saw.
+    fraction, fraction_before : float
+        Cached passes end when their block gaps sum to `fraction` times the gap; before the first value to
+        `fraction_before` times the gaps that the sequential pass saw.
     most_passes : int
-        The most cheap passes of an iteration.
+        Maximum number of cached passes of an iteration.
     """
 
     is_proximal = True
 
-    def __init__(self, opening=1, share=0.1, share_before=0.03, most_passes=20):
-        self.opening, self.share, self.share_before, self.most_passes = opening, share, share_before, most_passes
+    def __init__(self, opening=1, fraction=0.1, fraction_before=0.03, most_passes=20):
+        self.opening, self.fraction = opening, fraction
+        self.fraction_before, self.most_passes = fraction_before, most_passes
 
     def actions(self, run):
         k = run.trace.n_iter
@@ -67,7 +68,7 @@ class Accelerated(Schedule):
 
     def cached_passes(self, run):
         gap = run.gap()
-        enough = self.share * gap if np.isfinite(gap) else self.share_before * run.last_gaps
+        enough = self.fraction * gap if np.isfinite(gap) else self.fraction_before * run.last_gaps
         for _ in range(self.most_passes):
             if run.core.cached_pass(run.rng, enough) <= enough:
                 break
@@ -81,14 +82,14 @@ class Exact(Schedule):
 
     Parameters
     ----------
-    share : float
-        The problem of known planes is solved to this share of the gap.
+    fraction : float
+        The problem of known planes is solved to this fraction of the gap.
     """
 
     patience = 30       # each is a problem solved, or ten Newton steps of one
 
-    def __init__(self, share=0.3):
-        self.share, self._is_solved = share, False
+    def __init__(self, fraction=0.3):
+        self.fraction, self._is_solved = fraction, False
 
     def actions(self, run):
         """A value follows as soon as the known planes have nothing more to tell."""
@@ -101,7 +102,7 @@ class Exact(Schedule):
         yield "value"
 
     def cached_passes(self, run):
-        self._is_solved = run.core.solve(run.w, self.share * run.gap())
+        self._is_solved = run.core.solve(run.w, self.fraction * run.gap())
 
     def describe(self):
         return "augmented Lagrangian on the planes of labellings found"
@@ -144,7 +145,7 @@ class MultiPlane(Plain):
     """MP-BCFW: passes over known planes as long as they pay [Shah, Kolmogorov, Lampert 2015].
 
     They stop when the last one gained less of the dual per unit of time than the iteration so far. Time is the clock's,
-    or, where a run has to repeat bit by bit, the number of blocks visited, a visit of the oracle counting as `cost`.
+    or, in deterministic runs, the number of steps; a step with a call of the oracle counts as `cost` cached ones.
     """
 
     def __init__(self, gap_check=5, gap_sampling=False, cost=None, max_cached=1000):

@@ -77,7 +77,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
                 offset_of[i[0]] = b.offset[0]
                 eta = 1.0 / (lam * (start + step))
                 s *= 1.0 - 1.0 / (start + step)
-                if s < 1e-9:      # also the first step with start = 1, where the old iterate vanishes
+                if s < 1e-9:      # also the first step with start = 1, when the old iterate vanishes
                     for k in range(<int>V.shape[0]):
                         scale_row(v + k * ldw, ldw, s)
                     for k in range(K):

@@ -1,10 +1,10 @@
-"""The proximal bundle method around the best point with planes of parts as they come.
+"""The proximal bundle method with planes of parts in the order in which workers return them.
 
 The parts live with workers, some of which may be slow. Any plane of any part keeps the lower bound valid; only the
-value at a point, hence the upper bound, needs all parts. So one point at a time, the anchor, is asked of all parts.
-Where a part is late, the master is solved with what has come, and parts that have answered get its candidates. A
+value at a point, hence the upper bound, needs all parts. So all parts evaluate one point at a time, the anchor.
+If a part is late, the master is solved with the planes so far, and parts that have answered get its candidates. A
 complete anchor is treated as the candidate of a step. With more than two groups of parts for each worker a second
-anchor goes out while the workers are at the last groups of the first: none of them waits for the master, at the price
+anchor is sent while the workers evaluate the last groups of the first: none of them waits for the master, at the price
 of some more passes.
 """
 
@@ -19,12 +19,12 @@ from ...core.plane import PartialPlanes
 from .policies import BestPoint, StepOutcome
 
 PATIENCE = 1.0
-"""The parts asked in a step that are slower than half of them are waited for as long again as that half took."""
+"""A step waits for slow parts at most as long again as the faster half took."""
 
 
 @dataclass
 class Anchor:
-    """A point that all parts are asked at, what the model promised there, and the values so far (NaN: none)."""
+    """A point that all parts evaluate, the predicted decrease there, and the values so far (NaN: none)."""
 
     w: np.ndarray
     round: int
@@ -86,11 +86,11 @@ class Asynchronous(BestPoint):
         return StepOutcome(PartialPlanes.joined(arrivals, risk.n_parts), value, has_converged)
 
     def _is_late(self):
-        """Whether some part has been asked at more than one point already: another anchor would only queue there."""
+        """Whether some part has more than one point to evaluate already: another anchor would only queue there."""
         return bool((self._open > 1).any()) or (bool(self._anchors) and self._anchors[0].n_masters > 1)
 
     def _collect(self, risk, n_asked):
-        """What comes until workers run out of questions, or until those that answer now would have to be waited for."""
+        """Collect answers until workers run out of work, or until waiting for the next ones would take too long."""
         arrivals, began, half = [], time.perf_counter(), None
         oldest = self._anchors[0]
         while not oldest.is_complete():
@@ -113,7 +113,7 @@ class Asynchronous(BestPoint):
         return arrivals
 
     def _settle(self, loop, anchor):
-        """The step to an anchor, all of whose values are known; gives F there."""
+        """Step to an anchor that all parts have evaluated; return F there."""
         before = loop.fun
         fun = loop.observe(anchor.w, float(anchor.values.sum()), anchor.values)
         predicted, gained = before - anchor.model, before - fun

@@ -60,7 +60,7 @@ class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
     serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP)
-    patience = 300      # published proximal steps may go on for T = 100 iterations without any progress
+    patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, risk, objective, policy, settings):
         super().__init__(risk, objective, settings)
@@ -83,7 +83,7 @@ class BundleMethod(Run):
             self.bundle = kept.copy()
             if state.errors is not None:
                 self.expect(*state.errors)
-            self.bundle.drop_signs()            # those of another run may be none of this one's
+            self.bundle.drop_signs()            # those of another run may not hold here
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points
             self._limit_memory()
@@ -106,7 +106,7 @@ class BundleMethod(Run):
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
     def iterate(self):
-        """One iteration; a Status when the method's own rule says stop, else None."""
+        """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         solution = self.policy.propose(self, self.trace.n_iter)                           # 1
         aggregate = self.improve_bound(solution)                                          # 2
         self.trace.n_iter += 1
@@ -180,11 +180,11 @@ class BundleMethod(Run):
         if bundle is None:              # it has not begun
             return
         if (bundle.dim, bundle.n_parts) != (self.risk.dim, n_parts) or self.master.bundle is not bundle:
-            raise ValueError("the bundle is that of another risk")
+            raise ValueError("the bundle belongs to another risk")
         if self.master.objective is not self.objective:
             raise ValueError("the objective is another one")
         if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
-            raise ValueError("slack is that of another risk")
+            raise ValueError("slack belongs to another risk")
 
     def ask(self, w):
         if not self.risk.is_remote:
@@ -204,13 +204,13 @@ class BundleMethod(Run):
     # ------------------------------------------------------------------ what policies use
     @contextmanager
     def counted(self, passes=0):
-        """Charges the time of a block to the oracle, and so many passes where nothing is raised."""
+        """Add the time of a block to the oracle, and passes if nothing is raised."""
         with self.trace.clock.phase("oracle"):
             yield
         self.trace.n_passes += passes
 
     def solve(self, alpha=None, tol=None):
-        """A solution of the master: without proximity, or at weight alpha; `tol` by default that of `_tolerance`."""
+        """Solve the master without proximity, or at weight alpha; `tol` defaults to `_tolerance`."""
         with self.trace.clock.phase("qp"):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 
@@ -242,14 +242,14 @@ class BundleMethod(Run):
 
     # ------------------------------------------------------------------ inside
     def _named(self, planes, w):
-        """The planes with the number of their point w, where evidence is kept and they have none yet."""
+        """Return the planes with the index of their point w, if evidence is kept and they have none yet."""
         return planes if w is None or planes.origin >= 0 else self.noted(planes, w)
 
     def _tolerance(self):
         """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
 
         An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
-        solution within a loose tolerance may come back unchanged although its planes have been cut.
+        solution within a loose tolerance may be returned unchanged although its planes have been cut.
         """
         theta = self.settings.theta * 0.1 ** min(self._idle, 3)
         scale = max(abs(self.fun), 1e-300)
@@ -268,7 +268,7 @@ class BundleMethod(Run):
         scale = largest + np.abs(values)
         if (excess(self.master.products(solution)) <= self.rounding * scale).all():
             return
-        # products in Gram space cancel at small lam: only those of the planes with w itself are evidence
+        # products in Gram space cancel at small lam: only products of the planes with w itself are evidence
         products = self.bundle.dot(w)
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
         refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")

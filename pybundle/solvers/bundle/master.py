@@ -2,7 +2,7 @@
 
     min_beta  1/2 beta' H beta / s - f' beta,   s = lam + 2 alpha,   f = b + (2 alpha / s) A c
 
-over the product of P simplices (sum at most 1 where the risk is never negative). H is the bundle's; nothing here
+over the product of P simplices (sum at most 1 if the risk is never negative). H is the bundle's; nothing here
 depends on dim.
 """
 
@@ -28,7 +28,7 @@ class MasterSolution:
     alpha, lam : float
         Proximity weight and regularisation constant that the QP was solved for.
     gap, tol : float
-        Duality gap of the QP, in units of the objective, and the one that was asked for.
+        Duality gap of the QP, in units of the objective, and the requested one.
     """
 
     beta: np.ndarray
@@ -40,7 +40,7 @@ class MasterSolution:
 
 
 class Master:
-    """The cutting-plane model of one bundle: solves master problems, warm started, and says what follows from them.
+    """The cutting-plane model of one bundle: solves master problems and computes points, products and values.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Master:
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
     def products(self, solution):
-        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN where that overflows."""
+        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN if that overflows."""
         lam, alpha = solution.lam, solution.alpha
         with np.errstate(over="ignore", invalid="ignore"):
             return minimiser(solution.h, lam, 2.0 * alpha, self.bundle.products)
@@ -80,7 +80,7 @@ class Master:
         return minimiser(phi, self.objective.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
-        """Makes w the centre c; where w is the minimiser of a solution, products follow without touching the planes."""
+        """Make w the centre c; if w is the minimiser of a solution, products follow without reading the planes."""
         self.bundle.move_centre(w, None if solution is None else self.products(solution))
 
     def least_alpha(self, solve, radius, start):
@@ -104,11 +104,11 @@ class Master:
     def _solve_ball(self, radius, tol, max_trials=60):
         """The lam at which `|w(lam)| = |A' beta| / lam` equals the radius, by secant steps on log lam.
 
-        `|w(lam)|` falls in lam. Where the model has a minimiser inside the ball no lam fits, and the smallest one
+        `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one
         tried stands for 0.
         """
         scale = float(np.sqrt(max(self.bundle.H.diagonal().max(initial=0.0), 1e-300))) / radius
-        low, high = 1e-10 * scale, None       # |w(low)| is taken to be above the radius, |w(high)| below
+        low, high = 1e-10 * scale, None       # |w(low)| is assumed to be above the radius, |w(high)| below
         lam, beta = scale, None
         for _ in range(max_trials):
             solution = self._solve(lam, 0.5 * tol, beta=beta)
@@ -119,7 +119,7 @@ class Master:
             if norm == 0.0 or abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
                 break
             low, high = (lam, high) if norm > radius else (low, lam)
-            step = lam * norm / radius         # exact where beta stays the same
+            step = lam * norm / radius         # exact if beta does not change
             if high is None:
                 lam = max(2.0 * lam, step)
             else:

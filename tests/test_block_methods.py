@@ -359,7 +359,7 @@ def test_auto_says_what_it_chose():
         "'prox-bcfw': examples can be decoded": (chains(), {}),
         "'lbfgs': the risk is smooth": (pb.risks.Logistic(X, 2 * y - 1), {}),
         "'oca': planes of parts can be kept": (chains(), {"memory_limit": 10**8}),
-        "'oca': the risk gives planes": (pb.risks.Function(lambda w: (float(abs(w).sum()), np.sign(w)), 3), {}),
+        "'oca': the risk has planes": (pb.risks.Function(lambda w: (float(abs(w).sum()), np.sign(w)), 3), {}),
     }
     for words, (risk, options) in chosen.items():
         result = pb.minimize(risk, lam=1.0, tol=1e-2, **options)

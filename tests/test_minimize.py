@@ -313,7 +313,7 @@ def test_messages_name_what_to_change():
     X = np.abs(rng.normal(size=(400, 60)))
     risk = pb.risks.MulticlassHinge(X, (X @ rng.normal(size=(60, 4))).argmax(axis=1))
     signs = pb.minimize(risk, lam=0.1, tol=1e-3, nonneg=np.ones(risk.dim, bool), memory_limit=200_000)
-    assert signs.status is pb.Status.STALLED and "raise memory_limit, where weights that must not be" in signs.message
+    assert signs.status is pb.Status.STALLED and "raise memory_limit (sign constraints use part of it)" in signs.message
     ample = pb.minimize(risk, lam=0.1, tol=1e-3, method="oca", max_iter=3, memory_limit=10**9)
     assert "raise max_iter or tol" in ample.message and "memory_limit" not in ample.message
     early = pb.minimize(risk, lam=0.1, tol=1e-3, method="bmrm", max_iter=3)

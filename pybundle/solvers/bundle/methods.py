@@ -20,7 +20,7 @@ def prox_bmrm(problem, K, T):
 
 
 def oca(problem, mu, line_search, staleness):
-    """Line search where scores are affine, else the proximal bundle around the best point."""
+    """Return the line search if scores are affine in w, else the proximal bundle around the best point."""
     risk, limit = problem.risk, problem.settings.memory_limit
     if isinstance(problem.objective, Ball):
         return last_iterate(problem)

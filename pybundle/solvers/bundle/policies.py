@@ -1,4 +1,4 @@
-"""What distinguishes the bundle methods: where the master looks, and where the risk is evaluated next.
+"""Policies of the bundle methods: how the master is solved, and where the risk is evaluated next.
 
 A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 
@@ -15,7 +15,7 @@ Of the loop a policy uses ten members:
 ``master``                 the cutting-plane model: `Master`, with the objective and the proximal centre
 ``w, fun``                 the best point and its value
 ``rule``                   when two numbers are close enough
-``solve(alpha, tol)``      the master, solved to the accuracy that the outer gap asks for
+``solve(alpha, tol)``      solves the master to an accuracy relative to the outer gap
 ``improve_bound(solution, settle)``        the lower bound that follows
 ``visit(w, solution)``     a pass: planes and F(w)
 ``observe(w, risk_value)`` a value that was found in another way
@@ -34,7 +34,7 @@ from ...core.validation import read_only
 from ..objective import Ball
 from ..plane_checks import check_planes
 
-PLAIN_EVERY = 5     # iterations after which a proximal method also asks for the bound without proximity
+PLAIN_EVERY = 5     # iterations after which a proximal method also computes the bound without proximity
 
 
 class StepOutcome(NamedTuple):
@@ -48,7 +48,7 @@ class StepOutcome(NamedTuple):
     has_converged : bool
         Whether the published stopping rule holds.
     at : ndarray, shape (dim,), or None
-        Where the planes were taken, if not by `visit`.
+        Point of the planes, if not computed by `visit`.
     """
 
     planes: list
@@ -79,7 +79,7 @@ class LastIterate(Policy):
     """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
 
     Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate (for CPA the best one), where
-    `F_t(w_t)` is taken from below by the master's dual value.
+    `F_t(w_t)` is bounded from below by the master's dual value.
     """
 
     def propose(self, loop, k):
@@ -95,7 +95,7 @@ class LastIterate(Policy):
 class LineSearch:
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
-    Needs scores that are affine in w. The planes are taken at `best + mu (w - best)` after the best point has moved
+    Needs scores that are affine in w. The planes are computed at `best + mu (w - best)` after the best point has moved
     to the minimum of F on the segment.
     """
 
@@ -104,7 +104,7 @@ class LineSearch:
         self.scores = None
 
     def working_bytes(self, risk):
-        """Scores of both ends of a segment, of the point between them and of that of the planes, and a difference."""
+        """Return scores at both ends of a segment, at the best point and at that of the planes, and a difference."""
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
 
     def start(self, loop, w0):
@@ -161,7 +161,7 @@ class Centred(Policy):
         """The minimiser at the proximity weight of the solution, made feasible."""
         w = loop.master.point(solution, phi)
         inside = loop.master.objective.project(w)
-        # constraints that the master has not got yet: its own products are then those of another point
+        # constraints that the master does not have yet: its own products belong to another point then
         with np.errstate(over="ignore"):
             self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
         return inside
@@ -233,11 +233,11 @@ class BestPoint(Centred):
 
     alpha starts at lam, halves after a step that kept more than half of the predicted decrease, doubles when the
     model was badly off. In between it falls by a fifth while the step promises less than 30 % of the certified gap:
-    without that rule alpha stays where many small steps are kept, and P = 1 needs four times the passes.
+    without that rule alpha stays so large that steps are small, and P = 1 needs four times the passes.
 
-    The master is solved until its gap is a small part of the predicted decrease; where none is left, the centre is the
+    The master is solved until its gap is a small part of the predicted decrease; if none is left, the centre is the
     minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is also solved without
-    proximity, where the bound is tightest.
+    proximity, which has the tightest bound.
     """
 
     def begin(self, loop):

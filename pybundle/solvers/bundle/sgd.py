@@ -1,4 +1,4 @@
-"""Stochastic subgradient descent as a policy of the bundle loop: epochs move w, the planes they meet give the bound.
+"""Stochastic subgradient descent as a policy of the bundle loop: epochs move w, and their planes prove the bound.
 
     w <- w - eta_t (lam w + n r_i'(w)),   eta_t = 1 / (lam (t0 + t))          [Uricar & Franc 2012, sec. 4]
 
@@ -63,7 +63,7 @@ class StochasticSubgradient(Policy):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        """The epoch is done; report where it ended."""
+        """Return the point at which the epoch ended."""
         return StepOutcome([], self._fun, loop.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
@@ -104,7 +104,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     t, t0 : float
         `t0 + t >= 1`.
     latest : list, optional
-        Of a hinge loss: entry i becomes the labelling of example i in the planes, where it is visited.
+        Of a hinge loss: entry i becomes the labelling of example i in the planes, if the epoch visits it.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     planes : Planes
         For every part the sum of the example planes found on the way, hence valid planes at no further oracle call: of
         several visits the last counts, examples that were not visited contribute nothing (the plane 0, valid as no loss
-        is negative). They are tight only when the whole part was visited; `values` are those of the planes at the last
+        is negative). They are tight only when the whole part was visited; `values` are their values at the last
         w.
     """
     if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (risk.dim,) \

@@ -4,7 +4,7 @@
     out = sum_i J_i V x_i x_i'                   V (K, width), J_i the projection onto the directions of the face of
                                                  a_i: vectors on its support that sum to zero
 
-Dense rows are taken in blocks, so that X travels from memory once: a block is scored where scores are needed, and added
+Dense rows are processed in blocks, so that X is read from memory once: a block is scored if needed, and added
 label by label, in float64, while it is in cache. Of sparse rows the slope is what should stay in cache: a group of many
 rows is added for one label, then for the next.
 """

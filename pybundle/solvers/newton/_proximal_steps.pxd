@@ -1,4 +1,4 @@
 # Projection onto scaled simplices.
 
-# out = argmin |out - v| with out >= 0 and sum `mass`; gives the size of the support and overwrites v (K,).
+# out = argmin |out - v| with out >= 0 and sum `mass`; returns the size of the support and overwrites v (K,).
 cdef int project(double* v, int K, double mass, double* out) noexcept nogil

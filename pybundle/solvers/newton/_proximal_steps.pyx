@@ -47,7 +47,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
 
 
 def project_rows(const double[:, ::1] V, const double[::1] mass, double[:, ::1] out):
-    """out[i] = the point of `{a >= 0, sum a = mass_i}` nearest to V[i]; zero where the mass is."""
+    """out[i] = the point of `{a >= 0, sum a = mass_i}` nearest to V[i]; zero if the mass is."""
     cdef Py_ssize_t i
     cdef int k, K = <int>V.shape[1]
     cdef double* v

@@ -5,7 +5,7 @@ The proximal point method on the dual: with multipliers alpha and a step sigma
     Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
 
 Phi is once differentiable, and quadratic as long as no a_i changes its face: damped Newton steps minimise it, in which
-only the examples count that lie on a face of two labels or more [Li, Sun, Toh 2018]. Every step gives feasible
+only the examples count that lie on a face of two labels or more [Li, Sun, Toh 2018]. Every step yields feasible
 multipliers, hence a lower bound, and scores, hence an upper bound by exact line search from the best point.
 """
 
@@ -23,11 +23,11 @@ from .directions import LARGEST_RANK, NewtonDirection
 from .label_multipliers import LabelMultipliers
 from .multipliers import Step
 
-SHARE = 0.1             # Phi is minimised until |grad|^2 / (2 lam) is this share of the gap
+FRACTION = 0.1          # Phi is minimised until |grad|^2 / (2 lam) is this fraction of the gap
 DECREASE = 1e-4         # Armijo's constant
 SHORTEST = 1e-6         # a shorter step means that rounding has taken over
-SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, where all examples lie on some
-FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of where a run starts
+SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, when all examples lie on some
+FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of the starting point
 LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
 
 
@@ -41,11 +41,11 @@ class AugmentedLagrangian(Run):
         Without constraints on signs.
     sigma : float or None
         First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = mean |psi|^2 and the
-        relative gap that of the start, at most 1: sigma grows about like that in a run from the truths.
+        relative gap at the start, at most 1: sigma grows about like that in a run from the truths.
     growth : float
         Its factor after each proximal step.
     largest_rank, max_products : int
-        As in `NewtonDirection`, where the latter is `max_iter`.
+        As in `NewtonDirection`, whose `max_iter` is the latter.
     """
 
     serialised = (LabelMultipliers, Step, NewtonDirection)
@@ -55,7 +55,7 @@ class AugmentedLagrangian(Run):
                  max_products=60):
         super().__init__(multipliers.risk, objective, settings)
         self.multipliers, self.lam, self.growth = multipliers, objective.lam, growth
-        # where X is 0 any step will do; the largest is some 1e7 times the unit
+        # if X is 0 any step will do; the largest is some 1e7 times the unit
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
         if settings.memory_limit is not None:
@@ -78,7 +78,7 @@ class AugmentedLagrangian(Run):
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
-        """Multipliers of another run, or those of the truths, at its best point or at w0."""
+        """Start from the multipliers of another run at its best point, or from the truths at w0."""
         alpha = None
         if state is not None:
             self.take(state)
@@ -87,7 +87,7 @@ class AugmentedLagrangian(Run):
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
-        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # the unit may not be that of the giver
+        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # the unit of the other run may differ
         if self._given_sigma is None:
             gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
@@ -95,7 +95,7 @@ class AugmentedLagrangian(Run):
         self.log(value)
 
     def iterate(self):
-        """A Newton step, and a proximal step where Phi is minimal enough; a Status when the run is over, else None."""
+        """Do a Newton step, and a proximal step if Phi is minimal enough; return a Status at the end, else None."""
         self.trace.n_iter += 1
         with self.trace.clock.phase("qp"):
             faces = self.multipliers.faces(self._step, SAMPLE)
@@ -108,7 +108,7 @@ class AugmentedLagrangian(Run):
         if self.is_close():
             return Status.CONVERGED
         excess = float(self._gradient @ self._gradient) / (2.0 * self.lam)
-        if excess <= SHARE * (self.fun - self.bound.value) or length < SHORTEST:
+        if excess <= FRACTION * (self.fun - self.bound.value) or length < SHORTEST:
             self.sigma = min(self.growth * self.sigma, max(self.sigma, LARGEST_SIGMA * self._unit))
             self.alpha = self._step.alpha
             self._advance()
@@ -169,7 +169,7 @@ class AugmentedLagrangian(Run):
         self.offer(bound)
 
     def _search(self, direction):
-        # halves the step until Phi falls by a share of what its slope promises; scores are affine, hence no pass
+        # halve the step until Phi falls by a fraction of its predicted decrease; scores are affine, hence no pass
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0
         value = self.objective.value(self._point) + self._step.smooth

@@ -2,7 +2,7 @@
 
     (lam I + sigma A'A) d = -g,      A: one row for every direction of every face
 
-Many faces, far from the solution: Jacobi. Few faces, where sigma is large and conjugate gradients crawl: a Cholesky
+Many faces, far from the solution: Jacobi. Few faces, when sigma is large and conjugate gradients are slow: a Cholesky
 factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and only rounding is left to them.
 """
 
@@ -42,8 +42,8 @@ class NewtonDirection:
         self._spent = 0
 
     def __call__(self, faces, gradient, sigma, tol):
-        """Direction d with `|H d + g| <= tol |g|` where `max_iter` products allow, and their number."""
-        self._factored = faces.share == 1.0 and faces.rank <= self.largest_rank and self._pays(faces)
+        """Direction d with `|H d + g| <= tol |g|`, if `max_iter` products suffice, and their number."""
+        self._factored = faces.fraction == 1.0 and faces.rank <= self.largest_rank and self._pays(faces)
         precondition = self._factor(faces, sigma) if self._factored else None
         if precondition is None:
             with np.errstate(over="ignore"):                    # infinite curvature: a step of 0

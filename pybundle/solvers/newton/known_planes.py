@@ -2,7 +2,7 @@
 
     R(w) = sum_i max_q u_iq(w),   u_iq = l_iq + <psi_iq, w>,   q = 0 the truth, u_i0 = 0
 
-It lies below the risk that the planes come from, and so do all bounds that multipliers alpha_i in the simplex give.
+It lies below the risk that the planes come from, and so do all bounds from multipliers alpha_i in the simplex.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HALVINGS = 40       # of [0, 1], in a line search
 
 
 class KnownPlanes(RiskBase):
-    """The risk, as far as the augmented Lagrangian method asks for it.
+    """The members of the risk that the augmented Lagrangian method uses.
 
     Planes and truths together are numbered example after example, the truth of each first.
 
@@ -98,7 +98,7 @@ class PlaneMultipliers(Multipliers):
         return full
 
     def check(self, alpha):
-        """They are feasible where they come from."""
+        """Return the multipliers, which are feasible already."""
         return alpha
 
     def step(self, alpha, scores, sigma):
@@ -108,7 +108,7 @@ class PlaneMultipliers(Multipliers):
         return Step(out, support, smooth, float(out @ self.risk.losses), value)
 
     def aggregate(self, alpha, support):
-        """B and phi; rounding is not counted here, where bounds only say when to stop."""
+        """Return B and phi; rounding is not counted, because these bounds only decide when to stop."""
         weights = alpha[self.risk.places]
         used = np.flatnonzero(weights)
         return float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used], 0.0, 0.0
@@ -135,7 +135,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _planes(risk, step, kept):
-        # the slopes of the planes on these faces, a face after the other; those of truths are empty
+        # the slopes of the planes on these faces, face after face; slopes of truths are empty
         is_kept = np.zeros(risk.n_examples, dtype=bool)
         is_kept[kept] = True
         on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
@@ -156,11 +156,11 @@ class PlaneFaces(Faces):
         return csr_array((values, indices, np.concatenate([[0], ends])), shape=(len(j), int(sizes.sum())))
 
     def product(self, v):
-        return self._back @ (self._directions @ v) * self.share
+        return self._back @ (self._directions @ v) * self.fraction
 
     def diagonal(self):
         entries = self._directions
-        return np.bincount(entries.indices, entries.data**2, entries.shape[1]) * self.share
+        return np.bincount(entries.indices, entries.data**2, entries.shape[1]) * self.fraction
 
 
 def ranges(sizes):

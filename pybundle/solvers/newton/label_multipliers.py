@@ -70,7 +70,7 @@ class LabelMultipliers(Multipliers):
     def aggregate(self, alpha, support):
         """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64.
 
-        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i. Where it does, by
+        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i. If it does, by
         the rounding of a projection, it is brought down to c_i; `(K + 1) 2^-53` of it are left, which the errors count.
         """
         rows = np.flatnonzero(support)
@@ -114,12 +114,12 @@ class LabelFaces(Faces):
         self._multipliers, self._alpha = multipliers, step.alpha
 
     def product(self, v):
-        """The operator at v (dim,), from scores in float32 where the data have them: a direction needs no more."""
+        """The operator at v (dim,), from scores in float32 if the data have them: a direction needs no more."""
         risk, m = self._multipliers.risk, self._multipliers
         packed = m.rows.pack(v, "float32")
         out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
                                                         out), self.n_rows)
-        return risk.examples.unscale(out, risk.n_scores) * self.share
+        return risk.examples.unscale(out, risk.n_scores) * self.fraction
 
     def diagonal(self):
         risk, K = self._multipliers.risk, self._multipliers.shape[1]
@@ -132,15 +132,15 @@ class LabelFaces(Faces):
             x = X[self.rows[part]]
             kind = np.float64 if x.dtype == np.float64 else np.float32
             squares = x.astype(kind).power(2) if sp.issparse(x) else np.square(x, dtype=kind)
-            out[:, :d] += (squares.T @ weights.astype(kind)).T * (risk.examples.scale**2 * self.share)
+            out[:, :d] += (squares.T @ weights.astype(kind)).T * (risk.examples.scale**2 * self.fraction)
             if risk.examples.bias is not None:
-                out[:, d] += risk.examples.bias**2 * self.share * weights.sum(axis=0)
+                out[:, d] += risk.examples.bias**2 * self.fraction * weights.sum(axis=0)
         return out.ravel()
 
     def directions(self, kind):
         """Orthonormal directions of all faces: `(X, Q)`, the e-th being `Q[e] X[e]'` in the shape of the weights.
 
-        Rows of X (rank, width) come as often as their face has dimensions; Q (rank, K). Directions of a face of s
+        Rows of X (rank, width) occur as often as their face has dimensions; Q (rank, K). Directions of a face of s
         labels are Helmert's: the first j of its labels together against the next one, j = 1..s-1.
         """
         examples = self._multipliers.risk.examples

@@ -1,4 +1,4 @@
-"""What the augmented Lagrangian method asks of the dual of a risk: multipliers of all labels, or of all known planes.
+"""The contract of a dual for the augmented Lagrangian method: multipliers of all labels, or of all known planes.
 
 The multipliers alpha_i of example i lie in c_i times a simplex, over its labels or over the planes known of it, and
 every alpha proves a bound:
@@ -102,7 +102,7 @@ class Faces(ABC):
         Examples on a face, and their labels of positive weight.
     n_rows, rank : int
         How many these are, and the sum of the dimensions of their faces.
-    share : float
+    fraction : float
         Examples on a face that each of `n_rows` stands for.
     """
 
@@ -111,7 +111,7 @@ class Faces(ABC):
         stride = 1 if largest is None else max(1, -(-len(rows) // largest))
         self.rows = np.ascontiguousarray(rows[::stride])
         self.sizes = step.support[self.rows]
-        self.n_rows, self.share = len(self.rows), len(rows) / max(len(self.rows), 1)
+        self.n_rows, self.fraction = len(self.rows), len(rows) / max(len(self.rows), 1)
         self.rank = int(self.sizes.sum()) - self.n_rows
 
     @abstractmethod

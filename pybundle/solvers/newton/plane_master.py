@@ -25,10 +25,10 @@ class PlaneMaster:
     Parameters
     ----------
     blocks : Blocks
-        Planes must neither come nor go as long as this object is in use.
+        No plane may be added or dropped while this object is in use.
     lam : float
     w : ndarray, shape (dim,)
-        Where to begin: the point of the multipliers alone may be far worse than the best one.
+        Starting point: the point of the multipliers alone may be far worse than the best one.
     sigma : float or None
         Step of the proximal point method to begin with, of an earlier master; None leaves it to the run.
     growth : float
@@ -57,7 +57,7 @@ class PlaneMaster:
         check_array("columns", columns, (risk.dim,), np.intp, 0)
         if (columns >= self._blocks.dim).any() or self._run.risk is not risk or self._run.multipliers.risk is not risk \
                 or (risk.n_examples, len(risk.offsets)) != (self._blocks.n_blocks, self._blocks.n_planes):
-            raise ValueError("the master is that of other blocks")
+            raise ValueError("the master belongs to other blocks")
 
     @property
     def w(self):

@@ -190,7 +190,7 @@ def test_sampled_faces_stand_for_all(rng):
     m = LabelMultipliers(risk)
     step = m.step(m.truth(), np.zeros((4000, 4)), 0.1)
     all_of_them, few = m.faces(step), m.faces(step, 500)
-    assert few.n_rows <= 500 and few.n_rows * few.share == pytest.approx(all_of_them.n_rows)
+    assert few.n_rows <= 500 and few.n_rows * few.fraction == pytest.approx(all_of_them.n_rows)
     v = rng.normal(size=risk.dim)
     whole = all_of_them.product(v)
     assert np.linalg.norm(few.product(v) - whole) < 0.3 * np.linalg.norm(whole)

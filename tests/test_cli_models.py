@@ -173,7 +173,7 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "none.svm"], "error: none.svm: no such file or directory"),
     (["predict", "a.svm", "--load", "none.npz"], "error: none.npz: no such file or directory"),
     (["train", "a.svm", "--cv", "1"], "cv must be at least 2 folds"),
-    (["train", "one.txt"], "the format cannot be told from the name; give --format"),
+    (["train", "one.txt"], "the format does not follow from the name; pass --format"),
     (["train", "a.txt"], "error: a.txt: no such file or directory"),
     (["train", "a.svm", "--save", "no/m.npz"], "there is no such folder"),
     (["train", "a.svm", "--model", "crf"], "--model crf takes sequences (CoNLL columns, npz with offsets)"),

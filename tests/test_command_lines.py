@@ -200,8 +200,8 @@ LINES = [line for line in """
 1 | train a.svm --max-iter 1 --method bmrm --tol 1e-9 --json | "converged": false
 2 | train none.csv | none.csv: no such file or directory
 2 | train dir --format csv | is a directory
-2 | train notes.txt | the format cannot be told from the name
-2 | train flat.txt | the format cannot be told from the name
+2 | train notes.txt | the format does not follow from the name
+2 | train flat.txt | the format does not follow from the name
 2 | train - | standard input has no name to tell the format
 2 | train first.csv | give --label first where labels stand first
 2 | train barefirst.csv | give --label first where labels stand first
@@ -225,7 +225,7 @@ LINES = [line for line in """
 2 | train bytes.csv | a zero byte
 2 | train one.csv | at least two classes
 2 | train bad.svm | bad.svm, line 2: could not convert string to float: 'x'
-2 | train zero.svm | index 0 is no feature; give --zero-based where they start at 0
+2 | train zero.svm | index 0 is no feature; give --zero-based if they start at 0
 2 | train order.svm | must increase within the line
 2 | train huge.svm | is an index wrong?
 2 | train qid.svm | every line has a qid or none has

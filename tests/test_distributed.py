@@ -319,7 +319,7 @@ def test_a_run_that_does_not_wait_is_not_robbed_of_its_answers():
     w = np.ones(remote.dim)
     with remote.in_use() as mine:
         mine.submit(w, [1])
-        with pytest.raises(pb.ParameterError, match="must not be asked while a run uses it"):
+        with pytest.raises(pb.ParameterError, match="must not be evaluated while a run uses it"):
             remote.values(w)
         assert [list(arrival.parts) for arrival in mine.derive(precision="float64").collect()] == [[3, 4, 5]]
         assert (remote.values(w)[0] == mine.values(w)[0]).all()

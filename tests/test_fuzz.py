@@ -18,7 +18,7 @@ import pybundle as pb
 from pybundle.core.plane import Planes
 from pybundle.core.sparse import check_sparse
 from pybundle.features._plane_rows import merge_rows
-from pybundle.features._rows import Rows, Weights, sum_rows
+from pybundle.features._rows import PackedWeights, Rows, sum_rows
 from pybundle.features.examples import Examples
 
 
@@ -65,7 +65,7 @@ def test_rows_outside_of_the_data(index):
 
 def test_weights_of_other_rows():
     rows = Examples(np.eye(3)).rows(2)
-    for packed in (Weights(), Examples(np.eye(40)).rows(1).pack(np.ones(40))):
+    for packed in (PackedWeights(), Examples(np.eye(40)).rows(1).pack(np.ones(40))):
         with pytest.raises(ValueError, match="w must be packed for 2 scores of 3 features"):
             rows.scores(packed, np.array([0]), np.zeros((1, 2)))
     with pytest.raises(ValueError, match="storage must hold 3 contiguous rows of 5 features"):

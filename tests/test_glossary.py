@@ -13,7 +13,9 @@ DOCS = SOURCES.parent / "docs"
 REPLACED = {
     "gold": "truth", "harvest": "planes", "keeper": "checkpointing", "relay": "sequence of methods", "unkept": "",
     "finder": "oracle", "breathe": "check for signals", "wary": "", "labellings met": "found",
-    "planes met": "found", "gaps met": "block gaps", "whyever": "",
+    "planes met": "found", "gaps met": "block gaps", "whyever": "", "desk": "mailbox", "hands": "writers",
+    "ground truth": "truth", "proximity weight": "kappa or alpha", "proximal weight": "kappa or alpha",
+    "distrust": "", "true labelling": "truth", "hand over": "take over", "handover": "",
 }
 
 
@@ -31,6 +33,23 @@ def test_replaced_words_do_not_come_back(word):
     found = [f"{path}:{text[:hit.start()].count(chr(10)) + 1}" for path, text in texts()
              if path.name not in ("measured.rst",) and (hit := pattern.search(text))]
     assert not found, f"write {REPLACED[word]!r} in place of {word!r}"
+
+
+def test_lanes_are_those_of_vector_registers():
+    found = [path for path, text in texts() if re.search(r"(?<![a-z])lanes?(?![a-z])", text, re.IGNORECASE)]
+    assert not [path for path in found if path.parts[1] in ("solvers", "runtime", "core") and path.suffix == ".py"]
+
+
+def test_every_greek_letter_of_the_pages_is_in_the_glossary():
+    page = DOCS / "glossary.rst"
+    if not page.exists():
+        pytest.skip("there are no pages here")
+    letter = re.compile(r"\\\\?(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau"
+                        r"|phi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega)(?![a-z])")
+    listed = set(letter.findall(page.read_text(encoding="utf-8").split("Words\n-----")[0]))
+    used = {(hit, path.name) for path, text in texts() if path.suffix in (".rst", ".py")
+            for hit in letter.findall(text)}
+    assert len(listed) > 15 and not {(hit, name) for hit, name in used if hit not in listed}
 
 
 def test_every_term_of_the_glossary_is_used():

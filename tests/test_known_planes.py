@@ -65,12 +65,12 @@ def test_faces_are_the_generalised_hessian(rng):
     dense = np.zeros((risk.starts[-1], risk.dim))
     dense[risk.places] = risk.slopes.toarray()
     expected, faces = curvature(risk.starts, step.alpha, dense), m.faces(step)
-    assert 0 < faces.n_rows < faces.rank and faces.share == 1.0
+    assert 0 < faces.n_rows < faces.rank and faces.fraction == 1.0
     np.testing.assert_allclose(faces.diagonal(), np.diag(expected), atol=1e-12)
     for v in np.eye(risk.dim):
         np.testing.assert_allclose(faces.product(v), expected @ v, atol=1e-12)
     few = m.faces(step, largest=7)
-    assert few.n_rows <= 7 and few.share == pytest.approx(faces.n_rows / few.n_rows)
+    assert few.n_rows <= 7 and few.fraction == pytest.approx(faces.n_rows / few.n_rows)
 
 
 def test_faces_of_no_example(rng):

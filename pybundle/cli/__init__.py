@@ -49,7 +49,7 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
          "give label='first'": "give --label first",
          "label must name": "--label must name", "label must be one of": "--label must be one of",
          "n_features = ": "--features "}
-"""What messages in Python's words say in a shell."""
+"""Replacements for Python names in messages that a shell user reads."""
 
 
 def _say(text):

@@ -44,20 +44,20 @@ def make_parser():
         return made
 
     made = command(train, "train a model to a certified gap", _data, _model, _solver, _run)
-    made.add_argument("--save", type=Path, metavar="FILE", help="where to write the model (pybundle.load reads it)")
+    made.add_argument("--save", type=Path, metavar="FILE", help="model file to write (pybundle.load reads it)")
     made.add_argument("--certificate", type=Path, metavar="FILE",
-                      help="where to write what pybundle verify checks; that takes further passes (not with mkl, --cv)")
+                      help="certificate file for pybundle verify; costs further passes (not with mkl, --cv)")
     made.add_argument("--checkpoint", type=Path, metavar="FILE",
-                      help="where to write the run now and then; the same command goes on from there")
+                      help="checkpoint file; the same command resumes from it")
     made.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
-                      help="between two writes of it (default: 60, more where a write takes above 3)")
+                      help="between two writes of it (default: 60, more if a write takes above 3)")
     made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain)")
     made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
 
     made = command(predict, "label examples with a saved model", _data)
     made.add_argument("--load", required=True, metavar="FILE", help="a model that train saved")
     made.add_argument("--unlabelled", action="store_true", help="the data have no labels (CoNLL-U: heads are ignored)")
-    made.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: standard output)")
+    made.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
 
     made = command(evaluate, "compare a model's or a file's labels with the true ones", _data)
     given = made.add_mutually_exclusive_group(required=True)
@@ -80,7 +80,7 @@ def make_parser():
     made = command(demo, "train a multiclass SVM on scikit-learn's digits and certify it")
     made.description = ("Trains a multiclass SVM on 1437 handwritten digits to a certified gap, tests it on 360 "
                         "others, saves pybundle_demo.npz and pybundle_demo.png.")
-    made.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="where to save (default: here)")
+    made.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="output folder (default: here)")
     made.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
     made.add_argument("--lam", type=_number, default=1.0, help="regularisation constant, sum scale (default: 1)")
     made.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")

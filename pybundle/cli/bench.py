@@ -19,7 +19,7 @@ COLUMNS = ("method", "seconds", "passes", "objective", "lower bound", "gap")
 
 
 def bench(arguments):
-    """Prints a line for each method; seconds are those of the clock, the median of several runs in turn."""
+    """Print a line per method; seconds are elapsed times, the median of several runs in turns."""
     if arguments.data is not None:
         data = read(arguments)
     else:

@@ -60,4 +60,4 @@ def check_last_column(data, model):
     labels, classes = [label for labels in data.y for label in labels], set(model.classes_.tolist())
     if sum(label in classes or label == "_" for label in labels) < 0.1 * len(labels):
         raise ParameterError(f"{data.name}: the last column holds no label of the model, got {labels[0]!r:.30}; give "
-                             "one word a line, and --unlabelled where no labels follow")
+                             "one word a line, and --unlabelled if no labels follow")

@@ -23,7 +23,7 @@ class Columns(NamedTuple):
     n : int
         How many there are, the label among them in csv and CoNLL.
     names : list of str, or None
-        Of all of them, where the file says it.
+        Names of all columns, if the file has them.
     label : int, or None
         Which of them holds the labels, from 0.
     zero_based : bool
@@ -44,14 +44,14 @@ class Columns(NamedTuple):
 
     @property
     def features(self):
-        """Names of the columns without that of the labels, or how many they are."""
+        """Names of the feature columns, or their number."""
         if self.names is None:
             return self.n - (self.label is not None)
         return [name for k, name in enumerate(self.names) if k != self.label]
 
     @property
     def n_features(self):
-        """How many columns there are without that of the labels."""
+        """Number of feature columns."""
         return self.n - (self.label is not None)
 
     def describe(self):
@@ -67,7 +67,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(model):
-    """The columns that a loaded model was trained on; None where nothing is known of them."""
+    """The columns that a loaded model was trained on; None if nothing is known of them."""
     if model._columns is not None:
         with refusing("the columns in the file of the model are malformed; train it again", StateError):
             found = Columns(**model._columns)
@@ -84,7 +84,7 @@ def columns_of(model):
 def fitting(data, trained):
     """The data with the columns that the model was trained on, in their order.
 
-    Columns of rows are found by name where both files have names, else by number. ParameterError where they misfit.
+    Columns of rows are matched by name if both files have names, else by position. ParameterError if they differ.
     """
     got = data.columns
     if trained is None or got is None:
@@ -94,7 +94,7 @@ def fitting(data, trained):
 
 
 def check_columns(name, trained, got):
-    """Where the columns of the training are in the file `name`; ParameterError where they are not."""
+    """Return the positions of the training columns in the file `name`; ParameterError if one is missing."""
     order = _order(trained, got)
     if order is None:
         raise misfit(name, trained, got)
@@ -102,7 +102,7 @@ def check_columns(name, trained, got):
 
 
 def misfit(name, trained, got):
-    """What to say of columns that do not fit; `got` has a label where the file was read as having one."""
+    """Return the message for columns that do not match; `got` includes the label if the file has one."""
     total = got._replace(label=None)
     if trained.format != got.format and {trained.format, got.format} & set(OF_TOKENS):
         advice = f"give it data of format {trained.format}"
@@ -121,7 +121,7 @@ def misfit(name, trained, got):
 
 
 def _order(trained, got):
-    """Where the columns of the training are among the features of a file; None where they are not."""
+    """Return the positions of the training columns among the features of a file; None if one is missing."""
     if "conllu" in (trained.format, got.format):
         same = trained.format == got.format and set(trained.names) <= set(got.names)
         return [] if same else None

@@ -27,8 +27,8 @@ OPTIONS = {"label": "csv", "zero_based": "svmlight", "features": "svmlight", "ar
 class Data(NamedTuple):
     """Examples as estimators take them.
 
-    `shape` says what one is: "row", "sequence" or "sentence"; `rows` are the tokens of CoNLL columns as they stand;
-    `columns` are the `Columns` of the file.
+    `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
+    `columns` the `Columns` of the file.
     """
 
     name: str
@@ -61,7 +61,7 @@ def read(arguments, *, labelled=True, trained=None):
         data = READERS[format](source, arguments, labelled, trained, str(name))
     if labelled and data.y is None:
         remedy = "add --unlabelled, or name it by --arrays X,y" if hasattr(arguments, "unlabelled") else \
-            "--arrays X,y says what the arrays are called"
+            "--arrays X,y names the arrays"
         raise ParameterError(f"{name} holds no array of labels; {remedy}")
     if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
         raise ParameterError(f"{name} holds no {'feature' if data.shape == 'row' and data.X.shape[0] else 'example'}")
@@ -79,7 +79,7 @@ def _format_of(path, default):
             return format
     found = guess(path)
     if found is None:
-        raise ParameterError(f"{path}: the format cannot be told from the name; give --format {_formats()}")
+        raise ParameterError(f"{path}: the format does not follow from the name; pass --format {_formats()}")
     return found
 
 
@@ -89,7 +89,7 @@ def _formats():
 
 @contextlib.contextmanager
 def _source(path, format):
-    """A path as it is; standard input as a file, which can be sought in where the format needs that."""
+    """Return a path as it is, standard input as a file that can be read twice if the format needs that."""
     if path != "-":
         yield path
     else:
@@ -108,14 +108,14 @@ def _svmlight(source, arguments, labelled, trained, name):
 
 
 def _plain(y):
-    """Numbers as labels of a table are: integers, or texts where there are fractions."""
+    """Return numbers as labels of a table: integers, or texts if there are fractions."""
     if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
         return y
     return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)
 
 
 def _csv(source, arguments, labelled, trained, name):
-    """Labels are where the arguments say, else where they were in the training, else in the last column."""
+    """Return the column of labels: from the arguments, else as in the training data, else the last one."""
     seen = []
 
     def label(names, n):

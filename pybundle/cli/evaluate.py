@@ -16,7 +16,7 @@ from .scores import accuracy, chunk_scores, holds_chunks
 
 
 def evaluate(arguments):
-    """Prints accuracy, chunk F1 where labels are chunks, UAS and LAS of parses."""
+    """Print accuracy, chunk F1 if labels are chunks, UAS and LAS of parses."""
     relations = None
     if arguments.load is not None:
         model, data = load_with_data(arguments, labelled=True)

@@ -12,7 +12,7 @@ N_LINES = 50
 
 
 def guess(path):
-    """One of the formats of text, or None where the lines look like none of them, or like no text."""
+    """Return the text format that the lines look like, or None."""
     try:
         lines = [line.rstrip("\r\n") for _, line in islice(numbered_lines(path), N_LINES)]
     except ValueError:

@@ -40,14 +40,14 @@ def check_shape(data, shape, who):
 
 
 def constant(arguments):
-    """C as an argument of estimators, nothing where it was not given."""
+    """Return C as an argument of estimators; empty if it was not given."""
     if arguments.lam is not None:
         return {"C": 1.0 / arguments.lam}
     return {} if arguments.C is None else {"C": arguments.C}
 
 
 def make_estimator(name, kind, arguments, data, **parameters):
-    """An estimator of that class with what the arguments say of models."""
+    """Build an estimator of that class from the arguments about models."""
     if arguments.no_intercept:
         _belongs("--no-intercept", kind, ("svm",))
         parameters["fit_intercept"] = False
@@ -62,7 +62,7 @@ def make_estimator(name, kind, arguments, data, **parameters):
 
 
 def of_treebank(data):
-    """Parameters of a parser for a treebank: both tags, or the universal one alone where it is all there is."""
+    """Return parameters of a parser for a treebank: both tags, or only the universal one if there is no other."""
     has_fine = "xpos" in data.columns.names
     templates = [text if has_fine else text.replace(".xpos", ".pos") for text in TREEBANK_TEMPLATES]
     return {"attributes": ("lower", "xpos", "pos") if has_fine else ("lower", "pos"),
@@ -109,7 +109,7 @@ def risk_of_estimator(kind, arguments, data):
 
 
 def check_memory(data, n_kernels=0):
-    """A wrong index in a sparse file means billions of weights: refused before they are asked for."""
+    """Refuse a huge index of a sparse file: it would allocate billions of weights."""
     if data.shape != "row" or not hasattr(os, "sysconf"):
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -126,7 +126,7 @@ def check_memory(data, n_kernels=0):
 
 
 def progress(arguments):
-    """A bar on a terminal, where tqdm is there; nothing otherwise."""
+    """Return a progress bar on a terminal if tqdm is installed, else nothing."""
     if arguments.quiet or not sys.stderr.isatty():
         return None
     try:

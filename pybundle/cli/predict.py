@@ -15,7 +15,7 @@ from .output import check_outputs, json_text
 
 
 def predict(arguments):
-    """Writes predictions where the arguments say."""
+    """Write predictions to the output of the arguments."""
     check_outputs(arguments, "output")
     model, data = load_with_data(arguments, labelled=not arguments.unlabelled)
     if not arguments.unlabelled:
@@ -64,7 +64,7 @@ def _lines(data, found):
 
 
 def _sentence(sentence, heads):
-    # relations are not predicted, and those of the input would pass for it
+    # relations are not predicted, and those of the input could be mistaken for predictions
     for k, head in enumerate(heads):
         columns = (str(k + 1), sentence.forms[k], sentence.lemmas[k], sentence.upos[k], sentence.xpos[k], "_",
                    str(head), "_", "_", "_")

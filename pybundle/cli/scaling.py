@@ -23,11 +23,11 @@ def scaled(data):
 
 
 def unscale(svm, scaler):
-    """Makes the weights of a linear classifier those of the columns as they were: the same scores without a scaler.
+    """Convert the weights of a linear classifier to the unscaled columns: the same scores without a scaler.
 
         <w, (x - mean) / s> + b = <w / s, x> + (b - <w / s, mean>)
 
-    Its certificate stays that of the scaled columns.
+    Its certificate still refers to the scaled columns.
     """
     svm.coef_ = np.ascontiguousarray(svm.coef_ / scaler.scale_)
     if scaler.with_mean:

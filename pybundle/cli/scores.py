@@ -33,7 +33,7 @@ def chunk_scores(truth, found):
 def chunks(labels):
     """(first token, token after the last, kind) of every chunk, as the scorer of CoNLL-2000 counts them.
 
-    A chunk begins at B and S, and at I or E where none of that kind is open; it ends after E and S.
+    A chunk begins at B and S, and at I or E if no chunk of that kind is open; it ends after E and S.
 
     >>> chunks(["B-NP", "I-NP", "I-VP", "O", "B-NP", "B-NP"])
     [(0, 2, 'NP'), (2, 3, 'VP'), (4, 5, 'NP'), (5, 6, 'NP')]

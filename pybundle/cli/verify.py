@@ -10,7 +10,7 @@ from .output import print_json
 
 
 def verify(arguments):
-    """Computes the claims of a certificate again from the data; returns 0 where all of them hold, else 1."""
+    """Recompute the claims of a certificate from the data; return 0 if all of them hold, else 1."""
     certificate = load_certificate(arguments.certificate)
     data = read(arguments)
     report = check(certificate, risk_of_estimator(kind_of(arguments, data), arguments, data), exact=arguments.exact)

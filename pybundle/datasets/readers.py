@@ -29,7 +29,7 @@ class SvmLight(NamedTuple):
     ----------
     X : csr_matrix of float64, shape (n, n_features)
     y : ndarray of float64, shape (n,), or None
-        None where the file was read without labels.
+        None if the file was read without labels.
     query : ndarray of int64, shape (n,), or None
         The numbers after ``qid:``, where the file has them.
     """
@@ -115,7 +115,7 @@ def read_svmlight(path, *, n_features=None, zero_based=False, unlabelled=False):
                 name, _, value = field.partition(":")
                 index = parse_int(name)
                 if index <= before:
-                    raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True where they start at 0"
+                    raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True if they start at 0"
                                                           if index < shift else "must increase within the line"))
                 before = index
                 indices.append(index - shift)

@@ -68,7 +68,7 @@ def read_csv(source, *, label="last"):
     source : str, path or file
         UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it.
     label : str, int, callable or None
-        The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None where there is
+        The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
         these.
 

@@ -1,7 +1,7 @@
 """Risks whose parts live elsewhere: in other processes of this machine, or with the workers of a Dask cluster.
 
-A run keeps its bundle and its master problem; `w` goes out once a round, planes come back. What computes where is the
-executor's business, so every method that asks for planes of parts runs unchanged.
+A run keeps its bundle and its master problem; `w` is sent once a round, and planes are returned. The
+executor decides which worker computes what, so every method on planes of parts runs unchanged.
 """
 
 from typing import TYPE_CHECKING

@@ -22,7 +22,7 @@ class Accounts:
         self._began, self._last = time.perf_counter(), None
 
     def open(self):
-        """A new round; gives its number."""
+        """Start a new round; return its number."""
         now = time.perf_counter()
         self._rows.append([now - self._began, 0, 0, 0.0, 0.0, 0.0, 0.0 if self._last is None else now - self._last])
         return len(self._rows) - 1
@@ -40,7 +40,7 @@ class Accounts:
         self._rows[-1][3] += seconds
 
     def arrays(self):
-        """Equal-length arrays by name; and `idle`, the share of their time that workers had no work from the second
+        """Equal-length arrays by name; and `idle`, the fraction of their time that workers had no work from the second
         round on: the first one waits until they have their data.
         """
         table = np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS))

@@ -18,10 +18,10 @@ class Dask:
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster: a LocalCluster, the address of a scheduler, with TLS where its `security` says so.
+        Client of any cluster: a LocalCluster, or the address of a scheduler, with TLS if `security` is set.
     n_groups : int, optional
-        Parts are sent and asked in so many groups, default one for each thread of a worker. More of them balance
-        workers of different speed and let workers that come later take some over; each costs some milliseconds a round.
+        Number of groups in which parts are sent and evaluated, by default one per thread of a worker. More groups
+        balance workers of different speed and let later workers take some over; each costs some milliseconds a round.
         With more than two a thread, runs with `deterministic=False` keep the workers busy while the master is solved.
     compress : {"exact", "float32"}
         Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
@@ -29,25 +29,25 @@ class Dask:
     route : {"scheduler", "direct"}
         Way of questions and answers. "direct" leaves the scheduler out, which is some 20 ms a round less; this process
         must reach the workers then, and the scheduler takes them for idle: it is not for clusters that shrink or close
-        on that ground. A question that fails on this way goes through the scheduler; after two failures of the same
+        on that ground. A request that fails on this way goes through the scheduler; after two failures of the same
         parts at the same worker, all do.
     patience : float
         Seconds without any worker, or without a word from the scheduler, after which a run ends with BundleError;
-        counted while answers are waited for. Where the scheduler is known to be gone it ends at once.
+        counted while the run waits for answers. If the scheduler is known to be gone, it ends at once.
     max_tries : int
-        Times that a part is made, or asked at one w, after its worker was lost.
+        Number of attempts to rebuild a part, or to evaluate it at one w, after its worker was lost.
 
     Raises
     ------
     ImportError
         Without dask.distributed.
     ParameterError
-        For a client that is closed, also where it was closed before parts are sent.
+        If the client is closed, also before parts are sent.
 
     Notes
     -----
     The parts are tasks that hold their data, so that Dask makes a lost one again on another worker; the scheduler keeps
-    these data for that. Data that should not pass it stay where they are with `risk_of`. Every round is one task a
+    these data for that. With `risk_of` data stay on the workers. Every round is one task a
     group, with w in it. A worker that comes back, or a new one, gets parts of one that has more than it has threads.
 
     Examples
@@ -91,7 +91,7 @@ class Dask:
         Parameters
         ----------
         delayed : list of dask.delayed.Delayed or distributed.Future
-            Of a risk each, all of the same `dim`; one of them is asked for at a time by a worker.
+            One risk each, all of the same `dim`; a worker evaluates one of them at a time.
         n_parts : int
             Parts of each of these risks (their own `n_parts`).
 
@@ -124,7 +124,7 @@ class Dask:
                              self.direct)
 
     def _holders(self, delayed):
-        """Addresses of the workers that have these already, as futures do; none where that is not known of all."""
+        """Return the addresses of workers that hold these futures; none if one is unknown."""
         from distributed import Future, wait
 
         if not all(isinstance(item, Future) for item in delayed):
@@ -134,7 +134,7 @@ class Dask:
                 wait(delayed, timeout=self.patience)
                 break
             except TimeoutError:
-                self._slots()       # raises where there is no worker left to make them
+                self._slots()       # raises if no worker is left to build them
         found = self.client.who_has(delayed)
         addresses = [next(iter(found.get(item.key, ())), None) for item in delayed]
         return () if None in addresses else addresses
@@ -159,13 +159,13 @@ class Dask:
 
 
 def is_client(executor):
-    """Whether this is a dask.distributed Client; asked without importing anything."""
+    """Whether this is a dask.distributed Client; imports nothing."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and isinstance(executor, distributed.Client)
 
 
 def check_open(client):
-    """The client; ParameterError where it is closed: what it raises itself speaks of event loops."""
+    """Return the client; ParameterError if it is closed, because its own error is about event loops."""
     if client.status in ("closing", "closed"):
         raise ParameterError(f"client must be open, got one that is {client.status}; make another one with "
                              "distributed.Client(address), and close it after the run")

@@ -33,18 +33,18 @@ class Mailbox(WorkerPlugin):
 
 
 class Reply(NamedTuple):
-    """What came back for the entry `key`: an answer, or None where there was none."""
+    """The reply for the entry `key`: an answer, or None."""
 
     key: str
     answer: object
 
 
 async def exchange(client, address, name, key, question, w, done):
-    """Asks the worker at the address for the answer of the parts of that name; a `Reply` goes into the queue `done`."""
+    """Request an answer of the parts of that name from the worker at the address; put a `Reply` into `done`."""
     try:
         reply = await getattr(client.rpc(address), OPERATION)(name=name, question=to_serialize(question),
                                                               w=to_serialize(w))
         answer = reply["answer"]
-    except Exception:           # whatever it was, the scheduler is asked next, and knows what to do
+    except Exception:           # after any failure the request goes through the scheduler
         answer = None
     done.put(Reply(key, answer))

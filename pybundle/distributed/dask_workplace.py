@@ -23,7 +23,7 @@ GRACE = 2.0
 BALANCE_EVERY = 5.0
 """Seconds between two looks for workers without parts."""
 MAX_FAILURES = 2
-"""Times that a group is not reached at an address before only the scheduler is asked: each may take a timeout."""
+"""Failures to reach a group at an address after which requests go through the scheduler: each may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
 
@@ -52,12 +52,12 @@ class DaskWorkplace(Workplace):
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
         self._homeless = [None] * len(groups)   # since when
         self._held = [self._make(g) for g in range(len(groups))]
-        self._addresses, self._direct = [None] * len(groups), direct    # where questions may go past the scheduler
+        self._addresses, self._direct = [None] * len(groups), direct    # requests may bypass the scheduler
         self._failures = Counter()      # of these, for every (group, address)
         if direct:
             from .dask_direct import Mailbox
 
-            with contextlib.suppress(Exception):    # workers without a mailbox are asked through the scheduler
+            with contextlib.suppress(Exception):    # requests to workers without a mailbox go through the scheduler
                 client.register_plugin(Mailbox())
 
     def _make(self, g):
@@ -83,7 +83,7 @@ class DaskWorkplace(Workplace):
             self._submit(group, question, w, 1)
 
     def _find(self):
-        """Where the parts are that have been made."""
+        """Return the addresses of the parts."""
         try:
             with self._named():
                 holders = self._client.who_has([held for held in self._held if held.status == "finished"])
@@ -101,7 +101,7 @@ class DaskWorkplace(Workplace):
                                        self._done)
 
     def _not_there(self, asked):
-        """Asks the scheduler what a worker did not answer, and next time where the parts are."""
+        """Send an unanswered request through the scheduler, and look up the address of the parts again."""
         self._failures[asked.group, asked.address] += 1
         self._addresses[asked.group] = None
         self._submit(asked.group, asked.question, asked.w, asked.tries)
@@ -124,7 +124,7 @@ class DaskWorkplace(Workplace):
         while not found and (end is None or time.monotonic() < end):
             for ended in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
                 asked = self._pending.pop(ended.key, None)
-                if asked is None:           # told twice, or asked again meanwhile
+                if asked is None:           # a duplicate, or requested again meanwhile
                     continue
                 answer = ended.answer if asked.future is None else self._fetch(asked.future, asked.group)
                 if answer is not None:
@@ -148,7 +148,7 @@ class DaskWorkplace(Workplace):
         return ended
 
     def _fetch(self, future, group):
-        """The answer of an ended future, or None where it must be asked again."""
+        """Return the answer of a finished future, or None if the request must be repeated."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("finished", "error"):
@@ -181,7 +181,7 @@ class DaskWorkplace(Workplace):
                     raise
 
     def _check_cluster(self):
-        """Raises where there has been no worker, or no scheduler, for too long; finds new homes for parts."""
+        """Raise if there has been no worker, or no scheduler, for too long; move parts to other workers."""
         now = time.monotonic()
         workers = self._workers()
         if workers:
@@ -193,11 +193,11 @@ class DaskWorkplace(Workplace):
         if self._client.status == "closed" or now - self._alone > self._patience:
             if self._client.status != "running":
                 raise self._lost()
-            raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and go on with "
+            raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and continue with "
                               "warm_start=error.result")
 
     def _workers(self):
-        """Addresses of workers; none where the scheduler does not answer."""
+        """Return the addresses of workers; none if the scheduler does not answer."""
         try:
             with self._named():
                 return sorted(self._client.nthreads()) if self._client.status == "running" else []
@@ -205,7 +205,7 @@ class DaskWorkplace(Workplace):
             return []
 
     def _rehouse(self, workers, now):
-        """Parts wait for ever for a home that is gone where no other worker was left at that moment."""
+        """Release parts that wait for a lost worker because no other one was left at that moment."""
         for g, held in enumerate(self._held):
             if held.status == "finished" or self._homes[g] in workers:
                 self._homeless[g] = None
@@ -242,7 +242,7 @@ class DaskWorkplace(Workplace):
             self._move(load[address][0], address)
 
     def _move(self, g, home):
-        """Makes the parts of a group anew, and asks again what was asked of them."""
+        """Rebuild the parts of a group, and repeat the open requests."""
         open_questions = [asked for asked in self._pending.values() if asked.group == g]
         self._pending = {key: asked for key, asked in self._pending.items() if asked.group != g}
         futures = [asked.future for asked in open_questions if asked.future is not None]
@@ -255,7 +255,7 @@ class DaskWorkplace(Workplace):
 
     @contextlib.contextmanager
     def _named(self):
-        """Says that the client is closed, where what it raises itself speaks of its insides."""
+        """Raise a plain error if the client is closed, because its own error is about its internals."""
         try:
             yield
         except Exception as problem:
@@ -264,7 +264,7 @@ class DaskWorkplace(Workplace):
             raise self._lost() from problem
 
     def _lost(self):
-        return BundleError("the Dask scheduler is gone, or the client was closed; connect again and go on with "
+        return BundleError("the Dask scheduler is gone, or the client was closed; connect again and continue with "
                            "warm_start=error.result")
 
     def release(self):

@@ -1,4 +1,4 @@
-"""What goes out to a worker and what comes back."""
+"""Messages between the driver and its workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKED_DENSE_FROM = 2.0 / 3.0
 
 
 class Question(NamedTuple):
-    """What is asked of a group of parts.
+    """A request to a group of parts.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Question(NamedTuple):
         Comes back with the answer.
     kind : {"planes", "values", "describe"}
     precision : {None, "float32", "float64"}
-        Working precision; None is that of the risk.
+        Working precision; None is the precision of the risk.
     single : bool
         Slopes may come back in float32.
     """
@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What an oracle raised: exception (None where it cannot travel), a sentence, and the traceback of the worker."""
+    """An error of an oracle: exception (None if it cannot be pickled), a sentence, and the traceback of the worker."""
 
     error: Any
     sentence: str
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
 
 def pack(planes, single=False):
-    """Arrays of planes in the smaller of dense and CSR form, slopes in float32 where `single` says so."""
+    """Arrays of planes in the smaller of dense and CSR form, slopes in float32 if `single`."""
     slopes = planes.slopes
     n_parts, dim = slopes.shape
     width = 4 if single else 8

@@ -37,7 +37,7 @@ class Description(NamedTuple):
 
     @classmethod
     def of(cls, risk):
-        """Of any risk; without bounds on rounding errors they are 0, and `slope_sizes` is None where nothing is known.
+        """Return the description of a risk; unknown rounding errors are 0, and unknown `slope_sizes` None.
         """
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
@@ -54,7 +54,7 @@ class Parts:
     Parameters
     ----------
     source : callable, Risk or None
-        `source()` gives the risk, or None where its parts are empty; so may the source itself.
+        `source()` returns the risk, or None if its parts are empty; the source itself may be None, too.
     n_parts : int
         Of this group.
     """
@@ -116,7 +116,7 @@ class Parts:
         return self._risks[precision]
 
     def _explain(self, error, w):
-        """The failure in words, with the number of the example where decoding it alone raises, too."""
+        """Describe the failure, with the index of the example if decoding it alone fails, too."""
         where, words = "", str(error)
         for p, rows in enumerate(self._rows or []):
             first = sum(len(other) for other in self._rows[:p])
@@ -156,7 +156,7 @@ def _size(thing):
 
 
 def _portable(error):
-    """The exception where it survives a pickle, else None."""
+    """Return the exception if it can be pickled, else None."""
     try:
         return pickle.loads(pickle.dumps(error))
     except Exception:

@@ -10,7 +10,7 @@ from .risk import RemoteRisk
 
 
 def placing(executor):
-    """The executor where it takes the parts of a risk to its workers (`place`), a client as `Dask`; None where it maps.
+    """Return the executor if it places parts of a risk on workers (`place`), a client as `Dask`; None if it only maps.
     """
     if is_client(executor):
         return Dask(executor)
@@ -26,7 +26,7 @@ def placing(executor):
 def placed(risk, executor, precision=None):
     """The risk with its parts at the workers of `executor` (None: the risk itself), for the length of the block.
 
-    A risk that was placed before stays where it is, and is for this block alone. `precision` as in its `derive`.
+    A risk that is placed already is used as it is, for this block alone. `precision` as in its `derive`.
     """
     where = risk if executor is None else executor.place(risk)
     try:

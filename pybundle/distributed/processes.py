@@ -27,7 +27,7 @@ LOST = (EOFError, BrokenPipeError, ConnectionResetError, OSError)
 STOP = 0.5
 """Seconds that a process has to end before it is killed, and to read its parts before the next one gets its own."""
 SILENT = 60.0
-"""Without `patience`, a process that has been asked is given up after so many seconds at least,"""
+"""Without `patience`, the run waits for a process at least so many seconds,"""
 LONGER = 20.0
 """and after so many times the longest answer so far."""
 START = 30.0
@@ -38,7 +38,7 @@ class Processes:
     """Executor with processes of its own, each of which keeps some parts of the risk.
 
     A round costs one copy of w into shared memory and one of the planes out of it; nothing is pickled but the parts,
-    once. Where oracles release the GIL, as those of `pb.models` do, threads (`n_jobs`) do the same without copies.
+    once. If oracles release the GIL, as those of `pb.models` do, threads (`n_jobs`) do the same without copies.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ class Processes:
         As in `Dask`.
     patience : float, optional
         Seconds after which a process that does not answer is given up: one that is stopped, swapped out, or loops. It
-        is killed, and another one is asked. Default: a minute, and more where answers take long (twenty times the
+        is killed and replaced. Default: a minute, or more if answers take long (twenty times the
         longest so far); the first answers are waited for. To start, one has half a minute at least. `time_limit` and
         Ctrl-C do not wait for it.
     max_tries : int
-        Times that a question is asked whose process ended, for instance for want of memory, or was given up. Then the
+        Number of attempts for a request whose process ended, for instance for lack of memory, or was given up. Then the
         run ends with BundleError.
 
     Notes
     -----
     Processes start afresh and import the main module, so a script needs `if __name__ == "__main__":`. Models of a
-    notebook travel where cloudpickle is installed.
+    notebook can be sent if cloudpickle is installed.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Processes:
             self._free.append(process)
 
     def close(self):
-        """Ends the processes, also those of risks that are still placed."""
+        """End the processes, also those of risks that are still placed."""
         with interrupts_wait():
             for workplace in list(self._placed):
                 workplace.close()
@@ -126,7 +126,7 @@ class Process:
     Attributes
     ----------
     is_ready : bool
-        It has the parts that were sent, and can be asked.
+        It holds the parts that were sent, and can evaluate them.
     """
 
     def __init__(self):
@@ -143,7 +143,7 @@ class Process:
         return self._process.is_alive()
 
     def send_parts(self, message):
-        """Sends what may be large, to a process that may not read; it says "made" when it has."""
+        """Send a possibly large message to a process that may not read; it answers "made"."""
         self.is_ready = False
         self._sender = threading.Thread(target=self._send, args=(message,), name="pybundle", daemon=True)
         self._sender.start()
@@ -195,7 +195,7 @@ class ProcessWorkplace(Workplace):
         self._longest = 0.0                                 # seconds of an answer
 
     def start(self, first):
-        """Sends the parts to processes; `first` is the source of those of the first group."""
+        """Send the parts to processes; `first` is the source of the first group."""
         for _ in self.groups:
             with interrupts_wait():
                 self._processes.append(self._executor.take())
@@ -253,7 +253,7 @@ class ProcessWorkplace(Workplace):
         return found
 
     def _receive(self, g):
-        """(question, answer) of a group whose pipe has something to say; None where there is more to wait for."""
+        """Return (question, answer) of a group whose pipe is readable; None if the message is incomplete."""
         process, question = self._processes[g], self._queues[g][0][0]
         try:
             kind, *rest = pickle.loads(process.pipe.recv_bytes())
@@ -350,7 +350,7 @@ def serve(pipe):
 
 
 def dumps(message):
-    """Pickled; by value what another process could not import, where cloudpickle is there."""
+    """Pickle; objects that another process cannot import are pickled by value if cloudpickle is installed."""
     try:
         import cloudpickle
     except ImportError:

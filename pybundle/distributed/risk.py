@@ -29,13 +29,13 @@ class RemoteRisk(RiskBase):
     Attributes
     ----------
     dim, n_examples, n_parts, lower_bounds, slope_errors, slope_sizes, offset_errors, smooth, nonneg, fingerprint
-        As in `Risk`, those of the risk that was placed.
+        As in `Risk`, of the placed risk.
     part_sizes : ndarray, shape (P,)
         Numbers of examples.
     rounds : dict
         What every round cost so far; also in `result.rounds`. See `Accounts`.
     home : Risk or None
-        The risk that was placed, where its data are here.
+        The placed risk, if its data are in this process.
 
     Notes
     -----
@@ -46,7 +46,7 @@ class RemoteRisk(RiskBase):
     """
 
     is_remote = True
-    _run = None             # for which this is, where it is for one
+    _run = None             # the run that uses it, if any
 
     def __init__(self, workplace, description, single=False, home=None):
         self._workplace, self._single, self._precision = workplace, single, None
@@ -69,7 +69,7 @@ class RemoteRisk(RiskBase):
 
     @classmethod
     def described_by_workers(cls, workplace, single=False):
-        """The same where only the workers know the data: they are asked for sizes and bounds."""
+        """Build the risk if only the workers have the data: they send sizes and bounds."""
         answers = [None] * len(workplace.groups)
         for g in range(len(answers)):
             workplace.ask(g, Question(0, "describe"), np.empty(0))
@@ -89,7 +89,7 @@ class RemoteRisk(RiskBase):
         return planes.values, planes.slopes
 
     def planes(self, w):
-        """One plane for each part, tight at w: w goes out once, and the last part is waited for."""
+        """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
         return self.gather(self.submit(w))
 
     def gather(self, number):
@@ -138,14 +138,14 @@ class RemoteRisk(RiskBase):
 
     @property
     def is_single(self):
-        """Whether slopes come in float32 where they might be exact."""
+        """Whether slopes arrive in float32 although they could be exact."""
         return self._single
 
     @contextmanager
     def in_use(self, precision=None):
         """The same for a run alone, for the length of the block: two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
-            raise ParameterError("risk must be in one run at a time where its parts are with workers, and another run "
+            raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "
                                  "uses it; place it twice, or wait")
         try:
             mine = self.derive(precision=precision)
@@ -176,14 +176,14 @@ class RemoteRisk(RiskBase):
         return self._workplace.n_workers
 
     def submit(self, w, groups=None):
-        """Sends w to all groups, or to some; gives the number of the round."""
+        """Send w to all groups, or to some; return the number of the round."""
         return self._send(check_vector("w", w, self.dim), "planes",
                           range(len(self._workplace.groups)) if groups is None else groups)
 
     def collect(self, timeout=None):
         """List of `PartialPlanes` that came since the last call, of any round.
 
-        Waits for one where there is none, but no longer than `timeout` seconds.
+        Waits for one if there is none, but no longer than `timeout` seconds.
         """
         found = []
         for g, question, answer in self._receive(timeout):
@@ -206,7 +206,7 @@ class RemoteRisk(RiskBase):
     def _send(self, w, kind, groups):
         self._check_open()
         if self._run is not self._workplace.run is not None and self._workplace.n_open > 0:
-            raise ParameterError("risk must not be asked while a run uses it that does not wait for all answers "
+            raise ParameterError("risk must not be evaluated while a run uses it that does not wait for all answers "
                                  "(deterministic=False); place it twice")
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
@@ -276,7 +276,7 @@ def _assembled(pieces, dim):
 
 
 def _joined(records, groups):
-    """The description of all parts from those of the groups; None stands for groups without examples."""
+    """Merge the descriptions of the groups; None stands for groups without examples."""
     known = [record for record in records if record is not None]
     if not known:
         raise ParameterError("the parts must hold at least one example, got none")

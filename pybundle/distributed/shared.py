@@ -27,13 +27,13 @@ class Block:
         return None if self._memory is None else self._memory.name
 
     def reserve(self, nbytes):
-        """Room for so many bytes; the contents are lost where there was less."""
+        """Make room for so many bytes; the contents are lost if the block has to grow."""
         if self._memory is None or self._memory.size < nbytes:
             self.close()
             self._memory = SharedMemory(create=True, size=max(int(1.25 * nbytes), 4096))
 
     def write(self, arrays):
-        """Copies arrays into the block; gives their layout."""
+        """Copy arrays into the block; return their layout."""
         self.reserve(size_of(arrays))
         return write(self._memory, arrays)
 
@@ -72,7 +72,7 @@ def size_of(arrays):
 
 
 def write(memory, arrays):
-    """Copies arrays one after another into shared memory; gives (dtype, shape) of each."""
+    """Copy arrays one after another into shared memory; return (dtype, shape) of each."""
     start = 0
     for array in arrays:
         np.ndarray(array.shape, array.dtype, memory.buf, start)[...] = array

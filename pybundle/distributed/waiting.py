@@ -10,7 +10,7 @@ from ..runtime.interrupts import interrupt_noted_at
 TICK = 0.25
 """Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
 GRACE = 2.0
-"""Seconds that workers have for an answer where the run should have ended,"""
+"""Seconds that workers have for an answer after the time limit of the run,"""
 LONGER = 2.0
 """or so many times as long as the slowest answer so far."""
 
@@ -35,7 +35,7 @@ class Waiting:
         self._asked, self._grace, self._is_interrupted = -math.inf, GRACE, False
 
     def asked(self):
-        """A question goes out now; not after a Ctrl-C that waited for a first result."""
+        """Called before a request is sent; raises a Ctrl-C that waited for a first result."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
@@ -50,7 +50,7 @@ class Waiting:
         self._grace, self._is_interrupted = 0.0, is_interrupted
 
     def check(self):
-        """Raises where the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""
+        """Raise if the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""
         noted = interrupt_noted_at()
         end = self.end if noted is None else min(self.end, noted)
         if time.perf_counter() <= max(end, self._asked) + self._grace:

@@ -1,4 +1,4 @@
-"""Where groups of parts live, as the driver sees it."""
+"""Groups of parts on workers: the contract that the driver uses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Workplace(ABC):
         self.groups, self.n_workers = groups, n_workers
         self.is_closed = False
         self.in_use, self.run, self.n_open = threading.Lock(), None, 0
-        self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been told
+        self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been reported
 
     @abstractmethod
     def ask(self, group, question, w):
@@ -44,17 +44,17 @@ class Workplace(ABC):
 
         Without a limit it waits for ever only while somebody is at work.
 
-        Raises BundleError where no answer can come any more.
+        Raises BundleError if no further answer is possible.
         """
 
     def close(self):
-        """Forgets the parts; the workers, where they are not its own, stay."""
+        """Release the parts; workers that it did not start stay."""
         self.is_closed = True
         self.release()
 
     @abstractmethod
     def release(self):
-        """What `close` does; goes on where an interrupt has cut it short before."""
+        """Do the work of `close`; can be repeated after an interrupt."""
 
 
 def excerpt(risk, group):

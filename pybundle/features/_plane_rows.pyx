@@ -30,7 +30,7 @@ cdef class PlaneRows:
         Below 2^31: indices are int32.
     n_planes : int
     width : int
-        Entries of the scratch block, 0 where nothing dense is summed.
+        Entries of the scratch block, 0 if nothing dense is summed.
     """
 
     def __cinit__(self, Py_ssize_t dim, Py_ssize_t n_planes, Py_ssize_t width=0):
@@ -231,7 +231,7 @@ cdef class PlaneRows:
 def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
     """csr_array of `n_planes` dense vectors or CSR rows, taken one after another, each sorted and merged.
 
-    ValueError where they are more or fewer, or do not fit into `dim` columns.
+    ValueError if they are more or fewer, or do not fit into `dim` columns.
     """
     cdef PlaneRows planes = PlaneRows(dim, n_planes)
     cdef const double[::1] data

@@ -67,7 +67,7 @@ cdef class Rows:
     cdef const pb_kernels* kernels
     cdef object _args
 
-    # ValueError where the weights were packed for rows of another width, or never
+    # ValueError if the weights were packed for rows of another width, or never
     cdef int check_weights(self, PackedWeights w) except -1
     # Weights packed in float64 from w = W.ravel(), which all changed
     cdef void refresh(self, PackedWeights packed, const double* w) noexcept nogil

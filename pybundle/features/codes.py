@@ -17,7 +17,7 @@ from .examples import Examples
 def lbp_maps(images, n_maps=1, margin=0):
     """Local binary patterns of images at every pixel and several scales.
 
-    The code of a pixel has a bit for each of its eight neighbours, set where the neighbour is at least as bright.
+    The code of a pixel has a bit for each of its eight neighbours, set if the neighbour is at least as bright.
     Map s compares means of blocks of 2^s x 2^s pixels, neighbours one block away; a block is named by its upper left
     pixel. Codes are taken at every pixel, so that the map of a window is the window of the map (Ojala et al. 1996;
     the pyramid of a patch as in Uricar, Franc, Hlavac 2012, is every 2^s-th entry of map s from the patch's corner).
@@ -80,7 +80,7 @@ NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -
 
 
 class CodeWindows:
-    """Indicator features of the codes in a window around a position: feature (cell, code) is 1 where that cell has it.
+    """Indicator features of the codes in a window around a position: feature (cell, code) is 1 if the cell has it.
 
     An image is a stack of maps of codes, as `lbp_maps` makes them; map s is looked at in steps of 2^s pixels.
 
@@ -131,7 +131,7 @@ class CodeWindows:
         return np.array([self.n_codes * len(cells) for cells in self.cells(n_landmarks)])
 
     def bind(self, X, shape, boxes):
-        """The windows over the maps X (n, n_maps, H + 2 margin, W + 2 margin), uint8, not copied where contiguous."""
+        """The windows over the maps X (n, n_maps, H + 2 margin, W + 2 margin), uint8, not copied if contiguous."""
         shape, margin = check_shape(shape), self.margin
         boxes = check_boxes(boxes, shape)
         wanted = (self.n_maps, shape[0] + 2 * margin, shape[1] + 2 * margin)
@@ -157,7 +157,7 @@ class CodeWindows:
         return BoundWindows(templates, X, len(flat))
 
     def check(self, shape, boxes):
-        """ParameterError where a window, seen from some position of a box, leaves the maps."""
+        """Raise ParameterError if a window, seen from some position of a box, leaves the maps."""
         shape = check_shape(shape)
         boxes, reach, worst = check_boxes(boxes, shape), 0, 0
         for j, (cells, (x, y, width, height)) in enumerate(zip(self.cells(len(boxes)), boxes, strict=True)):

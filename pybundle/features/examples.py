@@ -16,12 +16,12 @@ from ._norms import square_norms
 from ._rows import Rows
 
 SAMPLE = 1 << 15
-"""Numbers of a sample, or a row where that is longer."""
+"""Numbers in a sample, or in one row if that is longer."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
 class Examples:
-    """Rows x_i = scale * X_i, with a constant last feature where `bias` is given.
+    """Rows x_i = scale * X_i, with a constant last feature if `bias` is given.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class Examples:
     bias : float or None
         Value of an additional constant feature.
     name_of : callable, optional
-        What to call a row in messages, from its number: of an example's position where rows are positions.
+        Name of a row in messages, from its index, for rows that are not examples.
 
     Attributes
     ----------
     X : ndarray or csr_array
-        The data, sharing memory with what was given where that was possible.
+        The data, sharing memory with the argument if possible.
     storage : tuple
         (X,) or (data, int32 indices, int64 indptr): what the kernels read.
     norms : ndarray, shape (n,)
@@ -92,7 +92,7 @@ class Examples:
         return number
 
     def is_current(self, whole=True):
-        """Whether norms and fingerprint are those of the data as they are now; of a sample of them if not `whole`."""
+        """Whether norms and fingerprint match the present data; a sample of them if not `whole`."""
         return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
 
     def _sampled(self):
@@ -140,7 +140,7 @@ class Examples:
 
 
 def _mapping(array):
-    """The memory map of a file below an array, None where there is none."""
+    """The memory map of a file below an array, None if there is none."""
     while array is not None and not isinstance(array, mmap.mmap):
         array = array.obj if isinstance(array, memoryview) else getattr(array, "_mmap", getattr(array, "base", None))
     return array

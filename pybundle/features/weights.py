@@ -43,7 +43,7 @@ class LazyWeights:
         return self._packed
 
     def scores(self, rows, n_rows=None):
-        """Scores (len(rows), K); `n_rows` of the whole batch, where these are a piece of it."""
+        """Scores (len(rows), K); `n_rows` of the whole batch, if these are a piece of it."""
         out, packed = np.empty((len(rows), len(self.W))), self.packed(n_rows or len(rows))
         if packed is None:
             self._rows.scores_unpacked(self.W, rows, out)

@@ -28,9 +28,9 @@ class Regret(NamedTuple):
 class OnlineProximal(OnlineLearner):
     """Online proximal learning of any structured model.
 
-    Minimises `F(theta) = sum_j R_j(theta) + 1/n sum_i L(theta; x_i, y_i)` (mean scale) over a ball, in rounds
+    Minimises `F(theta) = sum_j Omega_j(theta) + 1/n sum_i L(theta; x_i, y_i)` (mean scale) over a ball, in rounds
 
-        theta <- theta - eta_t g,  g a subgradient of L;    theta <- prox of eta_t R_j, j = 1..J in turn;    projection
+        theta <- theta - eta_t g,  g a subgradient of L;    theta <- prox of eta_t Omega_j, j = 1..J;    projection
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class OnlineProximal(OnlineLearner):
     eta0 : float or "auto"
         "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
     sigma : float, optional
-        For rate="strong": strong convexity of the loss, including a quadratic part of R if it is counted with the loss.
+        For rate="strong": strong convexity of the loss, with a quadratic part of Omega if that is counted there.
     n_epochs : int, default 20
         Number of passes of `fit`.
     batch : int, default 1
@@ -66,7 +66,7 @@ class OnlineProximal(OnlineLearner):
     n_rounds_ : int
         Number of rounds so far.
     history_ : dict of ndarray
-        For every epoch `seconds` and `online`, the mean of R + L at the points of its rounds.
+        For every epoch `seconds` and `online`, the mean of Omega + L at the points of its rounds.
 
     Notes
     -----

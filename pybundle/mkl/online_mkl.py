@@ -100,7 +100,7 @@ class OnlineMKL(OnlineLearner):
     n_rounds_ : int
         Number of rounds; for "certified" the number of passes.
     history_ : dict of ndarray
-        For every epoch `seconds`, `online` (mean of lam R + L at the points of its rounds), `weights`.
+        For every epoch `seconds`, `online` (mean of lam Omega + L at the points of its rounds), `weights`.
     classes_ : ndarray
         Classes of y, without a model.
     coef_ : ndarray, shape (dim,)

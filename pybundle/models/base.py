@@ -24,7 +24,7 @@ class StructuredModel(ABC):
     dim : int
         Number of weights.
     nonneg : bool array, shape (dim,), or None
-        Weights that must not be negative, for instance where decoding is exact only then.
+        Weights that must not be negative, for instance because decoding is exact only then.
     rescaling : {"margin", "slack"}
 
     Examples

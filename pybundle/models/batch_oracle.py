@@ -41,7 +41,7 @@ class BatchOracle(ABC):
         Numbers of roundings in `marginals_batch`, bounds on errors as multiples of 2^-53: of the expectation, in parts
         of `norms`, and of the log-loss beyond `dim + 2 size + 8`, in parts of `norms |w|` and of the log-loss. (As
         `log(number of labellings) <= log-loss + norms |w|`, absolute errors count in parts of that logarithm.)
-        Needed for the log-loss where norms are known, as is `additions`.
+        Needed for the log-loss if norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
     listed_features : ndarray or None
@@ -62,7 +62,7 @@ class BatchOracle(ABC):
     listed_features: np.ndarray | None = None
 
     def is_current(self):
-        """Whether norms and fingerprint are those of the data as they are now; else a run binds its model anew."""
+        """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
         return True
 
     def prepare(self, w):
@@ -73,7 +73,7 @@ class BatchOracle(ABC):
     def solve_batch(self, rows, weights, loss=True):
         """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
 
-        Values are those of the labellings, with upper bounds of the maximum, all relative to the truth: a truth has
+        Returns the values of the labellings and upper bounds of the maximum, all relative to the truth: a truth has
         value 0. Labellings come as any sequence.
         """
 
@@ -87,12 +87,12 @@ class BatchOracle(ABC):
             Positions in `rows` that the further labellings belong to, ascending.
         further : sequence of m labellings
         """
-        raise NotImplementedError(f"{type(self).__name__} gives the best labelling only")
+        raise NotImplementedError(f"{type(self).__name__} returns the best labelling only")
 
     def compiled(self, batch):
-        """The `CompiledOracle` for up to `batch` examples; None where it is to be asked in Python.
+        """The `CompiledOracle` for up to `batch` examples; None if Python has to decode.
 
-        It stands for `solve_batch` and `planes` of the class that writes `_compiled`: not for those of a subclass,
+        It replaces `solve_batch` and `planes` of the class that defines `_compiled`, but not those of a subclass,
         unless it writes its own, nor for others that were set on the object.
         """
         is_own = "_compiled" in vars(type(self)) and not {"solve_batch", "planes"} & vars(self).keys()
@@ -102,7 +102,7 @@ class BatchOracle(ABC):
         raise NotImplementedError
 
     def add_planes(self, rows, labellings, scales, slope):
-        """`slope += sum_j scales[j] psi(labellings[j])`; gives `sum_j scales[j] loss(labellings[j])`."""
+        """`slope += sum_j scales[j] psi(labellings[j])`; returns `sum_j scales[j] loss(labellings[j])`."""
         losses, slopes = self.planes(rows, labellings)
         slope += slopes.T @ scales
         return float(scales @ losses)
@@ -143,12 +143,12 @@ class BatchOracle(ABC):
     def total(self, rows, uppers, norm):
         """Risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its rounding error.
 
-        The error is infinite where nothing is known of it.
+        The error is infinite if unknown.
         """
         return float(np.maximum(uppers, 0.0).sum()), np.inf
 
     def marginals_batch(self, rows, weights, scales, slope):
-        """`slope += sum_j scales[j] E psi_j`; gives `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
+        """`slope += sum_j scales[j] E psi_j`; returns `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
 
         The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
         theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
@@ -182,7 +182,7 @@ class BatchOracle(ABC):
 
 
 class LoopingOracle(BatchOracle):
-    """An `Oracle` of any class: its batches where it has them, see `Batches`, else loops over its single examples."""
+    """Wrap any `Oracle`: use its batches if it has them, see `Batches`, else loop over single examples."""
 
     def __init__(self, oracle):
         self.n_examples, self.dim, self._oracle = oracle.n_examples, oracle.dim, oracle
@@ -224,7 +224,7 @@ def check_sums(oracle, rows, scales, slope):
 
 
 def check_scores(values, rows):
-    """NumericalError where a value of the examples `rows` is not finite."""
+    """Raise NumericalError if a value of the examples `rows` is not finite."""
     if not np.isfinite(values).all():
         raise NumericalError(f"example {rows[int(np.argmin(np.isfinite(values)))]} has scores beyond the range of "
                              "float64; rescale the features")

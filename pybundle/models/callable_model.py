@@ -26,7 +26,7 @@ class CallableModel(StructuredModel):
         raise NotImplementedError("the loss is known only for the labellings that loss_augmented_decode returns")
 
     def decode(self, w, x):
-        raise NotImplementedError("a pair of callables says nothing of prediction; subclass pb.models.StructuredModel")
+        raise NotImplementedError("a pair of callables cannot predict; subclass pb.models.StructuredModel")
 
     def loss_augmented_decode(self, w, x, y):
         return self._decode(w, x, y)

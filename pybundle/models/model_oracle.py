@@ -39,7 +39,7 @@ class ModelOracle(BatchOracle):
         check_choice(f"rescaling of {name}", model.rescaling, ("margin", "slack"))
         self.sizes = np.full(n, 64)
         self.met_norms = np.zeros(n)
-        self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, once they were asked for
+        self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, after their first use
 
     def is_current(self):
         """Never: what the model returns may have changed, so each run binds it anew."""
@@ -67,7 +67,7 @@ class ModelOracle(BatchOracle):
             score, error = _score(psi, weights)
             labellings.append(y_hat)
             values[j] = cost + score if loss else score
-            errors[j] = error + 2.0 * UNIT * abs(values[j]) if error else 0.0       # where w = 0 all is exact
+            errors[j] = error + 2.0 * UNIT * abs(values[j]) if error else 0.0       # if w = 0 all is exact
             errors[j] += decoding[j]
             if loss and cost == 0.0:
                 errors[j] += self._clipped(i, y_hat, weights)
@@ -75,7 +75,7 @@ class ModelOracle(BatchOracle):
             if loss and values[j] < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * errors[j]:
                 raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                                   f"value is 0, but example {i} got one of value {values[j]:g}; "
-                                  "pb.check_oracle(model, X, Y) tells more")
+                                  "pb.check_oracle(model, X, Y) reports more")
         return Decodings(labellings, values, values + 1.01 * errors)
 
     def _decode(self, i, weights, loss):
@@ -148,7 +148,7 @@ class ModelOracle(BatchOracle):
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
         entries = feature.data if sp.issparse(feature) else feature
-        # before other labellings are met: as if their features were as long
+        # other labellings are assumed to have features as long
         self.met_norms[i] = max(self.met_norms[i], 2.0 * float(np.linalg.norm(entries)))
         if self._marks[i] < 0:
             self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
@@ -159,7 +159,7 @@ class ModelOracle(BatchOracle):
 
 
 def checked_loss(cost, i):
-    """A loss as a float; OracleError names example i where it is negative by more than rounding."""
+    """A loss as a float; OracleError names example i if it is negative by more than rounding."""
     if not np.isscalar(cost) or not np.isfinite(cost) or cost < -CLIPPED:
         raise OracleError(f"loss must be a finite number >= 0, got {cost!r} for example {i}")
     return float(cost)
@@ -202,7 +202,7 @@ def _norm(psi):
 def _score(psi, w):
     """<psi, w>, and a bound on the rounding errors of this sum and of psi itself, barring underflow.
 
-    An entry of psi is a difference, times a loss where slack is rescaled: off by 2 units at most.
+    An entry of psi is a difference, times a loss if slack is rescaled: off by 2 units at most.
     """
     if sp.issparse(psi):
         psi, w = psi.data, w[psi.indices]

@@ -1,4 +1,4 @@
-"""What all displays share: a panel to draw into, the door to matplotlib, colours, words for what cannot be drawn."""
+"""Base of all displays: panels, the import of matplotlib, colours, errors for what cannot be drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..runtime.result import Result
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of Okabe and Ito, told apart by colour-blind readers too; the yellow is left out, which is faint on white."""
+"""Colours of Okabe and Ito, which colour-blind readers can distinguish; without yellow, which is faint on white."""
 
 STYLES = ("-", "--", "-.", ":")
 RIGHT, WRONG, FAINT = COLOURS[0], COLOURS[1], "0.6"
@@ -19,7 +19,7 @@ DIVERGING = "RdBu_r"
 
 
 class Display:
-    """Base of displays of one panel: a subclass gives `_size()`, inches of a new figure, and `_draw()` into `ax_`."""
+    """Base of displays of one panel: a subclass defines `_size()`, inches of a new figure, and `_draw()` into `ax_`."""
 
     ax_: Any
     figure_: Any
@@ -58,7 +58,7 @@ def import_matplotlib(module="pyplot"):
 
 
 def axes_for(ax, figsize, n=1):
-    """The n axes to draw into, an array (n,): those of a new pyplot figure where `ax` is None."""
+    """The n axes to draw into, an array (n,): from a new pyplot figure if `ax` is None."""
     if ax is None:
         _, axes = import_matplotlib().subplots(1, n, figsize=figsize, sharey=True, squeeze=False, layout="constrained")
         return axes[0]
@@ -90,7 +90,7 @@ def bare(axis):
 
 
 def weight_bar(image):
-    """A bar beside an image of weights that says which colour is which, without a box."""
+    """Draw a colour bar without a box beside an image of weights."""
     bar = image.figure.colorbar(image, ax=image.axes, shrink=0.8, label="weight")
     bar.outline.set_visible(False)
     return bar
@@ -116,7 +116,7 @@ def fitted(estimator, name, expected):
 
 
 def what_came(run, name):
-    """What stands where something with the attribute `name` was expected, and what to do with it."""
+    """Return the type found instead of an object with the attribute `name`, and the remedy."""
     kind = type(run).__name__
     if isinstance(run, Result) or (isinstance(run, (list, tuple)) and len(run) and isinstance(run[0], Result)):
         return ("what pybundle.minimize or path returned; draw it by ConvergenceDisplay.from_results or "

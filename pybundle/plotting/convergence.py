@@ -78,7 +78,7 @@ class ConvergenceDisplay:
         estimator : estimator, sequence of estimators, or mapping from name to estimator
             Fitted.
         tol : float, optional
-            Draws a line at this gap; that of the estimators by default, where all have the same.
+            Draws a line at this gap; that of the estimators by default, if all have the same.
         ax, x
             See `plot`.
 

@@ -30,7 +30,7 @@ class ParseTreeDisplay(Display):
     arcs_ : list of FancyArrowPatch
         Of every word.
     missed_ : list of FancyArrowPatch
-        Of the truth, where it is another.
+        Of the truth, if it is another.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class TransitionDisplay(Display):
     ax_, figure_ : Axes, Figure
     image_ : AxesImage
     texts_ : list of Text
-        Numbers in the cells, where there are at most 12 labels.
+        Numbers in the cells, if there are at most 12 labels.
     colorbar_ : Colorbar
 
     Examples

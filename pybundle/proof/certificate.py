@@ -33,7 +33,7 @@ class Labellings:
     labellings : ndarray, shape (m,), or Ragged of m arrays
         As the oracle of the risk names them.
     masses : ndarray, shape (m,)
-        Multipliers >= 0; those of an example sum to at most its weight c_i. The truth has what they leave.
+        Multipliers >= 0; they sum to at most the weight c_i of an example. The truth has the rest.
     """
 
     kind = "labellings"
@@ -45,7 +45,7 @@ class Labellings:
     def of(cls, examples, labellings, masses, weights):
         """Evidence from multipliers of a run: labellings of mass 0 are left out, sums above a weight by rounding cut.
 
-        `weights` (n,) are those of all examples. None where labellings are no numbers, which no file could hold.
+        `weights` (n,) are those of all examples. None if labellings are no numbers, which no file could hold.
         """
         kept = np.flatnonzero(masses > 0.0)
         if (np.diff(examples[kept]) < 0).any():
@@ -80,7 +80,7 @@ class Labellings:
         return cls(examples, labels, masses)
 
     def check(self, dim, n_examples):
-        """ValueError where it cannot be evidence."""
+        """Raise ValueError if it cannot be evidence."""
         m = np.size(self.masses)
         check_array("masses", self.masses, (m,), low=0.0)
         check_array("examples", self.examples, (m,), np.intp, 0)
@@ -116,7 +116,7 @@ class Points:
         return cls(arrays.pop("points"), arrays.pop("weights"))
 
     def check(self, dim, n_examples):
-        """ValueError where it cannot be evidence."""
+        """Raise ValueError if it cannot be evidence."""
         check_array("points", self.points, (len(self.points), dim))
         if np.ndim(self.weights) != 2:
             raise ValueError("weights must be a matrix")
@@ -136,7 +136,7 @@ class Certificate:
     fun, error : float
         `F(w)` as computed, and a bound on its rounding error.
     lower_bound : float
-        No value of F lies below, says the evidence. `result.lower_bound`, the best of the whole run, is larger if its
+        The lower bound that the evidence proves. `result.lower_bound`, the best of the whole run, is larger if its
         multipliers were not kept.
     lam, radius : float or None
         One of both.
@@ -149,7 +149,7 @@ class Certificate:
     offset_error, slope_error : float
         Bounds on their rounding errors, of phi in the Euclidean norm.
     risk, fingerprint : str, int or None
-        Class of the risk, and its number of data, labels, weights and model, where it has one.
+        Class of the risk, and its number of data, labels, weights and model, if it has one.
     n_examples : int
     evidence : Labellings, Points or None
         None: nothing was kept from which phi and offset could be computed again.
@@ -182,7 +182,7 @@ class Certificate:
 
     @property
     def gap(self):
-        """`(fun + error - lower_bound) / |fun|`, 0 where both are equal."""
+        """`(fun + error - lower_bound) / |fun|`, 0 if both are equal."""
         difference = max(0.0, self.fun + self.error - self.lower_bound)
         return difference / abs(self.fun) if difference > 0.0 and self.fun != 0.0 else (
             0.0 if difference == 0.0 else float("inf"))
@@ -221,7 +221,7 @@ class Certificate:
         Raises
         ------
         StateError
-            Where the file cannot be written.
+            If the file cannot be written.
         """
         header = {name: getattr(self, name) for name in (
             *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")}
@@ -256,10 +256,10 @@ def _items(labellings, kept):
 
 
 def fingerprint_of(risk):
-    """The number of a risk's data, labels, weights and model; None where it has none, or cannot tell."""
+    """The number of a risk's data, labels, weights and model; None if it has none, or cannot tell."""
     try:
         fingerprint = getattr(risk, "fingerprint", None)
-    except Exception:       # of a user's oracle that is asked for it, and fails by now
+    except Exception:       # raised by an oracle of the user that fails by now
         return None
     if fingerprint is None or (isinstance(fingerprint, (int, np.integer)) and not isinstance(fingerprint, bool)):
         return None if fingerprint is None else int(fingerprint)
@@ -272,8 +272,8 @@ def load_certificate(path):
     Raises
     ------
     StateError
-        Where it is not such a file, or holds numbers that no certificate has. Whether the claims are true,
-        `pb.verify` tells.
+        If it is not such a file, or holds numbers that no certificate has. `pb.verify` checks whether the claims are
+        true.
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)

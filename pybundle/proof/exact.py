@@ -14,7 +14,7 @@ MOST_PRODUCTS = 100_000_000
 
 
 class ExactError(ParameterError):
-    """What is asked for cannot be computed exactly, or would take minutes."""
+    """Raised if a computation cannot be exact, or would take minutes."""
 
 
 def check_size(count, what):

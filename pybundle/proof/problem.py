@@ -56,7 +56,7 @@ class Plane:
 
 
 class PlainProblem:
-    """Any risk: values and subgradients are those that it gives."""
+    """Any risk, with its own values and subgradients."""
 
     def __init__(self, risk, exact):
         self.risk, self.exact = risk, exact

@@ -1,4 +1,4 @@
-"""Structured models for the verifier: features, losses and decodings are those of the model."""
+"""Structured models for the verifier, which uses features, losses and decodings of the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKED = Chain, Landmarks, Multiclass, Segmentation
 
 
 def is_tree(model, heads, truth):
-    """Whether these are heads of a tree, with one word at the root where the model wants that."""
+    """Whether these are heads of a tree, with one word at the root if the model requires it."""
     heads, n = np.asarray(heads), len(truth)
     if heads.shape != (n,) or heads.dtype.kind not in "iu" or heads[0] != -1 or n < 2 or not (
             (heads[1:] >= 0) & (heads[1:] < n)).all():
@@ -43,7 +43,7 @@ CHECKS = {Dependency: is_tree, BinaryLabeling: is_binary}
 
 
 class StructuredProblem(LabellingProblem):
-    """A structured model: features and losses of labellings are those of the model."""
+    """A structured model, with its own features and losses of labellings."""
 
     exact_kinds = (Structured,)
 

@@ -1,7 +1,7 @@
 """The verifier: computes the claims of a certificate again, from the data and the evidence alone.
 
 It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
-comes with a bound on its rounding error, or as a fraction (`exact=True`); a claim passes where it holds up to that.
+comes with a bound on its rounding error, or as a fraction (`exact=True`); a claim passes if it holds up to that bound.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Report:
         Every claim of the certificate was computed again and holds.
     fun, lower_bound : float
         Proven by this check alone, its rounding counted: `lower_bound <= min F <= F(w) <= fun`. The second is minus
-        infinity where there is no evidence.
+        infinity if there is no evidence.
     evidence : str or None
         Its kind.
     problem : str
-        What was minimised, as the certificate says: look at it.
+        The problem as the certificate describes it: read it.
     checks : list of (str, bool, str)
         What was looked at, whether it holds, and the numbers.
     believed : list of str
@@ -55,12 +55,12 @@ class Report:
 
     @property
     def gap(self):
-        """`(fun - lower_bound) / |fun|` of the proven numbers, 0 where both are equal."""
+        """`(fun - lower_bound) / |fun|` of the proven numbers, 0 if both are equal."""
         difference = self.fun - self.lower_bound
         return 0.0 if difference <= 0.0 else difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
     def add(self, name, holds, text):
-        """Notes a check; gives whether it holds."""
+        """Record a check; return whether it holds."""
         self.checks.append((name, bool(holds), text))
         self.ok = self.ok and bool(holds)
         return bool(holds)
@@ -74,7 +74,7 @@ class Report:
 
 
 def verify(certificate, risk, exact=False):
-    """Computes the claims of a certificate again, without the solvers; it calls risk or model where the report says so.
+    """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def verify(certificate, risk, exact=False):
     Returns
     -------
     Report
-        `report.ok` is True where every claim was proven; `print(report)` says what was checked and what was believed.
+        `report.ok` is True if every claim was proven; `print(report)` lists what was checked and what was trusted.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _check_point(report, certificate, problem):
     """F(w), from the data."""
     w, lam, n = certificate.w, certificate.lam, certificate.divisor
     if certificate.nonneg is not None:
-        report.add("signs of w", (w[certificate.nonneg] >= 0.0).all(), "w >= 0 where the certificate says so")
+        report.add("signs of w", (w[certificate.nonneg] >= 0.0).all(), "w >= 0 for the weights listed")
     if n != 1:
         report.add("scale", n == problem.n_examples, f"R is divided by {n}, of {problem.n_examples} examples")
     square = ex.total_of_squares(w)

@@ -1,9 +1,9 @@
-"""Base classes of regularisers: the interface, and functions R(x) = phi(|x_1|, ..., |x_p|) of entries or group norms.
+"""Base classes of regularisers: the interface, and functions Omega(x) = h(|x_1|, ..., |x_p|) of entries or group norms.
 
-    prox_R(x)_k = prox_phi(|x_1|, ..., |x_p|)_k  x_k / |x_k|                 (Martins et al. 2011, Proposition 1)
+    prox_Omega(x)_k = prox_h(|x_1|, ..., |x_p|)_k  x_k / |x_k|                 (Martins et al. 2011, Proposition 1)
 
-So a subclass only defines a function phi of p nonnegative numbers, and all code for groups is here. The dual norm and
-the conjugate lift in the same way. A vector g is a subgradient at x if g_k is the partial derivative of phi times
+So a subclass only defines a function h of p nonnegative numbers, and all code for groups is here. The dual norm and
+the conjugate lift in the same way. A vector g is a subgradient at x if g_k is the partial derivative of h times
 x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right derivative at 0.
 """
 
@@ -18,14 +18,14 @@ from .shrinkage import quotient, soft_threshold
 
 
 class Regulariser:
-    """Base class of all regularisers R; R(0) = 0 <= R(x) = R(-x). The docstring of each class states its norm N."""
+    """Base class of regularisers with Omega(0) = 0 <= Omega(x) = Omega(-x); each docstring states the norm N."""
 
     def value(self, x):
-        """Return R(x); infinite if it overflows float64."""
+        """Return Omega(x); infinite if it overflows float64."""
         raise NotImplementedError
 
     def prox(self, x, t=1.0):
-        """Return `argmin_z 1/2 |z - x|^2 + t R(z)`, shape (d,).
+        """Return `argmin_z 1/2 |z - x|^2 + t Omega(z)`, shape (d,).
 
         Parameters
         ----------
@@ -40,24 +40,24 @@ class Regulariser:
         raise NotImplementedError
 
     def conjugate(self, y):
-        """Return `R*(y) = max_x <x, y> - R(x)`: for every x, R(x) >= <x, y> - conjugate(y).
+        """Return `Omega*(y) = max_x <x, y> - Omega(x)`: for every x, Omega(x) >= <x, y> - conjugate(y).
 
-        If R is a norm, this is 0 for dual_norm(y) <= 1, else infinite; against rounding, divide y by its dual norm.
+        If Omega is a norm, this is 0 for dual_norm(y) <= 1, else infinite; against rounding, divide y by its dual norm.
         """
         raise NotImplementedError
 
     def subgradient_distance(self, x, g):
-        """Return the Euclidean distance from g to the subdifferential of R at x.
+        """Return the Euclidean distance from g to the subdifferential of Omega at x.
 
         It is 0 for `g = (v - x) / t` at x = prox(v, t).
 
-        A minimiser of L + R has distance 0 from -L'(x).
+        A minimiser of L + Omega has distance 0 from -L'(x).
         """
         raise NotImplementedError
 
 
 class GroupwiseRegulariser(Regulariser):
-    """Base class of functions phi of absolute values or norms of groups.
+    """Base class of functions h of absolute values or norms of groups.
 
     A subclass implements `_value`, `_shrink`, `_slope`, `_dual_norm` and `_conjugate`.
 
@@ -85,7 +85,7 @@ class GroupwiseRegulariser(Regulariser):
         return groups.scale(x, quotient(shrunk, norms))
 
     def shrink(self, norms, t=1.0):
-        """Return the prox of phi, which is the norms of the groups after a prox, shape (p,).
+        """Return the prox of h, which is the norms of the groups after a prox, shape (p,).
 
         Parameters
         ----------
@@ -139,20 +139,20 @@ class GroupwiseRegulariser(Regulariser):
             return self._shrink(norms, t)
 
     def _value(self, norms):
-        """Return phi."""
+        """Return h."""
         raise NotImplementedError
 
     def _shrink(self, norms, t):
-        """Return the prox of t phi, t > 0."""
+        """Return the prox of t h, t > 0."""
         raise NotImplementedError
 
     def _slope(self, norms):
-        """Return the partial derivatives of phi, at 0 the right derivatives."""
+        """Return the partial derivatives of h, at 0 the right derivatives."""
         raise NotImplementedError
 
     def _dual_norm(self, norms):
         raise NotImplementedError
 
     def _conjugate(self, norms):
-        """Return phi* on nonnegative numbers."""
+        """Return h* on nonnegative numbers."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
 """Sums of group norms that share features: sparse group lasso, trees of groups, overlapping groups.
 
-    R(x) = sum_g rate_g |x_g|_2
+    Omega(x) = sum_g rate_g |x_g|_2
 
 The prox applies the prox of one term after another. This is exact if the groups form a tree, that is if one of any two
 groups with a common feature holds the other, and children are first (Jenatton et al. 2011). Otherwise
-`OverlappingGroupLasso` bounds the error. All of these R are norms, so N = R in the notation of `Regulariser`.
+`OverlappingGroupLasso` bounds the error. All of these are norms, so N = Omega in the notation of `Regulariser`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Norm(Regulariser):
         self.groups = groups
 
     def dual_norm(self, y):
-        """Return `max <x, y>` over R(x) <= 1.
+        """Return `max <x, y>` over Omega(x) <= 1.
 
         This is the smallest step t at which the prox of y is 0, found by bisection to the last bit and rounded upwards,
         with about 60 calls of `prox`. With an inexact prox it is an upper bound, as y is a sum of v_g with
@@ -54,7 +54,7 @@ class _Norm(Regulariser):
 
 
 class SparseGroupLasso(_Norm):
-    """`R(x) = l1 sum_k |x_k| + l2 sum_g |x_g|_2` over a partition; the prox is exact, O(d).
+    """`Omega(x) = l1 sum_k |x_k| + l2 sum_g |x_g|_2` over a partition; the prox is exact, O(d).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class SparseGroupLasso(_Norm):
 
 
 class OverlappingGroupLasso(_Norm):
-    """`R(x) = sum_g rate_g |x_g|_2` over groups that may overlap.
+    """`Omega(x) = sum_g rate_g |x_g|_2` over groups that may overlap.
 
     Parameters
     ----------

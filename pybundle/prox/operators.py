@@ -1,7 +1,7 @@
-"""Proximity operators `argmin_z 1/2 |z - x|^2 + t R(z)` as functions, which call the regularisers.
+"""Proximity operators `argmin_z 1/2 |z - x|^2 + t Omega(z)` as functions, which call the regularisers.
 
-With `groups`, R is a function of the norms of groups instead of the absolute values of entries: `prox_l1` is then the
-prox of the group lasso, `prox_squared_l1` that of the squared l2,1 norm.
+With `groups`, Omega is a function of the norms of groups instead of the absolute values of entries: `prox_l1` is then
+the prox of the group lasso, `prox_squared_l1` that of the squared l2,1 norm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Regularisers of entries or of norms of groups; each class defines a function phi of nonnegative numbers."""
+"""Regularisers of entries or of norms of groups; each class defines a function h of nonnegative numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shrinkage import mixed_norm, quotient, shrink_power, shrink_squared_l1, sh
 
 
 class L1(GroupwiseRegulariser):
-    """`R(x) = sum_k rate_k |x_k|`; with groups the group lasso, `sum_g rate_g |x_g|_2`. N = R.
+    """`Omega(x) = sum_k rate_k |x_k|`; with groups the group lasso, `sum_g rate_g |x_g|_2`. N = Omega.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class L1(GroupwiseRegulariser):
 
 
 class L2(L1):
-    """`R(x) = rate |x|_2`: the group lasso of a single group. N = R.
+    """`Omega(x) = rate |x|_2`: the group lasso of a single group. N = Omega.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class L2(L1):
 
 
 class ElasticNet(GroupwiseRegulariser):
-    """`R(x) = l1 sum_k |x_k| + l2/2 |x|^2`; with groups of their norms. N is the first term.
+    """`Omega(x) = l1 sum_k |x_k| + l2/2 |x|^2`; with groups of their norms. N is the first term.
 
-    0 minimises R - <y, .> if and only if dual_norm(y) <= 1.
+    0 minimises Omega - <y, .> if and only if dual_norm(y) <= 1.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class _Rated(GroupwiseRegulariser):
 
 
 class SquaredL2(_Rated):
-    """`R(x) = rate/2 |x|^2`, the same with and without groups. N = |x|_2.
+    """`Omega(x) = rate/2 |x|^2`, the same with and without groups. N = |x|_2.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class SquaredL2(_Rated):
 
 
 class SquaredL1(_Rated):
-    """`R(x) = rate/2 (sum_k |x_k|)^2`; with groups the square of the l2,1 norm, as in multiple kernel learning.
+    """`Omega(x) = rate/2 (sum_k |x_k|)^2`; with groups the square of the l2,1 norm, as in multiple kernel learning.
 
     N = sum_k |x_k|. The prox is Algorithm 2 of Martins et al. 2011, see `prox_squared_l1`.
 
@@ -192,7 +192,7 @@ class _Power(_Rated):
 
 
 class Lq(_Power):
-    """`R(x) = rate sum_k |x_k|^q`, q > 1; with groups of their norms. N = |x|_q.
+    """`Omega(x) = rate sum_k |x_k|^q`, q > 1; with groups of their norms. N = |x|_q.
 
     For q < 2 the prox of a small number may underflow to 0.
 
@@ -218,7 +218,7 @@ class Lq(_Power):
 
 
 class SquaredLq(_Power):
-    """`R(x) = rate/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups the square of the l2,q norm. N = |x|_q.
+    """`Omega(x) = rate/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups the square of the l2,q norm. N = |x|_q.
 
     Examples
     --------

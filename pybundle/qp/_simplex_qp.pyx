@@ -14,7 +14,7 @@ seconds: equal input, equal bits.
 
 Either kind can stall when the other does not: faces are slow if norms of planes differ so much that the shift
 of the factor shortens their steps, pairwise steps are slow if curvatures differ. So a kind that brings no clear
-progress for a number of rounds hands over to the other, and gets more rounds each time it is its turn again.
+progress for a number of rounds is replaced by the other, and gets more rounds each time it is its turn again.
 """
 
 from libc.math cimport fabs, isfinite, isnan

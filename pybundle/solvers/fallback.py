@@ -11,13 +11,13 @@ from ..runtime.result import Status
 
 
 class Stage(NamedTuple):
-    """A method that takes over at the relative gap `handover` (None: at no gap); `make()` builds its run.
+    """A method that takes over at the relative gap `at_gap` (None: at no gap); `make()` builds its run.
 
     It also takes over if the run before stalls, or has not halved its gap within `n_slow` passes.
     """
 
     make: Callable
-    handover: float | None
+    at_gap: float | None
     n_slow: float
 
 
@@ -58,11 +58,11 @@ class MethodSequence:
         status = self.at_work.step()
         if not self._stages:
             return status
-        _, handover, n_slow = self._stages[0]
+        _, at_gap, n_slow = self._stages[0]
         at = self.at_work.progress()
         if not at.gap > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.gap
-        is_ripe = (handover is not None and at.gap <= handover) or at.n_passes > self._mark[0] + n_slow
+        is_ripe = (at_gap is not None and at.gap <= at_gap) or at.n_passes > self._mark[0] + n_slow
         if status is Status.STALLED or (status is None and is_ripe):
             self._take_over()
             return None

@@ -28,10 +28,10 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 """What to use in place of options that other packages have."""
 
 
-def auto(problem, handover=1e-3, n_slow=150.0, **_):
+def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
-    For fine tolerances "alm" takes over at a gap of `handover`; started cold it is ten times slower. If labels can be
+    For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it also takes over if "prox-bcfw" does not halve the gap within `n_slow` passes, as with columns of
     unequal size or huge C. The last fallback is "oca".
     """
@@ -55,7 +55,7 @@ def auto(problem, handover=1e-3, n_slow=150.0, **_):
         has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
         why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"
         if is_free and is_fine(problem.settings.gap.tol):
-            stages.insert(0, Stage(later("alm"), handover, n_slow))
+            stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         elif has_labels:
             stages.insert(0, Stage(later("alm"), None, n_slow))

@@ -1,4 +1,4 @@
-"""Graphs and their labels as a user gives them, checked and joined into arrays of all examples."""
+"""Check graphs and their labels, and join them into arrays of all examples."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class BinaryLabeling(StructuredModel):
     def decode(self, w, x):
         try:
             n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
-            np.shape(x[1]), np.shape(x[2])          # ValueError where rows differ in length
+            np.shape(x[1]), np.shape(x[2])          # ValueError if rows differ in length
         except (TypeError, ValueError, LookupError) as problem:
             raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
         return self._solve(w, x, np.zeros(n, np.int64), loss=False)

@@ -261,7 +261,7 @@ cdef class CompiledChain(CompiledOracle):
 
     cdef ChainData data
     cdef ChainTables tables
-    cdef PackedWeights packed         # None where W is read as it stands
+    cdef PackedWeights packed         # None if W is read as it stands
     cdef ChainPoint at
     cdef const double[::1] nothing
 
@@ -294,7 +294,7 @@ cdef class CompiledChain(CompiledOracle):
 cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length, Py_ssize_t K, const double* costs,
                          double factor, const double* transition, const double* start, const double* end,
                          bint loss) noexcept nogil:
-    """Score of the true labelling; adds `factor costs[truth]` to the scores (length, K) where `loss`."""
+    """Return the score of the truth; with `loss`, add `factor costs[truth]` to the scores (length, K)."""
     cdef Py_ssize_t t, k
     cdef double total = start[truth[0]] + end[truth[length - 1]]
     cdef const double* cost

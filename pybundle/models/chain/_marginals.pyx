@@ -14,7 +14,7 @@ def subtract_truths(double[:, ::1] p, const int32_t[::1] truth, const int64_t[::
     """`p[t] = scale (p[t] - e_truth)`, and what follows for the weights of labels.
 
     p (N, K): marginals of the positions of one item after another, truth (N,), offsets (n + 1,), scales (n,). `pairs`
-    (K, K) loses the true transitions, times the scale of their item; start and end (K,), empty where not wanted,
+    (K, K) loses the true transitions, times the scale of their item; start and end (K,), empty if not wanted,
     receive the sums of the first and of the last rows of p.
     """
     cdef Py_ssize_t i, t, k, K = p.shape[1]

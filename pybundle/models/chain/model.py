@@ -79,7 +79,7 @@ class Chain(StructuredModel):
         self.dim = self.n_labels * (self.n_features + self.n_labels + self.start + self.end)
 
     def split(self, w):
-        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty where there is none."""
+        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none."""
         K, d = self.n_labels, self.n_features
         first = K * d + K * K
         second = first + K * self.start

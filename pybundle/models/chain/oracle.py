@@ -163,7 +163,7 @@ class ChainOracle(BatchOracle):
             # a score of -inf is an overflow, too, though the kernel takes it for a label that is forbidden
             check_scores(values[low:high] + 0.0 * np.add.reduceat(unary.ravel(), items[:-1] * unary.shape[1]),
                          rows[low:high])
-            if not scales[low:high].any():          # values alone are wanted
+            if not scales[low:high].any():          # only values are needed
                 continue
             subtract_truths(p, truth[first:last], items, scales[low:high], pairs[0],
                             start if self._model.start else nothing, end if self._model.end else nothing)
@@ -180,7 +180,7 @@ class ChainOracle(BatchOracle):
         return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
 
     def plane(self, i, labelling):
-        """Plane of a labelling; a CSR row where features are sparse and many."""
+        """Plane of a labelling; a CSR row if features are sparse and many."""
         if not self._examples.is_sparse or self.dim < SPARSE_DIM:
             return super().plane(i, labelling)
         losses, slopes = self.planes([i], [labelling])
@@ -211,7 +211,7 @@ class ChainOracle(BatchOracle):
 
 
 def _taken(X, rows):
-    """Rows of X; not copied where they follow one another."""
+    """Return rows of X, without a copy if they are adjacent."""
     return X[rows[0]:rows[-1] + 1] if (np.diff(rows) == 1).all() else X[rows]
 
 

@@ -87,7 +87,7 @@ class DependencyOracle(BatchOracle):
 
     @property
     def listed_features(self):
-        """Feature numbers of the arcs of all sentences, as often as they occur; None where templates make them."""
+        """Feature numbers of the arcs of all sentences, as often as they occur; None if templates make them."""
         if not isinstance(self._arcs, RowArcs):
             return None
         _, _, indices, indptr = self._arcs.arrays
@@ -158,7 +158,7 @@ class DependencyOracle(BatchOracle):
             limits = np.repeat(np.diff(offsets), np.diff(offsets))
             is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
         if not is_right:
-            raise ParameterError("labellings must be heads of the sentences asked for: -1 of the root, 0..n of words")
+            raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words")
         return rows, heads, offsets
 
 

@@ -14,7 +14,7 @@ EDGES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 26)
 """A distance falls into the last bucket whose edge it reaches; left and right apart, the root by itself."""
 MOST_KINDS = 64
 OUTSIDE, ROOT = -2, -1
-"""Attributes of what lies beyond the sentence, and of the root."""
+"""Attributes of positions outside the sentence, and of the root."""
 
 PAIRS = (
     "h.word distance", "m.word distance", "h.pos distance", "m.pos distance",

@@ -107,7 +107,7 @@ class Landmarks(StructuredModel):
 
     @classmethod
     def from_examples(cls, shape, parents, Y, descriptor, *, margin=1, **options):
-        """The model whose boxes, anchors and spreads are those of known positions.
+        """Build a model with boxes, anchors and spreads from known positions.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Landmarks(StructuredModel):
         return GridTree(self._order, self.parents, *np.ascontiguousarray(self.boxes[:, :1:-1].T), costs, anchors)
 
     def check_positions(self, points, name="y"):
-        """Whole positions (n, L, 2) as int32; ParameterError where one is outside its search box."""
+        """Whole positions (n, L, 2) as int32; ParameterError if one is outside its search box."""
         pixels = round_pixels(points)
         low = self.boxes[:, :2]
         outside = ((pixels < low) | (pixels >= low + self.boxes[:, 2:])).any(axis=2)

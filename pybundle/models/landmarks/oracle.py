@@ -85,7 +85,7 @@ class LandmarksOracle(BatchOracle):
         return scores
 
     def _truths(self, truth, weights, scores):
-        """Scores of the true labellings, summed as those of decoded ones."""
+        """Return the scores of the true labellings, summed in the same order as decoded ones."""
         values = np.empty(len(truth))
         weights.tree.score_batch(scores, truth, values)
         return values
@@ -112,7 +112,7 @@ class LandmarksOracle(BatchOracle):
                 self._bound.planes(rows, positions, truth, np.ascontiguousarray(rest)))
 
     def plane(self, i, labelling):
-        """Plane of a labelling; a CSR row where weights are many, since a labelling touches few of them."""
+        """Plane of a labelling; a CSR row if there are many weights, since a labelling touches few of them."""
         if self.dim < SPARSE_DIM:
             return super().plane(i, labelling)
         losses, slopes = self.planes([i], [labelling])

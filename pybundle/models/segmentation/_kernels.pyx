@@ -64,7 +64,7 @@ cdef class Truth:
     """The truth covers; constant.
 
     labels (n_segments,): all covers one after another; bounds (n + 1,): those of example i; offsets (n + 1,): its
-    columns; symbols (n_columns,): the right symbol, -1 where nothing counts; starts (n_columns,): first column of
+    columns; symbols (n_columns,): the right symbol, -1 if nothing counts; starts (n_columns,): first column of
     the segment there.
     """
 

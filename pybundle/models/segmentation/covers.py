@@ -1,4 +1,4 @@
-"""Covers of images by labelled segments, as a user gives them, checked and joined into arrays."""
+"""Check covers of images by labelled segments, and join them into arrays."""
 
 from __future__ import annotations
 

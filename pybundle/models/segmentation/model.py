@@ -91,7 +91,7 @@ class Segmentation(StructuredModel):
         runs = label_runs(place_widths)
         self._kinds = np.unique(self.symbols, return_inverse=True)[1].astype(np.int32)
         self._templates = Templates(self.height, self.widths, self._kinds, order, runs, self.first, loss == "start")
-        # where the weights of the labels of each width stand, (labels, width * height)
+        # indices of the weights of the labels of each width, (labels, width * height)
         self._gathers = [(int(low), int(high), self.first[order[low:high], None] + np.arange(width * self.height))
                          for low, high, width in zip(runs[0], runs[0][1:], runs[1], strict=False)]
 
@@ -145,7 +145,7 @@ class Segmentation(StructuredModel):
                 _check_shape(self, i, x.shape)
             X = Ragged.of(X)
         elif self.layout == "image":
-            raise InputTypeError("X must be a list of images where layout='image'; a Ragged holds columns, pass "
+            raise InputTypeError("X must be a list of images if layout='image'; a Ragged holds columns, pass "
                                  "layout='columns'")
         else:
             _check_shape(self, 0, X.values.shape)

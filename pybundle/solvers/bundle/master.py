@@ -26,7 +26,7 @@ class MasterSolution:
     beta, h : ndarray, shape (n_planes,)
         Multipliers and `H beta`.
     alpha, lam : float
-        Proximity weight and regularisation constant that the QP was solved for.
+        Weight `alpha` of the centre and regularisation constant that the QP was solved for.
     gap, tol : float
         Duality gap of the QP, in units of the objective, and the requested one.
     """
@@ -55,7 +55,7 @@ class Master:
         self._qp = SimplexQP()
 
     def solve(self, tol, alpha=None):
-        """Multipliers to duality gap `tol`: at a proximity weight, or (None) without proximity, also in a ball."""
+        """Multipliers to duality gap `tol`: at a weight of the centre, or (None) without centre, also in a ball."""
         if alpha is None and isinstance(self.objective, Ball):
             return self._solve_ball(self.objective.radius, tol)
         return self._solve(self.objective.lam, tol, alpha or 0.0)
@@ -84,7 +84,7 @@ class Master:
         self.bundle.move_centre(w, None if solution is None else self.products(solution))
 
     def least_alpha(self, solve, radius, start):
-        """Least proximity weight, and its solution, whose step from the centre is at most the radius; see there."""
+        """Smallest weight of the centre whose step is at most the radius, and its solution; see there."""
         centre = self.bundle.centre
         return least_alpha(solve, self.objective.lam, radius, start, self.bundle.products, float(centre @ centre))
 

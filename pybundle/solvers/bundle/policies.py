@@ -158,7 +158,7 @@ class Centred(Policy):
         """Constants of the policy that depend on the first point."""
 
     def point(self, loop, solution, phi):
-        """The minimiser at the proximity weight of the solution, made feasible."""
+        """The minimiser at the weight of the centre of the solution, made feasible."""
         w = loop.master.point(solution, phi)
         inside = loop.master.objective.project(w)
         # constraints that the master does not have yet: its own products belong to another point then

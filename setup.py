@@ -5,9 +5,9 @@ PYBUNDLE_CHECKED=1 builds with bounds and initialisation checks.
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
-import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -37,7 +37,9 @@ GNU_FLAGS = [
     "-Wno-unused-function",
 ]
 LINK_FLAGS = ["-Wl,-s"] if sys.platform == "linux" and not CHECKED else []      # no symbol table: a fifth of the size
-MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + ([("PYBUNDLE_CHECKED", "1")] if CHECKED else [])
+# One binary serves CPython 3.11 and later. Free-threaded builds have no stable ABI yet.
+STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+MACROS = ([("PYBUNDLE_CHECKED", "1")] if CHECKED else []) + ([("Py_LIMITED_API", "0x030b0000")] if STABLE_ABI else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says,
 # a difference is taken before the next one because it is exact.
 FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.oracles._chain",
@@ -57,7 +59,7 @@ def processors():
 def extensions():
     """One extension for each .pyx below pybundle/, and the one that they share."""
     yield Extension(SHARED, [SHARED.replace(".", "/") + ".c"], extra_compile_args=[] if os.name == "nt" else GNU_FLAGS,
-                    extra_link_args=LINK_FLAGS)
+                    extra_link_args=LINK_FLAGS, define_macros=MACROS, py_limited_api=STABLE_ABI)
     for path in sorted(ROOT.glob("pybundle/**/*.pyx")):
         source = path.relative_to(ROOT)
         folders = (path.parent, *(ROOT / folder for folder in INCLUDED))
@@ -67,10 +69,11 @@ def extensions():
         yield Extension(
             name,
             [str(source)],
-            include_dirs=[np.get_include(), *map(str, INCLUDED)],
+            include_dirs=[str(folder) for folder in INCLUDED],
             extra_compile_args=[] if os.name == "nt" else flags,
             extra_link_args=LINK_FLAGS,
             define_macros=MACROS,
+            py_limited_api=STABLE_ABI,
             depends=depends,
         )
 
@@ -90,5 +93,6 @@ if __name__ == "__main__":      # Cython's processes import this file again wher
     setup(
         ext_modules=list(extensions()),
         cmdclass={"build_ext": BuildExtensions},
-        options={"build_ext": {"parallel": processors()}},
+        options={"build_ext": {"parallel": processors()},
+                 "bdist_wheel": {"py_limited_api": "cp311"} if STABLE_ABI else {}},
     )

@@ -12,7 +12,6 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, OracleError
 from ..core.validation import check_vector
 
-cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport NAN, isfinite
 from libc.stdlib cimport free, malloc
@@ -20,8 +19,6 @@ from libc.string cimport memset
 
 from pybundle.features._compiled_oracle cimport CompiledOracle
 from pybundle.features._plane_rows cimport PlaneRows
-
-cnp.import_array()
 
 RISK = "int (double *, int64, int64, double *, double *, void *)"
 SOLVE = "int (double *, int64, int64, int *, double *, double *, void *)"
@@ -141,32 +138,18 @@ cdef class RiskCalls:
 
     def evaluate(self, w, mapping=None, ranges=None):
         """Return values (P,) and subgradients (P, dim) at w; a `mapping` runs the `ranges` of parts separately."""
-        cdef cnp.npy_intp[2] shape
-        cdef cnp.ndarray point, values, slopes
+        point = check_vector("w", w, self.dim)
+        values, slopes = np.empty(self.n_parts), np.zeros((self.n_parts, self.dim))
+        cdef const double[::1] x = point
+        cdef double[::1] value = values
+        cdef double[:, ::1] slope = slopes
         cdef Failure failure
-        cdef const double* x
-        cdef double* value
-        cdef double* slope
-        cdef Py_ssize_t k
-        if not (cnp.PyArray_Check(w) and cnp.PyArray_TYPE(<cnp.ndarray>w) == cnp.NPY_DOUBLE
-                and cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>w) and cnp.PyArray_NDIM(<cnp.ndarray>w) == 1
-                and cnp.PyArray_DIM(<cnp.ndarray>w, 0) == self.dim):
-            w = check_vector("w", w, self.dim)
-        point = w
-        x = <const double*>cnp.PyArray_DATA(point)
-        for k in range(self.dim):
-            if not isfinite(x[k]):
-                check_vector("w", w, self.dim)
-        shape[0], shape[1] = self.n_parts, self.dim
-        values = cnp.PyArray_EMPTY(1, shape, cnp.NPY_DOUBLE, 0)
-        slopes = cnp.PyArray_ZEROS(2, shape, cnp.NPY_DOUBLE, 0)
         if mapping is not None:
             list(mapping(lambda span: self.evaluate_range(point, span, values, slopes), ranges))
             return values, slopes
-        value, slope = <double*>cnp.PyArray_DATA(values), <double*>cnp.PyArray_DATA(slopes)
         failure.rule = KEPT
         with nogil:
-            self.call(x, 0, self.n_parts, value, slope, &failure)
+            self.call(&x[0], 0, self.n_parts, &value[0], &slope[0, 0], &failure)
         if failure.rule:
             fail(failure, "fun", "part")
         return values, slopes

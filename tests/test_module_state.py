@@ -15,6 +15,7 @@ AT_IMPORT = re.compile(r"^(?:if|elif|else|for|while|try|except|finally|with)\b[^
                        r"(?:[ \t]+[^\n]*\n|[ \t]*\n)*", re.M)
 NAMES = re.compile(r"^(?:cdef [\w \t]+?[ *]+)?(\w+)[ \t]*(?::[^=\n]+)?=[^=]", re.M)
 MUTATORS = "append|extend|insert|add|update|setdefault|pop|popitem|remove|discard|clear|fill|sort|resize"
+CHOSEN_AT_LOADING = {"core/_simd.h": ["static int pb_level;"]}       # by a constructor, before any function can run
 STATIC = re.compile(r"^[ \t]*static[ \t]+(?!inline\b|const\b)[^(){};]*(?:=|;|\[)", re.M)
 
 
@@ -34,7 +35,7 @@ def changes(path, text):
 def test_no_function_changes_a_module():
     assert len(SOURCES) > 200
     found = {str(path.relative_to(ROOT)): changes(path, path.read_text(encoding="utf-8")) for path in SOURCES}
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    assert {path: lines for path, lines in found.items() if lines} == CHOSEN_AT_LOADING
 
 
 @pytest.mark.parametrize(("path", "text"), [

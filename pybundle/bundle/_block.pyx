@@ -74,7 +74,9 @@ cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int3
     dense = n * (item + sizeof(int32_t)) >= dim * item
     a.slope.n = dim if dense else n
     a.slope.is_single = single
-    a.slope.index = NULL if dense else index        # only whether there is one counts here
+    a.slope.index = index           # replaced by `place_slope`; only whether there is one counts here
+    if dense:
+        a.slope.index = NULL
     memory = extend_block(b, padded(slope_bytes(&a.slope)), bytes)
     place_slope(&a.slope, memory)
     if dense:

@@ -20,8 +20,7 @@ enum {
 };
 
 /* c[i][j] += a[i] . b[j] over n columns, i < m, which is a constant */
-__attribute__((target("arch=x86-64-v4"), always_inline))
-static inline void pb_tile(int m, int n, const double *const *a, const double *const *b, double (*c)[PB_TILE])
+PB_TARGET_AVX512 PB_INLINE void pb_tile(int m, int n, const double *const *a, const double *const *b, double (*c)[PB_TILE])
 {
     pb_eight sum[PB_TILE][PB_TILE];
     int k = 0;
@@ -47,8 +46,7 @@ static inline void pb_tile(int m, int n, const double *const *a, const double *c
         }
 }
 
-__attribute__((target("arch=x86-64-v4")))
-static void pb_inner_v4(int m, int n, int d, const double *const *A, const double *const *B, double *C)
+PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
     memset(C, 0, sizeof(double) * m * n);
     for (int start = 0; start < d; start += PB_STRIP) {
@@ -80,8 +78,7 @@ static void pb_inner_v4(int m, int n, int d, const double *const *A, const doubl
 static int pb_has_inner(int m)
 {
 #if PB_HAS_CLONES
-    return m >= 1 && m <= PB_MANY && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
-        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    return m >= 1 && m <= PB_MANY && pb_level == PB_AVX512;
 #else
     (void)m;
     return 0;
@@ -93,7 +90,7 @@ static int pb_has_inner(int m)
 static void pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
 #if PB_HAS_CLONES
-    pb_inner_v4(m, n, d, A, B, C);
+    pb_inner_avx512(m, n, d, A, B, C);
 #else
     (void)m, (void)n, (void)d, (void)A, (void)B, (void)C;
 #endif

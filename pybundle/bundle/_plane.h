@@ -26,41 +26,43 @@ PB_INLINE void pb_prefetch(const void *address) {
 #endif
 }
 
-/* Whole pages inside the heap that nobody uses go back to the system. */
+/* Return unused pages inside the heap to the system. */
 PB_INLINE void pb_return_pages(void) {
 #if defined(__GLIBC__)
     malloc_trim(0);
 #endif
 }
 
-#define PB_PLANE_FUNCTIONS(REAL)                                                                                  \
-    PB_SCALAR static double pb_sparse_dot_##REAL(ptrdiff_t n, const int32_t *PB_RESTRICT index,                             \
-                                       const REAL *PB_RESTRICT value, const double *PB_RESTRICT w) {              \
-        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;                                                                \
-        ptrdiff_t k = 0;                                                                                          \
-        for (; k + 4 <= n; k += 4) {                                                                              \
-            a += value[k] * w[index[k]];                                                                          \
-            b += value[k + 1] * w[index[k + 1]];                                                                  \
-            c += value[k + 2] * w[index[k + 2]];                                                                  \
-            d += value[k + 3] * w[index[k + 3]];                                                                  \
-        }                                                                                                         \
-        for (; k < n; k++) a += value[k] * w[index[k]];                                                           \
-        return (a + b) + (c + d);                                                                                 \
-    }                                                                                                             \
-    PB_CLONES static double pb_dense_dot_##REAL(ptrdiff_t n, const REAL *PB_RESTRICT value,                       \
-                                                const double *PB_RESTRICT w) {                                    \
-        double sum = 0.0;                                                                                         \
-        for (ptrdiff_t k = 0; k < n; k++) sum += value[k] * w[k];                                                 \
-        return sum;                                                                                               \
-    }                                                                                                             \
-    static void pb_sparse_axpy_##REAL(ptrdiff_t n, double a, const int32_t *PB_RESTRICT index,                    \
-                                      const REAL *PB_RESTRICT value, double *PB_RESTRICT w) {                     \
-        for (ptrdiff_t k = 0; k < n; k++) w[index[k]] += a * value[k];                                            \
-    }                                                                                                             \
-    PB_CLONES static void pb_dense_axpy_##REAL(ptrdiff_t n, double a, const REAL *PB_RESTRICT value,              \
-                                               double *PB_RESTRICT w) {                                           \
-        for (ptrdiff_t k = 0; k < n; k++) w[k] += a * value[k];                                                   \
-    }
+#define PB_PLANE_FUNCTIONS(REAL)                                                                                      \
+    PB_SCALAR static double pb_sparse_dot_##REAL(ptrdiff_t n, const int32_t *PB_RESTRICT index,                       \
+                                                 const REAL *PB_RESTRICT value, const double *PB_RESTRICT w) {        \
+        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;                                                                    \
+        ptrdiff_t k = 0;                                                                                              \
+        for (; k + 4 <= n; k += 4) {                                                                                  \
+            a += value[k] * w[index[k]];                                                                              \
+            b += value[k + 1] * w[index[k + 1]];                                                                      \
+            c += value[k + 2] * w[index[k + 2]];                                                                      \
+            d += value[k + 3] * w[index[k + 3]];                                                                      \
+        }                                                                                                             \
+        for (; k < n; k++) a += value[k] * w[index[k]];                                                               \
+        return (a + b) + (c + d);                                                                                     \
+    }                                                                                                                 \
+    PB_INLINE double pb_dense_dot_##REAL##_body(ptrdiff_t n, const REAL *PB_RESTRICT value,                           \
+                                                const double *PB_RESTRICT w) {                                        \
+        double sum = 0.0;                                                                                             \
+        for (ptrdiff_t k = 0; k < n; k++) sum += value[k] * w[k];                                                     \
+        return sum;                                                                                                   \
+    }                                                                                                                 \
+    PB_CLONES(double, return, pb_dense_dot_##REAL, (ptrdiff_t n, const REAL *value, const double *w), (n, value, w))  \
+    static void pb_sparse_axpy_##REAL(ptrdiff_t n, double a, const int32_t *PB_RESTRICT index,                        \
+                                      const REAL *PB_RESTRICT value, double *PB_RESTRICT w) {                         \
+        for (ptrdiff_t k = 0; k < n; k++) w[index[k]] += a * value[k];                                                \
+    }                                                                                                                 \
+    PB_INLINE void pb_dense_axpy_##REAL##_body(ptrdiff_t n, double a, const REAL *PB_RESTRICT value,                  \
+                                               double *PB_RESTRICT w) {                                               \
+        for (ptrdiff_t k = 0; k < n; k++) w[k] += a * value[k];                                                       \
+    }                                                                                                                 \
+    PB_CLONES(void, , pb_dense_axpy_##REAL, (ptrdiff_t n, double a, const REAL *value, double *w), (n, a, value, w))
 
 PB_PLANE_FUNCTIONS(float)
 PB_PLANE_FUNCTIONS(double)

@@ -1,19 +1,12 @@
-/* Run-time choice of instruction set.
+/* Run-time choice of instruction set on x86-64.
  *
- * PB_CLONES in front of a function compiles it for the baseline CPU, for AVX2 with FMA (x86-64-v3) and for
- * AVX-512 (x86-64-v4); the loader picks one. Other compilers and CPUs get the plain function. Define
- * PYBUNDLE_NO_CLONES for sanitizer builds: resolvers run before ThreadSanitizer has started. */
+ * PB_CLONES(result, return, name, (parameters), (arguments)) defines `name` for a function `name_body` that is
+ * PB_INLINE: compiled for the baseline, for AVX2 with FMA and for AVX-512, it calls the one that the processor has.
+ * `return` is left empty for void. The environment variable PYBUNDLE_KERNELS, "baseline", "avx2" or "avx512", chooses
+ * less than the processor has; it is read when the module is loaded. Loaders choose by themselves only with glibc and
+ * GCC, and nobody could make them choose less. */
 #ifndef PYBUNDLE_SIMD_H
 #define PYBUNDLE_SIMD_H
-
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) \
-    && __GNUC__ >= 11 && !defined(PYBUNDLE_NO_CLONES)
-#define PB_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define PB_HAS_CLONES 1
-#else
-#define PB_CLONES
-#define PB_HAS_CLONES 0
-#endif
 
 #if defined(__GNUC__)
 #define PB_INLINE static inline __attribute__((always_inline))
@@ -21,6 +14,55 @@
 #else
 #define PB_INLINE static inline
 #define PB_RESTRICT
+#endif
+
+enum { PB_BASELINE, PB_AVX2, PB_AVX512 };
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <stdlib.h>
+#include <string.h>
+
+#define PB_HAS_CLONES 1
+#define PB_TARGET_AVX2 __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt")))
+#define PB_TARGET_AVX512 \
+    __attribute__((target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,bmi,bmi2,lzcnt,popcnt")))
+
+static int pb_level;
+
+__attribute__((constructor)) static void pb_choose_level(void)
+{
+    const char *wanted = getenv("PYBUNDLE_KERNELS");
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi")
+        && __builtin_cpu_supports("bmi2"))
+        pb_level = PB_AVX2;
+    if (pb_level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl"))
+        pb_level = PB_AVX512;
+    if (wanted && !strcmp(wanted, "baseline"))
+        pb_level = PB_BASELINE;
+    if (wanted && !strcmp(wanted, "avx2") && pb_level > PB_AVX2)
+        pb_level = PB_AVX2;
+}
+
+#define PB_CLONES(RESULT, RETURN, NAME, PARAMETERS, ARGUMENTS)                                  \
+    PB_TARGET_AVX2 static RESULT NAME##_avx2 PARAMETERS { RETURN NAME##_body ARGUMENTS; }       \
+    PB_TARGET_AVX512 static RESULT NAME##_avx512 PARAMETERS { RETURN NAME##_body ARGUMENTS; }   \
+    static RESULT NAME PARAMETERS                                                               \
+    {                                                                                           \
+        if (pb_level == PB_AVX512)                                                              \
+            RETURN NAME##_avx512 ARGUMENTS;                                                     \
+        else if (pb_level == PB_AVX2)                                                           \
+            RETURN NAME##_avx2 ARGUMENTS;                                                       \
+        else                                                                                    \
+            RETURN NAME##_body ARGUMENTS;                                                       \
+    }
+#else
+#define PB_HAS_CLONES 0
+enum { pb_level = PB_BASELINE };
+#define PB_CLONES(RESULT, RETURN, NAME, PARAMETERS, ARGUMENTS) \
+    static RESULT NAME PARAMETERS { RETURN NAME##_body ARGUMENTS; }
 #endif
 
 #endif

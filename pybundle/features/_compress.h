@@ -24,8 +24,7 @@ static ptrdiff_t pb_compress_plain(ptrdiff_t n, int32_t first, const double *blo
 #include <immintrin.h>
 
 /* Compressed in registers: stores of compressed vectors are slow on some CPUs. */
-__attribute__((target("avx512f,avx512vl,popcnt")))
-static ptrdiff_t pb_compress_v4(ptrdiff_t n, int32_t first, const double *block, double *data, int32_t *indices)
+PB_TARGET_AVX512 static ptrdiff_t pb_compress_avx512(ptrdiff_t n, int32_t first, const double *block, double *data, int32_t *indices)
 {
     const __m512d zero = _mm512_setzero_pd();
     const __m256i step = _mm256_set1_epi32(8);
@@ -49,8 +48,8 @@ static ptrdiff_t pb_compress_v4(ptrdiff_t n, int32_t first, const double *block,
 static ptrdiff_t pb_compress(ptrdiff_t n, int32_t first, const double *block, double *data, int32_t *indices)
 {
 #if PB_HAS_CLONES
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-        return pb_compress_v4(n, first, block, data, indices);
+    if (pb_level == PB_AVX512)
+        return pb_compress_avx512(n, first, block, data, indices);
 #endif
     return pb_compress_plain(n, first, block, data, indices);
 }

@@ -41,7 +41,8 @@ INLINE PB_S FN(sum)(FN(vec) v)
 #else
     const FN(vec16) v16 = (FN(vec16))v;
 #endif
-    return sizeof(PB_S) == 4 ? (v16[0] + v16[2 % (16 / sizeof(PB_S))]) + (v16[1] + v16[3 % (16 / sizeof(PB_S))]) : v16[0] + v16[1];
+    enum { QUARTERS = 16 / sizeof(PB_S) };
+    return QUARTERS == 4 ? (v16[0] + v16[2 % QUARTERS]) + (v16[1] + v16[3 % QUARTERS]) : v16[0] + v16[1];
 }
 #else
 #define LANES 1
@@ -236,7 +237,7 @@ PB_TARGET static void FN(top2)(const void *scores, int K, void *best, void *seco
             const FN(vec) v = *(const FN(vec) *)(S + i * PB_BLOCK);
             const FN(mask) above = v > high;
             const FN(vec) loser = SELECT(above, high, v);
-            k += 1;                                 /* labels travel as numbers of the scores' own type */
+            k += 1;                                 /* labels are stored in the type of the scores */
             at = SELECT(above, k, at);
             high = SELECT(above, v, high);
             low = SELECT(loser > low, loser, low);

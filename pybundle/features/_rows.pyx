@@ -4,7 +4,11 @@ Dense rows of float32, float64 or uint8 and CSR rows of float32 or float64 are r
 register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of rows always in float64.
 """
 
+import os
+
 import numpy as np
+
+from ..core.exceptions import ParameterError
 
 from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
@@ -15,18 +19,23 @@ from ..core._indices cimport check_indices
 
 cdef extern from "_kernels.h" nogil:
     const pb_kernels* pb_kernels_at(int level)
+    int pb_level
 
 
-cdef const pb_kernels* _chosen = NULL
-for _level in (2, 1, 0):
-    _chosen = pb_kernels_at(_level)
-    if _chosen != NULL:
-        break
+cdef const pb_kernels* _chosen = pb_kernels_at(pb_level)
+if _chosen == NULL:
+    _chosen = pb_kernels_at(0)      # a compiler without vector extensions
 
 
 def kernel_name():
     """Instruction set of the kernels in use: "avx512", "avx2" or "baseline"."""
     return _chosen.name.decode()
+
+
+_wanted = os.environ.get("PYBUNDLE_KERNELS", "")
+if _wanted not in ("", kernel_name()):
+    raise ParameterError(f"PYBUNDLE_KERNELS must be baseline, avx2 or avx512, and this processor must have it, got "
+                         f"{_wanted!r}; the best that it has is {kernel_name()!r}")
 
 
 def aligned(shape, dtype):

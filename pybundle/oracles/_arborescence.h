@@ -13,8 +13,8 @@
 
 /* Finds the best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 if all are
  * forbidden. Returns nonzero if an entry is NaN or too large, even on the diagonal, which is not used. */
-PB_CLONES static int pb_best_heads(int n, int first, const double *PB_RESTRICT s, double *PB_RESTRICT value,
-                                   int64_t *PB_RESTRICT head)
+PB_INLINE int pb_best_heads_body(int n, int first, const double *PB_RESTRICT s, double *PB_RESTRICT value,
+                                 int64_t *PB_RESTRICT head)
 {
     int64_t bad = 0;
     for (int m = 0; m < n; m++) {
@@ -37,15 +37,19 @@ PB_CLONES static int pb_best_heads(int n, int first, const double *PB_RESTRICT s
     }
     return bad != 0;
 }
+PB_CLONES(int, return, pb_best_heads,
+          (int n, int first, const double *s, double *value, int64_t *head),
+          (n, first, s, value, head))
 
 /* row = max(row, other - shift) */
-PB_CLONES static void pb_raise(int n, const double *PB_RESTRICT other, double shift, double *PB_RESTRICT row)
+PB_INLINE void pb_raise_body(int n, const double *PB_RESTRICT other, double shift, double *PB_RESTRICT row)
 {
     for (int u = 0; u < n; u++) {
         const double x = other[u] - shift;
         row[u] = x > row[u] ? x : row[u];
     }
 }
+PB_CLONES(void, , pb_raise, (int n, const double *other, double shift, double *row), (n, other, shift, row))
 
 /* row = max(row, column k of s (n, n) - shift) */
 static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double shift, double *PB_RESTRICT row)
@@ -58,7 +62,7 @@ static void pb_raise_column(int n, const double *PB_RESTRICT s, int k, double sh
 }
 
 /* Returns the smallest index of the largest entry in first..n - 1, -1 if all are forbidden */
-PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
+PB_INLINE int pb_best_body(int n, int first, const double *row, double *value)
 {
     double lane[8];
     double best = -INFINITY;
@@ -79,5 +83,6 @@ PB_CLONES static int pb_best(int n, int first, const double *row, double *value)
         ;
     return u;
 }
+PB_CLONES(int, return, pb_best, (int n, int first, const double *row, double *value), (n, first, row, value))
 
 #endif

@@ -136,9 +136,9 @@ PB_INLINE void pb_add_scores(int K, const double *PB_RESTRICT theta, double *PB_
  * should run from its last item to its first, so that memory is read in one direction and prefetched.
  *   rows (K, ld): T, padded with -inf; columns (K, ld): its transpose, padded with 0
  *   b (length, ld): scratch; returns 0 if a score is NaN or +inf */
-PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, const double *rows,
-                                const double *columns, const double *start, const double *end, double *b,
-                                int32_t *labels, double *value)
+PB_INLINE int pb_viterbi_body(int length, int K, int ld, const double *theta, const double *rows,
+                              const double *columns, const double *start, const double *end, double *b,
+                              int32_t *labels, double *value)
 {
     double *row = b + (ptrdiff_t)(length - 1) * ld, bad[8] = {0, 0, 0, 0, 0, 0, 0, 0}, ignored;
     int label;
@@ -164,6 +164,10 @@ PB_CLONES static int pb_viterbi(int length, int K, int ld, const double *theta, 
     }
     return 1;
 }
+PB_CLONES(int, return, pb_viterbi,
+          (int length, int K, int ld, const double *theta, const double *rows, const double *columns,
+           const double *start, const double *end, double *b, int32_t *labels, double *value),
+          (length, K, ld, theta, rows, columns, start, end, b, labels, value))
 
 /* y = exp(x) for 8 numbers x <= 0, relative error about 2^-52, 0 below -700: Taylor series of degree 13 for
  * |r| <= log(2) / 2, times a power of 2. In stages, as GCC does not vectorise one loop of double and int64. */
@@ -219,8 +223,8 @@ PB_INLINE double pb_row_max(int ld, const double *a)
 
 /* Sets x_t = theta_t + boundaries - max, padded with -inf; `total` to the sum of the maxima; `spread` to the largest
  * |x|. Returns 0 if a score is NaN or +inf. */
-PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *theta, const double *start,
-                                     const double *end, double *PB_RESTRICT x, double *total, double *spread)
+PB_INLINE int pb_chain_scores_body(int length, int K, int ld, const double *theta, const double *start,
+                                   const double *end, double *PB_RESTRICT x, double *total, double *spread)
 {
     double bad[8] = {0, 0, 0, 0, 0, 0, 0, 0}, low[8] = {0, 0, 0, 0, 0, 0, 0, 0}, sum = 0.0;
     for (int t = 0; t < length; t++, theta += K, x += ld) {
@@ -249,6 +253,10 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
     *spread = -low[0];
     return pb_row_sum(8, bad) == 0.0;
 }
+PB_CLONES(int, return, pb_chain_scores,
+          (int length, int K, int ld, const double *theta, const double *start, const double *end, double *x,
+           double *total, double *spread),
+          (length, K, ld, theta, start, end, x, total, spread))
 
 /* Forward-backward with scaled probabilities (Rabiner 1989, V.A), for scores of a bounded spread.
  *
@@ -271,10 +279,10 @@ PB_CLONES static int pb_chain_scores(int length, int K, int ld, const double *th
  * Returns log sum_y exp(score) minus the maxima of scores and transitions. */
 #define PB_CHAIN_TERMS(length, K) ((length) * (6.0 * (K) + 40.0))
 
-PB_CLONES static double pb_forward_backward(int length, int K, int ld, const double *x, const double *forward,
-                                            const double *backward, const double *deviations, double weight,
-                                            double *PB_RESTRICT p, double *PB_RESTRICT v, double *PB_RESTRICT row,
-                                            double *PB_RESTRICT unary, double *entropy)
+PB_INLINE double pb_forward_backward_body(int length, int K, int ld, const double *x, const double *forward,
+                                          const double *backward, const double *deviations, double weight,
+                                          double *PB_RESTRICT p, double *PB_RESTRICT v, double *PB_RESTRICT row,
+                                          double *PB_RESTRICT unary, double *entropy)
 {
     double log_partition = 0.0, sizes = 1.0, sum = 0.0, log_z, z, *spare = row + ld;
     for (int t = 0; t < length; t++, x += ld, p += ld, v += ld) {
@@ -328,12 +336,17 @@ PB_CLONES static double pb_forward_backward(int length, int K, int ld, const dou
     }
     return log_partition;
 }
+PB_CLONES(double, return, pb_forward_backward,
+          (int length, int K, int ld, const double *x, const double *forward, const double *backward,
+           const double *deviations, double weight, double *p, double *v, double *row, double *unary,
+           double *entropy),
+          (length, K, ld, x, forward, backward, deviations, weight, p, v, row, unary, entropy))
 
 enum { PB_CHAIN_CHUNK = 64 }; /* rows of p and v that stay in the first cache */
 
 /* sums[j, k] += sum_n p_n(j) v_{n+1}(k) over the rows of a shard, 4 x 8 sums at a time in registers;
  * sums (ld, ld) */
-PB_CLONES static void pb_pair_sums(ptrdiff_t n_rows, int ld, const double *p, const double *v, double *sums)
+PB_INLINE void pb_pair_sums_body(ptrdiff_t n_rows, int ld, const double *p, const double *v, double *sums)
 {
     for (ptrdiff_t first = 0; first + 1 < n_rows; first += PB_CHAIN_CHUNK) {
         const ptrdiff_t rest = n_rows - 1 - first, count = rest < PB_CHAIN_CHUNK ? rest : PB_CHAIN_CHUNK;
@@ -360,6 +373,9 @@ PB_CLONES static void pb_pair_sums(ptrdiff_t n_rows, int ld, const double *p, co
             }
     }
 }
+PB_CLONES(void, , pb_pair_sums,
+          (ptrdiff_t n_rows, int ld, const double *p, const double *v, double *sums),
+          (n_rows, ld, p, v, sums))
 
 /* pairs[t, j, k] = p_t(j) E(j, k) v_{t+1}(k) */
 static void pb_pairs(int length, int K, int ld, const double *p, const double *v, const double *forward, double *pairs)

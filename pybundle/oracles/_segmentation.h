@@ -9,7 +9,7 @@
 #define PB_LANES 16
 
 /* max of x[0..n) */
-PB_CLONES static double pb_max(const double* PB_RESTRICT x, int n)
+PB_INLINE double pb_max_body(const double *PB_RESTRICT x, int n)
 {
     double lane[PB_LANES], best;
     int i = 0, l;
@@ -26,10 +26,11 @@ PB_CLONES static double pb_max(const double* PB_RESTRICT x, int n)
     for (l = 1; l < PB_LANES; l++) best = lane[l] > best ? lane[l] : best;
     return best;
 }
+PB_CLONES(double, return, pb_max, (const double *x, int n), (x, n))
 
 /* best[a] = max(best[a], from + row[a]); argument[a] = label where best[a] grew */
-PB_CLONES static void pb_extend(int n, double from, int label, const double* PB_RESTRICT row,
-                                double* PB_RESTRICT best, int* PB_RESTRICT argument)
+PB_INLINE void pb_extend_body(int n, double from, int label, const double *PB_RESTRICT row, double *PB_RESTRICT best,
+                              int *PB_RESTRICT argument)
 {
     int a;
     for (a = 0; a < n; a++) {
@@ -39,5 +40,8 @@ PB_CLONES static void pb_extend(int n, double from, int label, const double* PB_
         argument[a] = grew ? label : argument[a];
     }
 }
+PB_CLONES(void, , pb_extend,
+          (int n, double from, int label, const double *row, double *best, int *argument),
+          (n, from, label, row, best, argument))
 
 #endif

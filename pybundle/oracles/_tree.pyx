@@ -20,7 +20,7 @@ cdef extern from *:
     #include "_simd.h"
 
     /* max_q U[q] + E[q], and its first position; the maximum is taken in eight independent lanes */
-    PB_CLONES static double pb_best_sum(int n, const double* PB_RESTRICT U, const double* PB_RESTRICT E, int* at)
+    PB_INLINE double pb_best_sum_body(int n, const double *PB_RESTRICT U, const double *PB_RESTRICT E, int* at)
     {
         double lane[8], best, s;
         int q = 0, k;
@@ -41,6 +41,7 @@ cdef extern from *:
         *at = best == -INFINITY ? 0 : q;
         return best;
     }
+    PB_CLONES(double, return, pb_best_sum, (int n, const double *U, const double *E, int *at), (n, U, E, at))
     """
     double pb_best_sum(int n, const double* U, const double* E, int* at) nogil
 

@@ -5,7 +5,7 @@
 #include "_simd.h"
 
 /* y += sum_i weight[i] * row[i], four rows a pass: y is read and written a quarter as often as by axpy */
-PB_CLONES static void pb_add_rows(int m, int n_rows, const double *const *row, const double *weight, double *y)
+PB_INLINE void pb_add_rows_body(int m, int n_rows, const double *const *row, const double *weight, double *y)
 {
     int i = 0;
     for (; i + 4 <= n_rows; i += 4) {
@@ -21,9 +21,12 @@ PB_CLONES static void pb_add_rows(int m, int n_rows, const double *const *row, c
             y[k] += p * a[k];
     }
 }
+PB_CLONES(void, , pb_add_rows,
+          (int m, int n_rows, const double *const *row, const double *weight, double *y),
+          (m, n_rows, row, weight, y))
 
 /* g += step * (up - down); a slack has no row */
-PB_CLONES static void pb_shift(int n, double step, const double *up, const double *down, double *g)
+PB_INLINE void pb_shift_body(int n, double step, const double *up, const double *down, double *g)
 {
     if (up && down)
         for (int k = 0; k < n; k++)
@@ -35,22 +38,29 @@ PB_CLONES static void pb_shift(int n, double step, const double *up, const doubl
         for (int k = 0; k < n; k++)
             g[k] -= step * down[k];
 }
+PB_CLONES(void, , pb_shift,
+          (int n, double step, const double *up, const double *down, double *g),
+          (n, step, up, down, g))
 
 /* out[k] = unit * row[index[k]], 0 where index[k] < 0, plus coupling where part[k] = p */
-#define PB_GATHER(real)                                                                                        \
-    PB_CLONES static void pb_gather_##real(int n, const double *row, const int *index, const int *part, int p, \
-                                           double unit, double coupling, real *out)                            \
-    {                                                                                                          \
-        for (int k = 0; k < n; k++) {                                                                          \
-            const double entry = row[index[k] < 0 ? 0 : index[k]];                                             \
-            out[k] = (real)((index[k] < 0 ? 0.0 : unit * entry) + (part[k] == p ? coupling : 0.0));            \
-        }                                                                                                      \
-    }
+#define PB_GATHER(real)                                                                                          \
+    PB_INLINE void pb_gather_##real##_body(int n, const double *row, const int *index, const int *part, int p,   \
+                                           double unit, double coupling, real *out)                              \
+    {                                                                                                            \
+        for (int k = 0; k < n; k++) {                                                                            \
+            const double entry = row[index[k] < 0 ? 0 : index[k]];                                               \
+            out[k] = (real)((index[k] < 0 ? 0.0 : unit * entry) + (part[k] == p ? coupling : 0.0));              \
+        }                                                                                                        \
+    }                                                                                                            \
+    PB_CLONES(void, , pb_gather_##real,                                                                          \
+              (int n, const double *row, const int *index, const int *part, int p, double unit, double coupling, \
+               real *out),                                                                                       \
+              (n, row, index, part, p, unit, coupling, out))
 PB_GATHER(float)
 PB_GATHER(double)
 
 /* out += weight * row; returns row . p, in eight sums that a compiler may keep in one register */
-PB_CLONES static double pb_two_products(int n, const double *row, const double *p, double weight, double *out)
+PB_INLINE double pb_two_products_body(int n, const double *row, const double *p, double weight, double *out)
 {
     double sum[8] = {0.0}, rest = 0.0;
     int k = 0;
@@ -65,5 +75,8 @@ PB_CLONES static double pb_two_products(int n, const double *row, const double *
     }
     return rest + (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7])));
 }
+PB_CLONES(double, return, pb_two_products,
+          (int n, const double *row, const double *p, double weight, double *out),
+          (n, row, p, weight, out))
 
 #endif

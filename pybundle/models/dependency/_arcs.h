@@ -7,8 +7,8 @@
 #include "_simd.h"
 
 /* row[m] += sum over t of w[base[t] ^ word[t][m] ^ pair[t][m]]: templates in fours, so that loads overlap */
-PB_CLONES static void pb_gather_rows(int n, int n_templates, const double *PB_RESTRICT w, const int32_t *base,
-                                     const int32_t *const *word, const int32_t *const *pair, double *PB_RESTRICT row)
+PB_INLINE void pb_gather_rows_body(int n, int n_templates, const double *PB_RESTRICT w, const int32_t *base,
+                                   const int32_t *const *word, const int32_t *const *pair, double *PB_RESTRICT row)
 {
     int t = 0;
     for (; t + 4 <= n_templates; t += 4) {
@@ -24,11 +24,15 @@ PB_CLONES static void pb_gather_rows(int n, int n_templates, const double *PB_RE
             row[m] += w[a ^ wa[m] ^ pa[m]];
     }
 }
+PB_CLONES(void, , pb_gather_rows,
+          (int n, int n_templates, const double *w, const int32_t *base, const int32_t *const *word,
+           const int32_t *const *pair, double *row),
+          (n, n_templates, w, base, word, pair, row))
 
 /* The same with a factor for every template */
-PB_CLONES static void pb_gather_scaled(int n, int n_templates, const double *PB_RESTRICT w, const double *scale,
-                                       const int32_t *base, const int32_t *const *word, const int32_t *const *pair,
-                                       double *PB_RESTRICT row)
+PB_INLINE void pb_gather_scaled_body(int n, int n_templates, const double *PB_RESTRICT w, const double *scale,
+                                     const int32_t *base, const int32_t *const *word, const int32_t *const *pair,
+                                     double *PB_RESTRICT row)
 {
     int t = 0;
     for (; t + 4 <= n_templates; t += 4) {
@@ -46,6 +50,10 @@ PB_CLONES static void pb_gather_scaled(int n, int n_templates, const double *PB_
             row[m] += scale[t] * w[a ^ wa[m] ^ pa[m]];
     }
 }
+PB_CLONES(void, , pb_gather_scaled,
+          (int n, int n_templates, const double *w, const double *scale, const int32_t *base,
+           const int32_t *const *word, const int32_t *const *pair, double *row),
+          (n, n_templates, w, scale, base, word, pair, row))
 
 /* slope[base[t] ^ word[t][m] ^ pair[t][m]] += row[m] */
 static void pb_scatter_rows(int n, int n_templates, double *PB_RESTRICT slope, const int32_t *base,

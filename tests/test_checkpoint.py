@@ -439,11 +439,11 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path, capsys):
     os.mkfifo(pipe)
     for read in (lambda: pb.load(pipe), lambda: pb.load_certificate(pipe),
                  lambda: solve("oca", "dense", {}, checkpoint=pipe)):
-        with pytest.raises(pb.StateError, match="no regular file"):
+        with pytest.raises(pb.StateError, match="not a regular file"):
             read()
     (tmp_path / "X.csv").write_text("1.0,2.0\n")
     assert main(["predict", str(tmp_path / "X.csv"), "--load", pipe]) != 0
-    assert "no regular file" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

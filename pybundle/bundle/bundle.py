@@ -159,10 +159,10 @@ class Bundle:
     def append(self, planes: Planes, slack=False, parts=None, inner=None):
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
-        Exact copies of a stored plane are left out, and planes without slope and with offset <= 0 in the parts
-        with `slack` (bool or shape (P,)), whose zero plane lies above them; elsewhere they are all that is known
-        of a part. Cost: one GEMM of `2 dim n_planes P` flops, unless the products of the new planes with the stored
-        ones and each other are known (`inner`). NaN or infinite entries are the caller's to refuse.
+        Exact copies of a stored plane are left out. In the parts with `slack` (bool or shape (P,)) planes with slope 0
+        and offset <= 0 are left out, too, because the zero plane lies above them. The caller must have checked that all
+        numbers are finite. Cost: one GEMM of `2 dim n_planes P` flops, unless the products of the new planes with the
+        stored ones and with each other are passed as `inner`.
         """
         planes, slack, parts, inner = self._check(planes, slack, parts, inner)
         slopes, offsets = planes.slopes, planes.offsets
@@ -456,7 +456,7 @@ class Bundle:
 
 
 def _check_shape(name, value, shape):
-    """`value` as float64 in C order, of that shape; NaN is the caller's to refuse."""
+    """`value` as float64 in C order, of that shape; NaN is not looked for."""
     try:
         array = real_array(value)
     except TypeError as problem:

@@ -108,7 +108,7 @@ class Machine:
             return self._run.progress()
 
     def finish(self):
-        """The certified result of the best point, see `Result`; the run can go on afterwards."""
+        """The certified result of the best point, see `Result`; the run can continue afterwards."""
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
@@ -117,7 +117,7 @@ class Machine:
             return run.finish(status, ask_risk=self._error is None)
 
     def resume(self, settings=None):
-        """Lets further steps go on; with settings in a new run from the best point and all planes of this one."""
+        """Lets further steps continue; with settings in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
                 self._begin(settings, *self._known())

@@ -11,7 +11,7 @@
  *     pb->init(&problem, &settings, NULL, &solver);        init_model
  *     while ((code = pb->step(solver)) == PB_RUNNING) {}   iteration
  *     pb->finish(solver, &result, w);                      end_training: w, F(w) and the certified bound
- *     pb->resume(solver, NULL);                            continue: steps go on as if there had been no finish
+ *     pb->resume(solver, NULL);                            continue, as if there had been no finish
  *     pb->free(solver);
  *
  * Versions. PB_ABI changes where a host compiled before could break; pb_import refuses another one. Within one, structs
@@ -114,7 +114,7 @@ typedef enum {
     PB_NUMERICAL = -3,
     PB_MEMORY = -4,
     PB_BUSY = -5,                   /* the solver is in use by another thread, or by the caller of this function */
-    PB_KEYBOARD = -6,               /* Ctrl-C; the solver can go on */
+    PB_KEYBOARD = -6,               /* Ctrl-C; the solver can continue */
     PB_INTERNAL = -7                /* an error of another kind, or Python has been finalised */
 } pb_code;
 
@@ -138,7 +138,7 @@ typedef struct {
      * `progress` gives that; where the first step failed, its text tells why. NULLs are left out. Takes a pass over
      * the data. The solver stays as it is. */
     int (*finish)(pb_solver *solver, pb_result *result, double *w);
-    /* NULL: further steps go on where the last one ended, with the same bits as without `finish`. New settings: they
+    /* NULL: further steps continue where the last one ended, with the same bits as without `finish`. New settings: they
      * start from the best w with all planes found so far, of whatever lam; from the w alone where the risk has
      * contradicted itself. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);

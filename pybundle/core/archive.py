@@ -92,7 +92,7 @@ def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateErro
         file = path if hasattr(path, "read") else stack.enter_context(open(path, "rb", opener=_open))
         with refusing(f"{name_of(path)}: not a readable .npz file", error):
             if file is not path and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError("it is no regular file")       # a device or a pipe may have no end
+                raise ValueError("it is not a regular file")       # a device or a pipe may have no end
             size = file.seek(0, os.SEEK_END)
             archive = stack.enter_context(zipfile.ZipFile(file))
             entries = archive.infolist()

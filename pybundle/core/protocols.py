@@ -126,8 +126,8 @@ class RiskBase:
     errors_grow : bool
         `slope_errors` hold for the planes so far and are read again with each plane.
     slope_sizes : ndarray, shape (P,), or None
-        Bounds on the Euclidean norm of any slope of a part, without which slopes do not travel in float32; from
-        them follows by how much rounding may put a plane above the risk.
+        Bounds on the Euclidean norm of any slope of a part. With them workers may send slopes in float32, because
+        they bound by how much rounding can lift a plane above the risk.
     values : ``values(w) -> (values (P,), errors (P,))``
         Values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
         trusted.

@@ -13,7 +13,7 @@ from .workplace import excerpt, grouped
 
 
 class Dask:
-    """Executor over a dask.distributed cluster: every worker keeps some parts of the risk, planes come back.
+    """Executor over a dask.distributed cluster: every worker keeps some parts of the risk and returns planes.
 
     Parameters
     ----------

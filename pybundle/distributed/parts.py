@@ -22,7 +22,7 @@ from .messages import PACKED_DENSE_FROM, Answer, Failure, pack
 
 
 class Description(NamedTuple):
-    """What a driver knows of parts without their data; fields as in `Risk`, arrays of shape (P,)."""
+    """The parts as a driver sees them, without their data; fields as in `Risk`, arrays of shape (P,)."""
 
     dim: int
     n_examples: int
@@ -82,7 +82,7 @@ class Parts:
         return super().__sizeof__() + _size(vars(self._source) if hasattr(self._source, "__dict__") else self._source)
 
     def answer(self, question, w):
-        """The answer to a question at w; what an oracle raises travels in it."""
+        """The answer to a question at w; it contains the exception if an oracle raises one."""
         began = time.perf_counter()
         try:
             with single_threaded_blas():

@@ -90,7 +90,7 @@ class Processes:
             raise
 
     def take(self):
-        """A process that nobody uses."""
+        """Return an idle process."""
         with self._lock:
             while self._free:
                 process = self._free.pop()

@@ -260,7 +260,7 @@ def _equal(one, other):
 
 
 class _WithEstimator:
-    """A callback that is told the estimator so far."""
+    """A callback whose `progress` has the estimator so far."""
 
     def __init__(self, function, estimator, fitted, held_out):
         self._function, self._estimator, self._fitted, self._held_out = function, estimator, fitted, held_out

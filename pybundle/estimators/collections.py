@@ -208,6 +208,6 @@ def _is_bag(data):
 def _whole_rows(X, name="X"):
     array = sys.modules.get("dask.array")
     if array is None or not isinstance(X, array.Array):
-        raise InputTypeError(f"{name} must be a Dask array or bag, got {type(X).__name__}; a table is made one by "
+        raise InputTypeError(f"{name} must be a Dask array or bag, got {type(X).__name__}; convert a table by "
                              "to_dask_array(lengths=True)")
     return X.rechunk(dict.fromkeys(range(1, X.ndim), -1))

@@ -135,7 +135,7 @@ class ConvergenceDisplay:
 
 
 def plot_convergence(results, *, tol=None, title=None):
-    """`ConvergenceDisplay` in a figure that pyplot does not know, to be written to a file where there is no screen.
+    """Return a figure with a `ConvergenceDisplay`. It is made without pyplot, so no screen is needed.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def as_risk(risk, w0):
         check_risk(risk)
         return completed(risk)
     if isinstance(risk, LowLevelCallable):
-        raise InputTypeError("risk must have a dimension, which a LowLevelCallable alone has not; pass "
+        raise InputTypeError("risk must have a dimension, got a LowLevelCallable, which has none; pass "
                              "pb.risks.Function(compiled, dim, n_parts), or for the oracle of single examples "
                              "pb.risks.ExampleFunctions(solve, plane, n_examples, dim, label_size)")
     if not callable(risk):

@@ -238,7 +238,7 @@ class CachedBlocks(Core):
             self.blocks.forget(idle if self.n_best == 1 else idle_of_many)
 
     def known(self):
-        """What another run can go on from: the blocks."""
+        """What another run can start from: the blocks."""
         return self.blocks
 
     def nbytes(self):

@@ -27,11 +27,12 @@ class ExactBlocks(Core):
     """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008].
 
     The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
-    the scores of one row. The search works in the `search_precision` of the risk; certificates use the
-    multipliers and from scores in float64.
+    the scores of one row. The search works in the `search_precision` of the risk; certificates use
+    the multipliers, and scores in float64.
 
     A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
-    whose label is overtaken or nearly so. After the first step no other pass over all examples is needed.
+    for which another label scores higher than the present one, or nearly so. After the first step no other pass over
+    all examples is needed.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class ExactBlocks(Core):
     ----------
     n_examples, dim : int
     visits, cached_visits : float
-        Visits of examples by the exact oracle so far; there is no other kind here.
+        Visits of examples by the exact oracle so far; `cached_visits` is always 0.
     """
 
     def __init__(self, risk, known=None):
@@ -84,7 +85,7 @@ class ExactBlocks(Core):
 
     @classmethod
     def bytes_needed(cls, risk):
-        """Memory of multipliers, of three arrays of scores and of points, whatever the way."""
+        """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk)
 
@@ -99,7 +100,7 @@ class ExactBlocks(Core):
         return self._dual.visits + self._evaluated
 
     def known(self):
-        """What another run can go on from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
+        """What another run can start from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
         return self._dual.alpha
 
     def default_kappa(self, lam):

@@ -43,11 +43,11 @@ class Accelerated(Schedule):
     Parameters
     ----------
     opening : int
-        Iterations that begin with a sequential pass; the first value is computed after the last of them, or if a pass
-        saw so small gaps that it may be the last value needed.
+        Iterations that begin with a sequential pass. The first value is computed after the last of them, or earlier
+        if the block gaps of a pass are so small that this value may end the run.
     fraction, fraction_before : float
         Cached passes end when their block gaps sum to `fraction` times the gap; before the first value to
-        `fraction_before` times the gaps that the sequential pass saw.
+        `fraction_before` times the sum of the block gaps in the sequential pass.
     most_passes : int
         Maximum number of cached passes of an iteration.
     """
@@ -78,7 +78,8 @@ class Accelerated(Schedule):
 
 
 class Exact(Schedule):
-    """After a first pass values alone, each at the minimiser of all known planes: the n-slack cutting-plane method.
+    """The n-slack cutting-plane method: one sequential pass, then each iteration minimises the model of all known
+    planes and evaluates F there.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class Exact(Schedule):
         self.fraction, self._is_solved = fraction, False
 
     def actions(self, run):
-        """A value follows as soon as the known planes have nothing more to tell."""
+        """F is evaluated as soon as the problem of the known planes is solved."""
         if run.n_planes() == 0:
             yield "visit"
         elif np.isfinite(run.gap()):

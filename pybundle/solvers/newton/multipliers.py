@@ -94,7 +94,7 @@ class Faces(ABC):
     ----------
     step : Step
     largest : int, optional
-        With more examples on faces than that, every m-th of them stands for all.
+        If more examples lie on faces, only every m-th of them is used, so that at most this many are left.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Faces(ABC):
     n_rows, rank : int
         How many these are, and the sum of the dimensions of their faces.
     fraction : float
-        Examples on a face that each of `n_rows` stands for.
+        Number of examples on faces divided by `n_rows`.
     """
 
     def __init__(self, step, largest=None):

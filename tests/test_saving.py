@@ -97,7 +97,7 @@ def test_files_of_every_released_version(path):
 
 
 def test_there_are_files_of_versions():
-    assert len(list(DATA.glob("*-0.1.0.npz"))) == 2
+    assert len(list(DATA.glob("*-0.2.0.npz"))) == 2
 
 
 def test_header_is_plain_json(small):

@@ -6,9 +6,10 @@ import contextlib
 import os
 
 try:
-    import fcntl
+    from fcntl import LOCK_EX, LOCK_NB, flock
+    HAS_LOCKS = True
 except ImportError:                 # Windows
-    fcntl = None  # type: ignore[assignment]
+    HAS_LOCKS = False
 
 
 class FileLock:
@@ -46,13 +47,13 @@ class FileLock:
 
     def take(self):
         """Return False if another process holds it."""
-        while fcntl is not None and self._handle is None:
+        while HAS_LOCKS and self._handle is None:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             except OSError:
                 break
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(handle, LOCK_EX | LOCK_NB)
             except BlockingIOError:
                 os.close(handle)
                 return False

@@ -1,8 +1,9 @@
 """Sphinx settings; with pybundle installed run `make -C docs html` or `sphinx-build -W docs docs/_build/html`."""
 
 import os
-import re
+import sys
 import warnings
+from pathlib import Path
 
 import pybundle
 
@@ -11,11 +12,14 @@ author = "The pybundle developers"
 copyright = "2026, the pybundle developers"
 release = version = pybundle.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
-              "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "numpydoc",
+              "sphinx_gallery.gen_gallery", "sphinx_design", "sphinx_copybutton", "page_hooks"]
+exclude_patterns = ["_benchmarks", "_build", "gallery", "templates", "sg_execution_times.rst"]
+templates_path = ["templates"]
 default_role = "code"
-autosummary_generate = False          # only tables; the pages list the members
+autosummary_generate = True           # a page for every public name
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"            # docstrings state types and shapes
 numpydoc_show_class_members = False
@@ -25,15 +29,22 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pybundle"
 html_show_sourcelink = False
 html_static_path = ["static"]
+html_extra_path = ["_benchmarks"] if tags.has("benchmarks") else []     # noqa: F821, Sphinx defines tags
 html_css_files = ["pybundle.css"]
+html_baseurl = "https://pybundle.readthedocs.io/en/stable/"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    "switcher": {"json_url": html_baseurl + "_static/switcher.json", "version_match": release},
+    "check_switcher": False,            # the pages are built without a network
+    "github_url": "https://github.com/pybundle/pybundle",
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "show_prev_next": True,
 }
 html_sidebars = {page: [] for page in ("index", "quick_start", "compare")}     # they have no pages below
 
@@ -43,6 +54,9 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "subsection_order": ["gallery/classes", "gallery/structures", "gallery/solvers"],
     "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("pybundle",),
+    "reference_url": {"pybundle": None},
+    "backreferences_dir": "api/generated/gallery",
     "capture_repr": (),
     "abort_on_example_error": True,
     "download_all_examples": False,
@@ -53,16 +67,3 @@ sphinx_gallery_conf = {
 }
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 warnings.filterwarnings("error", category=RuntimeWarning, module="pybundle")
-
-CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
-
-
-def escape_norms(app, what, name, obj, options, lines):
-    """Docstrings write norms as |w|, which reStructuredText reads as a substitution."""
-    for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...", ".. ")):
-            lines[k] = CODE_OR_BAR.sub(lambda match: r"\|" if match[0] == "|" else match[0], line)
-
-
-def setup(app):
-    app.connect("autodoc-process-docstring", escape_norms, priority=900)   # after numpydoc

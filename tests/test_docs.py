@@ -100,13 +100,15 @@ def test_sentences_of_the_reference_are_those_of_results():
         status.name: words for status, words in SENTENCES.items()}
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path):
-    check = runpy.run_path(str(ROOT / "docs" / "check_links.py"))["broken_links"]
+def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
+    check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'
                                      '<a href="https://example.org/no">3</a>', encoding="utf-8")
     (tmp_path / "b.html").write_text('<a id="x" href="a.html#gone">1</a><img src="no.png">', encoding="utf-8")
-    found = [(str(page), link) for page, link in check(tmp_path)]
-    assert found == [("b.html", "a.html#gone"), ("b.html", "no.png")]
+    (tmp_path / "c.html").write_text(f"<pre>{'x' * 88}\n{'y' * 89}</pre>{'z' * 99}", encoding="utf-8")
+    found = [(str(page), fault) for page, fault in check(tmp_path)]
+    assert found == [("b.html", "a.html#gone leads nowhere"), ("b.html", "no.png leads nowhere"),
+                     ("c.html", f"code of 89 columns: {'y' * 89}")]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -80,7 +80,7 @@ cdef api int plane(int64_t i, const int32_t* heads, double* loss, int64_t* n_ent
 
 
 cdef class Trees:
-    """Sentences of equal length: arcs (n, n_nodes, n_nodes, d) of float64 and heads (n, n_nodes) of int32."""
+    """Sentences of equal length: arcs (n, n_nodes, n_nodes, d), heads (n, n_nodes)."""
 
     cdef Data data
     cdef const double[:, :, :, ::1] arcs
@@ -97,9 +97,11 @@ cdef class Trees:
         capsule = PyCapsule_New(&self.data, "arborist.Data", release)
         PyCapsule_SetContext(capsule, <void*>self)
         Py_INCREF(self)
-        functions = [LowLevelCallable.from_cython(arborist, name, capsule) for name in ("solve", "plane")]
+        solve, plane = (LowLevelCallable.from_cython(arborist, name, capsule)
+                        for name in ("solve", "plane"))
         n_nodes, d = self.data.n_nodes, self.data.n_features
-        return pb.risks.ExampleFunctions(*functions, len(self.heads), d, n_nodes, 2 * n_nodes * d, **options)
+        return pb.risks.ExampleFunctions(solve, plane, len(self.heads), d, n_nodes,
+                                         2 * n_nodes * d, **options)
 
 
 cdef void release(capsule) noexcept:
@@ -108,4 +110,5 @@ cdef void release(capsule) noexcept:
 
 def train(arcs, heads, **options):
     """Return the result of `pb.minimize` on these sentences."""
-    return pb.minimize(Trees(np.ascontiguousarray(arcs), np.ascontiguousarray(heads, dtype=np.int32)).risk(), **options)
+    trees = Trees(np.ascontiguousarray(arcs), np.ascontiguousarray(heads, dtype=np.int32))
+    return pb.minimize(trees.risk(), **options)

@@ -1,32 +1,40 @@
 /* C interface of pybundle, version 1.
  *
- * Minimises F(w) = lam/2 |w|^2 + R(w), R(w) = sum_p R_p(w), for a risk given as C functions, and proves a lower bound.
+ * Minimises F(w) = lam/2 |w|^2 + R(w), R(w) = sum_p R_p(w), for a risk that consists of
+ * C functions, and proves a lower bound.
  *
  *     #include <Python.h>
- *     #include "pybundle.h"                       where pybundle.get_include() says
+ *     #include "pybundle.h"                     in the folder pybundle.get_include()
  *
- *     const pb_api *pb = pb_import();             once, with the GIL; NULL: a Python exception is set
+ *     const pb_api *pb = pb_import();           once, with the GIL; after NULL a Python
+ *                                               exception is set
  *     pb_settings settings = PB_INIT(pb_settings);
  *     pb->settings(&settings);  settings.lam = 0.1;
  *     pb->init(&problem, &settings, NULL, &solver);        init_model
  *     while ((code = pb->step(solver)) == PB_RUNNING) {}   iteration
- *     pb->finish(solver, &result, w);                      end_training: w, F(w) and the certified bound
- *     pb->resume(solver, NULL);                            continue, as if there had been no finish
+ *     pb->finish(solver, &result, w);           end_training: w, F(w) and its bound
+ *     pb->resume(solver, NULL);                 continue as if without finish
  *     pb->free(solver);
  *
- * Versions. PB_ABI changes where a host compiled before could break; pb_import refuses another one. Within one, structs
- * and pb_api grow at the end only. The first field of a struct is its size as the caller knows it: PB_INIT
- * sets it, and the rest to zero. Fields that an older package does not know must be zero: PB_PARAMETER.
+ * Versions. PB_ABI changes when a host compiled before could break; pb_import refuses
+ * another number. With the same number structs and pb_api only grow, at the end. The
+ * first field of a struct is its size as the caller knows it: PB_INIT sets it, and the
+ * rest to zero. Fields that an older package does not know must be zero, or it returns
+ * PB_PARAMETER.
  *
- * Threads. Every function may be called from any thread, with or without the GIL. Two solvers may run in two threads at
- * once and give the same bits as alone. One solver is for one thread at a time: a second gets PB_BUSY. The functions of
- * a problem are called without the GIL, with n_jobs > 1 from several threads at once. There is no global state.
+ * Threads. Every function may be called from any thread, with or without the GIL. Two
+ * solvers may run in two threads at once, with the same bits as alone. Only one thread
+ * at a time may use a solver: a second one gets PB_BUSY. The functions of a problem are
+ * called without the GIL, and with n_jobs > 1 from several threads at once. There is no
+ * global state.
  *
- * Ownership. `init` copies everything but what `user_data` points to, which must live until `free`. The text of
- * `error` belongs to the solver and lasts until the next call with it. `free` does nothing while a call with the solver
- * is under way, as in a function of its own problem: free it after that call. Solvers are freed before Py_FinalizeEx;
- * `free` afterwards does nothing, and other functions give PB_INTERNAL. There is no interpreter but the main one, and no use of
- * a solver in a child of fork. Without Python.h only the types are declared. */
+ * Ownership. `init` copies everything except the data behind `user_data`, which must
+ * live until `free`. The text of `error` belongs to the solver and is valid until the
+ * next call with it. `free` does nothing during a call with the same solver, for
+ * example in a function of its problem: free it after that call. Free all solvers
+ * before Py_FinalizeEx. After it `free` does nothing, and the other functions return
+ * PB_INTERNAL. Only the main interpreter can be used, and no solver in a child of fork.
+ * Without Python.h only the types are declared. */
 #ifndef PYBUNDLE_H
 #define PYBUNDLE_H
 
@@ -39,59 +47,68 @@ extern "C" {
 
 #define PB_ABI 1
 
-/* ------------------------------------------------------------------ functions of a problem
- * They return 0, or a code of their own for an error: the solver stops with PB_ORACLE, and its text tells the code. */
+/* -------------------------------------------------------------- functions of a problem
+ * They return 0, or any other code for an error: the solver then stops with PB_ORACLE,
+ * and its text names the code. */
 
-/* R_part(w) and a subgradient.  w (dim,); value: to be set; slope (dim,): zeros, to be set or added to */
-typedef int (*pb_risk_function)(const double *w, int64_t dim, int64_t part, double *value, double *slope,
-                                void *user_data);
+/* R_part(w) and a subgradient. w (dim,); set value; slope (dim,) holds zeros: set its
+ * entries or add to them. */
+typedef int (*pb_risk_function)(const double *w, int64_t dim, int64_t part,
+                                double *value, double *slope, void *user_data);
 
-/* The labelling of largest loss plus score, relative to the truth, whose value is 0.
- *   labelling (label_size,): zeros, to be set; equal ones mean equal planes; value: to be set
- *   upper: a proven upper bound of the maximum, to be set only where the labelling may not be the best */
-typedef int (*pb_solve_function)(const double *w, int64_t dim, int64_t example, int32_t *labelling, double *value,
-                                 double *upper, void *user_data);
+/* The labelling with the largest loss plus score, relative to the truth (value 0).
+ *   labelling (label_size,): set it, it holds zeros; equal labellings have equal planes
+ *   value: set it
+ *   upper: a proven upper bound; set if the labelling may not be the best */
+typedef int (*pb_solve_function)(const double *w, int64_t dim, int64_t example,
+                                 int32_t *labelling, double *value, double *upper,
+                                 void *user_data);
 
-/* The plane loss + <psi, w> of a labelling; psi as entries (index, value) in any order, those of one index add up.
- *   loss, n_entries: to be set; indices, values (max_entries,): the first n_entries to be set */
-typedef int (*pb_plane_function)(int64_t example, const int32_t *labelling, double *loss, int64_t *n_entries,
-                                 int32_t *indices, double *values, void *user_data);
+/* The plane loss + <psi, w> of a labelling; psi as entries (index, value) in any order;
+ * entries with the same index are added.
+ *   loss, n_entries: set them; indices, values (max_entries,): the first n_entries */
+typedef int (*pb_plane_function)(int64_t example, const int32_t *labelling,
+                                 double *loss, int64_t *n_entries, int32_t *indices,
+                                 double *values, void *user_data);
 
 /* Either `risk`, or `solve` and `plane`, which the block methods need. */
 typedef struct {
     size_t size;                    /* sizeof(pb_problem) */
     int64_t dim;
-    int64_t n_parts;                /* of `risk`, at least 1; with `solve`: 0 leaves the choice to the method */
+    int64_t n_parts;                /* with `risk` at least 1; with `solve` 0 leaves the
+                                     * choice to the method */
     pb_risk_function risk;
-    const double *lower_bounds;     /* (n_parts,) proven lower bounds of the parts, NULL for none; not with `solve` */
+    const double *lower_bounds;     /* (n_parts,) proven lower bounds of the parts, or
+                                     * NULL; not with `solve` */
     int64_t n_examples;
-    int64_t label_size;             /* numbers of a labelling */
-    int64_t max_entries;            /* most entries of a plane */
+    int64_t label_size;             /* numbers in a labelling */
+    int64_t max_entries;            /* largest number of entries of a plane */
     pb_solve_function solve;
     pb_plane_function plane;
-    void *user_data;                /* handed to all three */
+    void *user_data;                /* passed to all three */
 } pb_problem;
 
 /* As the arguments of pybundle.minimize; `pb->settings` fills in the defaults. */
 typedef struct {
     size_t size;
     const char *method;             /* "auto" */
-    double lam;                     /* one of lam and radius must be set, the other is 0 */
+    double lam;                     /* set either lam or radius, leave the other 0 */
     double radius;
     double tol;                     /* relative gap */
-    double atol;                    /* of fun - lower_bound; 0 for 1e-12 times F(0) */
-    double time_limit;              /* seconds, 0 for none; counted from `init`, pauses included */
+    double atol;                    /* of fun - lower_bound; 0: 1e-12 times F(0) */
+    double time_limit;              /* seconds from `init`, with pauses; 0: none */
     int64_t max_iter;
-    int64_t memory_limit;           /* bytes, 0 for none */
+    int64_t memory_limit;           /* bytes, 0: none */
     int64_t n_jobs;                 /* threads; any number gives the same bits */
     int64_t random_state;
 } pb_settings;
 
-/* Where a solver stands. */
+/* The progress of a solver. */
 typedef struct {
     size_t size;
     int32_t status;                 /* a pb_status */
-    int32_t certified;              /* whether fun and lower_bound were recomputed in float64, rounding counted */
+    int32_t certified;              /* fun and lower_bound were recomputed in float64,
+                                     * rounding counted */
     double fun;                     /* F(w) of the best w so far */
     double lower_bound;
     double gap;                     /* (fun - lower_bound) / |fun| */
@@ -101,59 +118,72 @@ typedef struct {
 } pb_result;
 
 typedef enum {
-    PB_CONVERGED = 0, PB_ITERATION_LIMIT = 1, PB_TIME_LIMIT = 2, PB_PAUSED = 3, PB_INTERRUPTED = 4, PB_STALLED = 5,
+    PB_CONVERGED = 0,
+    PB_ITERATION_LIMIT = 1,
+    PB_TIME_LIMIT = 2,
+    PB_PAUSED = 3,
+    PB_INTERRUPTED = 4,
+    PB_STALLED = 5,
     PB_FAILED = 6
 } pb_status;
 
 typedef enum {
     PB_OK = 0,                      /* of `step`: call it again */
     PB_RUNNING = 0,
-    PB_STOPPED = 1,                 /* of `step`: converged, or a limit is reached, see the status */
+    PB_STOPPED = 1,                 /* of `step`: see the status */
     PB_PARAMETER = -1,              /* an argument is wrong */
-    PB_ORACLE = -2,                 /* a function of the problem failed or broke its contract */
+    PB_ORACLE = -2,                 /* a function of the problem failed */
     PB_NUMERICAL = -3,
     PB_MEMORY = -4,
-    PB_BUSY = -5,                   /* the solver is in use by another thread, or by the caller of this function */
+    PB_BUSY = -5,                   /* the solver is in use, see Threads */
     PB_KEYBOARD = -6,               /* Ctrl-C; the solver can continue */
-    PB_INTERNAL = -7                /* an error of another kind, or Python has been finalised */
+    PB_INTERNAL = -7                /* another error, or Python was finalised */
 } pb_code;
 
 typedef struct pb_solver pb_solver;
 
-/* Functions that return int give a pb_code; the text of a negative one is in `error`. */
+/* Functions that return int return a pb_code; `error` explains a negative one. */
 typedef struct {
     int32_t abi;                    /* PB_ABI of the library */
     size_t size;                    /* sizeof(pb_api) there */
-    /* Fills in the defaults. */
+    /* Sets the defaults. */
     void (*settings)(pb_settings *settings);
-    /* A solver at w0 (dim,), or at 0 for NULL. `solver` is set also where the code is negative, for `error` and
-     * `free`; to NULL only where memory is short. */
-    int (*init)(const pb_problem *problem, const pb_settings *settings, const double *w0, pb_solver **solver);
-    /* One iteration; the first one asks for the first planes, too. After PB_STOPPED none, until `resume`. */
+    /* Creates a solver at w0 (dim,), or at 0 if w0 is NULL. `solver` is set even if the
+     * code is negative, for `error` and `free`; it is NULL only if memory is short. */
+    int (*init)(const pb_problem *problem, const pb_settings *settings,
+                const double *w0, pb_solver **solver);
+    /* One iteration; the first also computes the first planes. Not after PB_STOPPED,
+     * until `resume`. */
     int (*step)(pb_solver *solver);
-    /* Numbers so far, not certified; PB_PARAMETER before the first step, and after `resume` with settings before the
-     * next. */
+    /* The numbers so far, not certified. PB_PARAMETER before the first step, and
+     * between `resume` with settings and the next step. */
     int (*progress)(pb_solver *solver, pb_result *result);
-    /* Certificate and best w (dim,), after any step, also a failed one unless it was the first; PB_PARAMETER where
-     * `progress` gives that; where the first step failed, its text tells why. NULLs are left out. Takes a pass over
-     * the data. The solver stays as it is. */
+    /* The certified result and the best w (dim,), after any step, even a failed one
+     * unless it was the first. PB_PARAMETER in the same cases as `progress`; if the
+     * first step failed, the text says why. `result` or `w` may be NULL. Takes a pass
+     * over the data, and does not change the solver. */
     int (*finish)(pb_solver *solver, pb_result *result, double *w);
-    /* NULL: further steps continue where the last one ended, with the same bits as without `finish`. New settings: they
-     * start from the best w with all planes found so far, of whatever lam; from the w alone where the risk has
-     * contradicted itself. */
+    /* With NULL further steps continue after the last one, with the same bits as
+     * without `finish`. With new settings they start from the best w and all planes
+     * found so far, for any lam; from w alone if the risk contradicted itself. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);
-    /* What the last negative code meant, or the sentence of the status; never NULL. The text is the solver's, until
-     * the next call on it: for the thread that the solver is for. PB_BUSY, which others get, leaves none. */
+    /* The meaning of the last negative code, or the sentence of the status; never NULL.
+     * It is for the thread that uses the solver: PB_BUSY in another thread leaves no
+     * text. */
     const char *(*error)(pb_solver *solver);
-    /* NULL is fine. A solver in use stays as it is, see Ownership: there it is to be freed later. */
+    /* Does nothing for NULL, or if the solver is in use, see Ownership. */
     void (*free)(pb_solver *solver);
-    const char *version;                /* of the package, for reports of errors */
+    const char *version;            /* of the package, for reports of errors */
 } pb_api;
 
 /* pb_problem problem = PB_INIT(pb_problem); */
 #ifdef __cplusplus
 }
-template <class Struct> inline Struct pb_zeroed() { Struct made = Struct(); made.size = sizeof(Struct); return made; }
+template <class Struct> inline Struct pb_zeroed() {
+    Struct made = Struct();
+    made.size = sizeof(Struct);
+    return made;
+}
 #define PB_INIT(type) pb_zeroed<type>()
 extern "C" {
 #else
@@ -161,7 +191,8 @@ extern "C" {
 #endif
 
 #ifdef Py_PYTHON_H
-/* The functions of the installed package; NULL with a Python exception where it is missing or another version. */
+/* The functions of the installed package; NULL with a Python exception if it is missing
+ * or has another version. */
 static inline const pb_api *pb_import(void) {
     const pb_api *api;
     PyObject *module = PyImport_ImportModule("pybundle.capi");
@@ -169,9 +200,11 @@ static inline const pb_api *pb_import(void) {
     Py_DECREF(module);
     api = (const pb_api *)PyCapsule_Import("pybundle.capi._C_API", 0);
     if (api != NULL && (api->abi != PB_ABI || api->size < sizeof(pb_api))) {
-        PyErr_Format(PyExc_ImportError, "compiled for version %d of the C interface of pybundle (%zu bytes), the "
-                     "package installed has version %d (%zu bytes); compile against its header", PB_ABI,
-                     sizeof(pb_api), (int)api->abi, api->size);
+        PyErr_Format(PyExc_ImportError,
+                     "compiled for version %d of the C interface of pybundle "
+                     "(%zu bytes), the package installed has version %d (%zu bytes); "
+                     "compile against its header",
+                     PB_ABI, sizeof(pb_api), (int)api->abi, api->size);
         return NULL;
     }
     return api;

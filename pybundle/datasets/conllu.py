@@ -61,7 +61,8 @@ def read_conllu(source, max_sentences=None, *, unlabelled=False):
     --------
     >>> import io
     >>> from pybundle.datasets import read_conllu
-    >>> rows = ["1 Dogs dog NOUN NNS _ 2 nsubj _ _", "2 bark bark VERB VBP _ 0 root _ _", ""]
+    >>> rows = ["1 Dogs dog NOUN NNS _ 2 nsubj _ _",
+    ...         "2 bark bark VERB VBP _ 0 root _ _", ""]
     >>> sentence, = read_conllu(io.StringIO("\\n".join(rows).replace(" ", "\\t")))
     >>> sentence.forms, sentence.upos, sentence.heads.tolist()
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])

@@ -211,7 +211,8 @@ def read_letters(path):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "letter.data")
     ...     with open(path, "w") as file:
-    ...         _ = file.write("1 o 2 1 1 0" + " 0" * 128 + "\\n2 m -1 1 2 0" + " 1" * 128 + "\\n")
+    ...         _ = file.write("1 o 2 1 1 0" + " 0" * 128 + "\\n")
+    ...         _ = file.write("2 m -1 1 2 0" + " 1" * 128 + "\\n")
     ...     X, y, fold = read_letters(path)
     >>> len(X), X[0].shape, y[0].tolist(), fold.tolist()
     (1, (2, 128), [14, 12], [0])

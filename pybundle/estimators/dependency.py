@@ -78,7 +78,8 @@ class DependencyParser(StructuredEstimator):
     >>> X = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
     >>> y = [[2, 0], [2, 3, 0]]
     >>> parser = pb.DependencyParser(C=10.0, hash_bits=12).fit(X, y)
-    >>> [heads.tolist() for heads in parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])]
+    >>> found = parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])
+    >>> [heads.tolist() for heads in found]
     [[2, 3, 0]]
     """
 

@@ -64,8 +64,10 @@ class LandmarkDetector(StructuredEstimator):
     --------
     >>> import pybundle as pb
     >>> images = pb.datasets.landmark_images(30, random_state=0)
-    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(5, 5)], tol=1e-2).fit(images.X[:20], images.Y[:20])
-    >>> detector.predict(images.X[20:]).shape, detector.score(images.X[:20], images.Y[:20]) > -1.0
+    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(5, 5)], tol=1e-2)
+    >>> _ = detector.fit(images.X[:20], images.Y[:20])
+    >>> score = detector.score(images.X[:20], images.Y[:20])
+    >>> detector.predict(images.X[20:]).shape, score > -1.0
     ((10, 4, 2), True)
     """
 

@@ -107,7 +107,8 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     >>> X = np.random.default_rng(0).standard_normal((200, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
-    >>> svm = pb.OnlineMKLClassifier(kernels=kernels, solver="certified").fit(X[:100], y[:100])
+    >>> svm = pb.OnlineMKLClassifier(kernels=kernels, solver="certified")
+    >>> _ = svm.fit(X[:100], y[:100])
     >>> svm.gap_ <= 1e-2, svm.kernel_weights_.argmax(), svm.score(X[100:], y[100:]) > 0.9
     (True, np.int64(1), True)
     """

@@ -79,7 +79,8 @@ class OnlineProximal(OnlineLearner):
     >>> import pybundle as pb
     >>> from pybundle.prox import SquaredL2
     >>> X, y = [[1.0, 0.1], [-1.0, 0.2], [2.0, -0.1], [-1.0, -0.3]], [0, 1, 0, 1]
-    >>> learner = pb.mkl.OnlineProximal(pb.models.Multiclass(2, 2), SquaredL2(0.1), eta0=1.0, random_state=0)
+    >>> learner = pb.mkl.OnlineProximal(pb.models.Multiclass(2, 2), SquaredL2(0.1),
+    ...                                 eta0=1.0, random_state=0)
     >>> learner.fit(X, y).predict([[3.0, 1.0]])
     [0]
     >>> learner.partial_fit([[0.0, 2.0]], [0]).n_rounds_

@@ -124,7 +124,8 @@ class OnlineMKL(OnlineLearner):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    >>> learner = pb.mkl.OnlineMKL([pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)], lam=1e-3, random_state=0)
+    >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
+    >>> learner = pb.mkl.OnlineMKL(kernels, lam=1e-3, random_state=0)
     >>> bool(learner.fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9)
     True
     >>> int(learner.weights_.argmax())

@@ -40,7 +40,8 @@ class Features:
     --------
     >>> import pybundle as pb
     >>> learner = pb.mkl.OnlineMKL([pb.mkl.Features([0]), pb.mkl.Features([1])], eta0=1.0)
-    >>> learner.fit([[1.0, 0.1], [-1.0, 0.1], [2.0, -0.1]], ["up", "down", "up"]).predict([[3.0, 0.0]])
+    >>> _ = learner.fit([[1.0, 0.1], [-1.0, 0.1], [2.0, -0.1]], ["up", "down", "up"])
+    >>> learner.predict([[3.0, 0.0]])
     array(['up'], dtype='<U4')
     """
 

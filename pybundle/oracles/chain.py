@@ -113,7 +113,8 @@ def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=Non
     Examples
     --------
     >>> from pybundle.oracles import viterbi_batch
-    >>> viterbi_batch([[1.0, 0.0], [0.0, 3.0], [0.0, 0.5]], [0, 2, 3], [[2.0, 0.0], [0.0, 1.0]])
+    >>> unary, transition = [[1.0, 0.0], [0.0, 3.0], [0.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]]
+    >>> viterbi_batch(unary, [0, 2, 3], transition)
     (array([0, 1, 1], dtype=int32), array([4. , 0.5]))
     """
     unary, tables, offsets = _check_batch(unary, offsets, transition, start, end)
@@ -151,7 +152,8 @@ def k_best_viterbi(unary, transition, k, start=None, end=None):
     Examples
     --------
     >>> from pybundle.oracles import k_best_viterbi
-    >>> labellings, values = k_best_viterbi([[1.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 1.0]], 3)
+    >>> unary, transition = [[1.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 1.0]]
+    >>> labellings, values = k_best_viterbi(unary, transition, 3)
     >>> labellings.tolist(), values.tolist()
     ([[0, 1], [1, 1], [0, 0]], [4.0, 4.0, 3.0])
     """
@@ -225,7 +227,8 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     Examples
     --------
     >>> from pybundle.oracles import forward_backward_batch
-    >>> result = forward_backward_batch([[0.0, 0.0]] * 3, [0, 2, 3], [[0.0, 0.0], [0.0, 0.0]])
+    >>> transition = [[0.0, 0.0], [0.0, 0.0]]
+    >>> result = forward_backward_batch([[0.0, 0.0]] * 3, [0, 2, 3], transition)
     >>> result.pairwise.round(12).tolist()
     [[0.25, 0.25], [0.25, 0.25]]
     """

@@ -74,7 +74,8 @@ def distance_transform_batch(f, a, b=0.0, *, executor=None):
     Examples
     --------
     >>> from pybundle.oracles import distance_transform_batch
-    >>> values, argmax = distance_transform_batch([[[0.0, 2.0]], [[4.0, 0.0]]], a=(1.0, 3.0), b=(0.0, 0.5))
+    >>> values, argmax = distance_transform_batch([[[0.0, 2.0]], [[4.0, 0.0]]],
+    ...                                           a=(1.0, 3.0), b=(0.0, 0.5))
     >>> values.tolist(), argmax.tolist()
     ([[[0.0, 2.0]], [[4.0, 0.5]]], [[[0, 1]], [[0, 0]]])
     """

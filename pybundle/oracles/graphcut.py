@@ -97,8 +97,9 @@ def min_cut_batch(unary, edges, pairwise, node_offsets, edge_offsets, executor=N
     Examples
     --------
     >>> from pybundle.oracles import min_cut_batch
-    >>> labels, values, uppers = min_cut_batch([1.0, -2.0, 5.0, -1.0], [(0, 1), (0, 1)], [0.5, 3.0],
-    ...                                        node_offsets=[0, 2, 4], edge_offsets=[0, 1, 2])
+    >>> labels, values, uppers = min_cut_batch(
+    ...     [1.0, -2.0, 5.0, -1.0], [(0, 1), (0, 1)], [0.5, 3.0],
+    ...     node_offsets=[0, 2, 4], edge_offsets=[0, 1, 2])
     >>> labels.tolist(), values.tolist()
     ([1, 0, 1, 1], [0.5, 4.0])
     """

@@ -77,7 +77,8 @@ def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=
     Examples
     --------
     >>> from pybundle.oracles import tree_max_sum
-    >>> labels, value = tree_max_sum([[0.0, 1.0], [0.0, 0.0, 2.0]], [-1, 0], [None, [[0.0, 3.0, 0.0], [0, 0, 0]]])
+    >>> labels, value = tree_max_sum([[0.0, 1.0], [0.0, 0.0, 2.0]], [-1, 0],
+    ...                              [None, [[0.0, 3.0, 0.0], [0, 0, 0]]])
     >>> labels.tolist(), value
     ([0, 1], 3.0)
 
@@ -86,7 +87,8 @@ def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=
     >>> import numpy as np
     >>> maps = np.zeros((2, 3, 5))
     >>> maps[0, 1, 1], maps[1, 1, 4] = 9.0, 5.0
-    >>> labels, value = tree_max_sum(maps, [-1, 0], deformations=np.ones((2, 4)), anchors=[[0, 0], [2, 0]])
+    >>> labels, value = tree_max_sum(maps, [-1, 0], deformations=np.ones((2, 4)),
+    ...                              anchors=[[0, 0], [2, 0]])
     >>> labels.tolist(), value
     ([6, 9], 12.0)
     """
@@ -116,7 +118,8 @@ def tree_max_sum_batch(unaries, parents, pairwise=None, *, deformations=None, an
     Examples
     --------
     >>> from pybundle.oracles import tree_max_sum_batch
-    >>> labels, values = tree_max_sum_batch([[[0, 1], [1, 0]], [[0, 0], [0, 5]]], [1, -1], [[[0, 0], [4, 4]], None])
+    >>> labels, values = tree_max_sum_batch([[[0, 1], [1, 0]], [[0, 0], [0, 5]]], [1, -1],
+    ...                                     [[[0, 0], [4, 4]], None])
     >>> labels.tolist(), values.tolist()
     ([[1, 1], [0, 1]], [5.0, 10.0])
     """
@@ -154,7 +157,8 @@ def tree_marginals(unaries, parents, pairwise):
     Examples
     --------
     >>> from pybundle.oracles import tree_marginals
-    >>> log_partition, unary, pairwise = tree_marginals([[0.0, 0.0], [0.0, 1e3]], [-1, 0], [None, [[0, 0], [0, 0]]])
+    >>> log_partition, unary, pairwise = tree_marginals(
+    ...     [[0.0, 0.0], [0.0, 1e3]], [-1, 0], [None, [[0, 0], [0, 0]]])
     >>> round(log_partition, 6), unary[0].tolist(), pairwise[1].tolist()
     (1000.693147, [0.5, 0.5], [[0.0, 0.5], [0.0, 0.5]])
     """

@@ -40,7 +40,8 @@ class ConvergenceDisplay:
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
-    >>> runs = {method: pb.minimize(risk, lam=1.0, method=method) for method in ("bmrm", "oca")}
+    >>> runs = {method: pb.minimize(risk, lam=1.0, method=method)
+    ...         for method in ("bmrm", "oca")}
     >>> display = pb.plotting.ConvergenceDisplay.from_results(runs, tol=1e-2)
     >>> [axis.get_xlabel() for axis in display.axes_]
     ['passes over the data', 'seconds']
@@ -159,7 +160,8 @@ def plot_convergence(results, *, tol=None, title=None):
     --------
     >>> import pybundle as pb
     >>> from pybundle.plotting import plot_convergence
-    >>> result = pb.minimize(pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1]), lam=1.0)
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, lam=1.0)
     >>> figure = plot_convergence({"oca": result}, tol=1e-2)
     >>> len(figure.axes)
     2

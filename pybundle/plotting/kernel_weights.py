@@ -36,7 +36,8 @@ class KernelWeightsDisplay(Display):
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
     >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
     >>> learner = pb.mkl.OnlineMKL(kernels, lam=1e-3, n_epochs=5, random_state=0).fit(X, y)
-    >>> display = pb.plotting.KernelWeightsDisplay.from_estimator(learner, names=["linear", "quadratic"])
+    >>> display = pb.plotting.KernelWeightsDisplay.from_estimator(
+    ...     learner, names=["linear", "quadratic"])
     >>> display.weights.shape
     (5, 2)
     """

@@ -35,7 +35,8 @@ class ParseTreeDisplay(Display):
     Examples
     --------
     >>> import pybundle as pb
-    >>> display = pb.plotting.ParseTreeDisplay.from_predictions([2, 3, 0], ["the", "dog", "barks"])
+    >>> display = pb.plotting.ParseTreeDisplay.from_predictions(
+    ...     [2, 3, 0], ["the", "dog", "barks"])
     >>> [text.get_text() for text in display.ax_.get_xticklabels()]
     ['the', 'dog', 'barks']
     """

@@ -37,7 +37,8 @@ class PathDisplay(Display):
     >>> results = pb.path(pb.risks.MulticlassHinge(X, y), [100.0, 10.0, 1.0])
     >>> def error(w):
     ...     return 100.0 * ((X_test @ w.reshape(10, 64).T).argmax(axis=1) != y_test).mean()
-    >>> display = pb.plotting.PathDisplay.from_results(results, {"validation": error}, ylabel="error, %")
+    >>> display = pb.plotting.PathDisplay.from_results(
+    ...     results, {"validation": error}, ylabel="error, %")
     >>> display.ax_.get_xlabel(), display.best
     ('lam', 1.0)
     """

@@ -38,7 +38,8 @@ class SegmentationDisplay(Display):
     >>> import numpy as np
     >>> import pybundle as pb
     >>> image = np.array([[0.0, 1.0, 1.0, 0.0]])
-    >>> display = pb.plotting.SegmentationDisplay.from_predictions([("gap", 0), ("bar", 1), ("gap", 3)], image)
+    >>> display = pb.plotting.SegmentationDisplay.from_predictions(
+    ...     [("gap", 0), ("bar", 1), ("gap", 3)], image)
     >>> [text.get_text() for text in display.texts_]
     ['gap', 'bar', 'gap']
     """

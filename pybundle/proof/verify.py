@@ -106,7 +106,8 @@ def verify(certificate, risk, exact=False):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
-    >>> report = pb.verify(pb.minimize(risk, lam=1.0, tol=1e-6).certificate, risk, exact=True)
+    >>> result = pb.minimize(risk, lam=1.0, tol=1e-6)
+    >>> report = pb.verify(result.certificate, risk, exact=True)
     >>> report.ok, report.lower_bound <= report.fun
     (True, True)
     """

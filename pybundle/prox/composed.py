@@ -135,7 +135,8 @@ class OverlappingGroupLasso(_Norm):
     >>> z, gap = chain.prox_with_gap([3.0, 4.0, 3.0])
     >>> z.round(3), round(gap, 3)
     (array([2.4  , 2.47 , 2.316]), 0.028)
-    >>> OverlappingGroupLasso([[0, 1], [1, 2]], sweeps=20).prox_with_gap([3.0, 4.0, 3.0])[1] < 1e-12
+    >>> regulariser = OverlappingGroupLasso([[0, 1], [1, 2]], sweeps=20)
+    >>> regulariser.prox_with_gap([3.0, 4.0, 3.0])[1] < 1e-12
     True
     """
 

@@ -39,7 +39,7 @@ class OracleReport:
 
     def __str__(self):
         if self:
-            return f"valid: {len(self.rules)} rules hold ({', '.join(self.rules)})"
+            return "\n  ".join([f"valid: {len(self.rules)} rules hold", *self.rules])
         return "\n".join(f"broken: {finding}" for finding in self.findings)
 
     __repr__ = __str__

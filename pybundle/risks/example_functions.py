@@ -57,17 +57,20 @@ class ExampleFunctions(Structured):
     >>> number, integer = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
     >>> count = ctypes.POINTER(ctypes.c_int64)
     >>> X = [2.0, -1.0]
-    >>> @ctypes.CFUNCTYPE(ctypes.c_int, number, ctypes.c_int64, ctypes.c_int64, integer, number, number,
-    ...                   ctypes.c_void_p)
-    ... def solve(w, dim, i, labelling, value, upper, data):    # hinge loss, in Python for show only
+    >>> @ctypes.CFUNCTYPE(ctypes.c_int, number, ctypes.c_int64, ctypes.c_int64, integer,
+    ...                   number, number, ctypes.c_void_p)
+    ... def solve(w, dim, i, labelling, value, upper, data):    # hinge loss, as an example
     ...     labelling[0] = 1.0 - w[0] * X[i] > 0.0
     ...     value[0] = max(0.0, 1.0 - w[0] * X[i])
     ...     return 0
-    >>> @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, integer, number, count, integer, number, ctypes.c_void_p)
+    >>> @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, integer, number, count, integer,
+    ...                   number, ctypes.c_void_p)
     ... def plane(i, labelling, loss, n_entries, indices, values, data):
-    ...     loss[0], n_entries[0], indices[0], values[0] = labelling[0], labelling[0], 0, -X[i]
+    ...     loss[0] = n_entries[0] = labelling[0]
+    ...     indices[0], values[0] = 0, -X[i]
     ...     return 0
-    >>> risk = pb.risks.ExampleFunctions(LowLevelCallable(solve), LowLevelCallable(plane), 2, 1)
+    >>> functions = LowLevelCallable(solve), LowLevelCallable(plane)
+    >>> risk = pb.risks.ExampleFunctions(*functions, 2, 1)
     >>> risk.evaluate(np.array([0.25]))
     (array([1.75]), array([[-1.]]))
     """

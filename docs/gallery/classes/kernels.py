@@ -43,9 +43,7 @@ certified = pb.mkl.OnlineMKL(kernels, lam=1e-2, solver="certified", random_state
 )
 print(
     f"{100 * certified.score(X[300:], y[300:]):.1f} % right; "
-    f"gap {certified.gap_:.3f}; weights "
-    + ", ".join(
-        f"{name} {share:.2f}"
-        for name, share in zip(names, certified.weights_, strict=True)
-    )
+    f"gap {certified.gap_:.3f}"
 )
+for name, share in zip(names, certified.weights_, strict=True):
+    print(f"{share:.2f} {name}")

@@ -72,7 +72,7 @@ wrong = [
 ]
 print(
     f"certified: {result.certified}, gap {result.gap:.1e}, "
-    f"weights {result.x.round(2)}; "
+    f"weights {result.x.round(2)}\n"
     f"{np.mean(wrong):.1f} of 60 steps wrong on held-out recordings"
 )
 

@@ -47,7 +47,8 @@ class BinaryLabeling(StructuredModel):
     >>> import numpy as np
     >>> import pybundle as pb
     >>> images = pb.datasets.contrast_images(20, shape=(6, 6))
-    >>> model = pb.models.BinaryLabeling(images.X[0].nodes.shape[1], images.X[0].edge_features.shape[1])
+    >>> graph = images.X[0]
+    >>> model = pb.models.BinaryLabeling(graph.nodes.shape[1], graph.edge_features.shape[1])
     >>> result = pb.minimize(pb.risks.Structured(model, images.X, images.y), lam=1.0)
     >>> result.success, bool((result.x[model.nonneg] >= 0.0).all())
     (True, True)

@@ -69,7 +69,8 @@ class Landmarks(StructuredModel):
     >>> import pybundle as pb
     >>> X, Y = pb.datasets.landmark_images(20, random_state=0)[:2]
     >>> maps = pb.features.lbp_maps(X, margin=3)
-    >>> model = pb.models.Landmarks.from_examples((24, 24), [-1, 0, 0, 0], Y, pb.features.CodeWindows([[5, 5]], 3))
+    >>> windows = pb.features.CodeWindows([[5, 5]], 3)
+    >>> model = pb.models.Landmarks.from_examples((24, 24), [-1, 0, 0, 0], Y, windows)
     >>> result = pb.minimize(pb.risks.Structured(model, maps, Y), lam=0.1)
     >>> model.decode(result.x, maps[0]).shape, result.success
     ((4, 2), True)

@@ -34,7 +34,9 @@ html_css_files = ["pybundle.css"]
 html_baseurl = "https://pybundle.readthedocs.io/en/stable/"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
+    "logo": {"text": f"pybundle {release}"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],

@@ -32,7 +32,7 @@ def link_names(app, doctree, page):
             continue
         match = NAME.fullmatch(literal.astext())
         found = match and domain.objects.get(f"pybundle.{match[1]}")
-        if not found or found.docname == page or (match[1].islower() and not literal.astext().startswith("pb")):
+        if not found or found.docname == page or literal.astext() == match[1].lower():
             continue        # a bare word in lower case may be an argument or a file
         address = app.builder.get_relative_uri(page, found.docname) + "#" + found.node_id
         literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=address, internal=True))

@@ -6,6 +6,7 @@ A linear classifier of handwritten digits is trained until its objective is prov
 within 0.1 % of the optimum. scikit-learn's tools work with it as with any classifier.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 from sklearn.metrics import ConfusionMatrixDisplay
 
 import pybundle as pb

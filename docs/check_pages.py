@@ -5,7 +5,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-
 COLUMNS = 88        # of code that fit on a page without scrolling
 
 

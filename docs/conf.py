@@ -14,8 +14,8 @@ release = version = pybundle.__version__
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "numpydoc",
-              "sphinx_gallery.gen_gallery", "sphinx_design", "sphinx_copybutton", "page_hooks"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx-mathjax-offline",
+              "numpydoc", "sphinx_gallery.gen_gallery", "sphinx_design", "sphinx_copybutton", "page_hooks"]
 exclude_patterns = ["_benchmarks", "_build", "gallery", "templates", "sg_execution_times.rst"]
 templates_path = ["templates"]
 default_role = "code"

@@ -49,7 +49,7 @@ cdef class ColumnSums:
     cdef Py_ssize_t n_columns
 
     def __init__(self, storage, Py_ssize_t n_features, Py_ssize_t n_labels, const Py_ssize_t[::1] rows):
-        """`rows`: all that will come, whose entries bound the memory."""
+        # rows: all that will be added; their entries bound the memory
         self._storage = storage
         self.indices, self.indptr = storage[1], storage[2]
         self.place = np.full(n_features, -1, dtype=np.int32)

@@ -2,18 +2,28 @@
 #ifndef PYBUNDLE_CLOCK_H
 #define PYBUNDLE_CLOCK_H
 
-#include <time.h>
 #include "_simd.h"
 
-/* Seconds since some moment; on Windows the user may set them back. */
-PB_INLINE double pb_seconds(void) {
-    struct timespec now;
 #if defined(_WIN32)
-    timespec_get(&now, TIME_UTC);
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#include <windows.h>
 #else
-    clock_gettime(CLOCK_MONOTONIC, &now);
+#include <time.h>
 #endif
+
+/* Seconds since some moment; never runs backwards. */
+PB_INLINE double pb_seconds(void) {
+#if defined(_WIN32)
+    LARGE_INTEGER count, frequency;
+    QueryPerformanceCounter(&count);
+    QueryPerformanceFrequency(&frequency);
+    return (double)count.QuadPart / (double)frequency.QuadPart;
+#else
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
 }
 
 #endif

@@ -92,7 +92,7 @@ cdef class Rows:
     """
 
     def __init__(self, storage, norms, Py_ssize_t n_features, int n_scores, double scale=1.0, bias=None):
-        cdef const char[::1] raw
+        cdef const unsigned char[::1] raw
         cdef const int32_t[::1] indices
         cdef const int64_t[::1] indptr
         self._args = (storage, norms, n_features, n_scores, scale, bias)
@@ -123,7 +123,7 @@ cdef class Rows:
         if not fits:
             raise ValueError(f"storage must hold {self.n_rows} contiguous rows of {n_features} features")
         if data.size:
-            raw = data.reshape(-1).view(np.int8)
+            raw = data.reshape(-1).view(np.uint8)
             self.X.data = &raw[0]
 
     def at_level(self, int level):

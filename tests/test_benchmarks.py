@@ -11,8 +11,8 @@ pytest.importorskip("sklearn", reason="needs scikit-learn, the extra `sklearn`")
 ROOT = Path(__file__).parents[1]
 SUITES = sorted((ROOT / "asv_benchmarks" / "benchmarks").glob("*.py"))
 PAGES = sorted((ROOT / "docs" / "api").glob("*.rst"))
-DOCUMENTED = {line.split("::", 1)[1].strip() for page in PAGES
-              for line in page.read_text(encoding="utf-8").splitlines() if line.startswith(".. auto") and ":: " in line}
+DOCUMENTED = {line.strip().lstrip("~") for page in PAGES
+              for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("   ~pybundle.")}
 PACKAGES = ["pybundle", *(f"pybundle.{page.stem}" for page in PAGES if (ROOT / "pybundle" / page.stem).is_dir())]
 PUBLIC = DOCUMENTED | {f"{package}.{name}" for package in PACKAGES
                        for name in getattr(importlib.import_module(package), "__all__", ())}

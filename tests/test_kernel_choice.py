@@ -29,7 +29,7 @@ print(json.dumps([pb.risks.kernel_name(), [(run.lower_bound, run.fun, run.certif
 
 
 def run(kernels, program=PROGRAM):
-    return subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYBUNDLE_KERNELS": kernels},
+    return subprocess.run([sys.executable, "-P", "-c", program], env=os.environ | {"PYBUNDLE_KERNELS": kernels},
                           capture_output=True, text=True)
 
 

@@ -64,7 +64,6 @@ class Oracle(Protocol):
         """A hashable name: equal keys mean equal planes of the same example."""
 
 
-@runtime_checkable
 class Batches(Protocol):
     """What an `Oracle` may offer for many examples at a time; all of it, or solvers ask it one by one.
 
@@ -87,6 +86,14 @@ class Batches(Protocol):
         Slopes are a csr_array (n, dim) of float64 with int32 indices, sorted in every row, each index once, zeros left
         out.
         """
+
+
+def has_batches(oracle: Any) -> bool:
+    """Whether an oracle offers `Batches`, itself or by passing on what it does not know.
+
+    `isinstance` sees what `__getattr__` passes on before Python 3.12 only.
+    """
+    return all(hasattr(oracle, name) for name in ("sizes", "prepare", "solve_batch", "planes"))
 
 
 @runtime_checkable

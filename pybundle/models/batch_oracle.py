@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.protocols import Batches, Decoded, Decodings, ExamplePlane
+from ..core.protocols import Decoded, Decodings, ExamplePlane, has_batches
 from ..core.validation import check_integer, check_rows, check_vector
 from ..features._plane_rows import merge_rows
 
@@ -188,7 +188,7 @@ class LoopingOracle(BatchOracle):
         self.n_examples, self.dim, self._oracle = oracle.n_examples, oracle.dim, oracle
         self.solve, self.plane, self.key = oracle.solve, oracle.plane, oracle.key
         self.sizes = np.ones(oracle.n_examples, dtype=np.int64)
-        if isinstance(oracle, Batches):
+        if has_batches(oracle):
             self.sizes, self.prepare = oracle.sizes, oracle.prepare
             self.solve_batch, self.planes = oracle.solve_batch, oracle.planes
 

@@ -10,6 +10,7 @@ import os
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,21 +22,21 @@ import pybundle as pb
 GRID = np.logspace(-3.0, 0.0, 4)
 
 
-def before(X, y):
+def before(X: Any, y: Any) -> Any:
     search = GridSearchCV(LinearSVC(max_iter=5000), {"C": GRID}, cv=3).fit(X, y)
     print(f"scikit-learn: C = {search.best_params_['C']:g}, "
           "distance to the optimum unknown")
     return search
 
 
-def after(X, y):
+def after(X: Any, y: Any) -> Any:
     svm = pb.MulticlassSVMCV(GRID, cv=3).fit(X, y)
     print(f"pybundle: C = {svm.C_:g}, objective within {svm.gap_:.1e} of the optimum, "
           f"certified: {svm.certified_}")
     return svm
 
 
-def load():
+def load() -> Any:
     path = Path(os.environ.get("PYBUNDLE_DATA", ""), "mnist", "mnist.npz")
     if not path.is_file():
         train = pb.datasets.digit_strings(2000, noise=0.2, random_state=0)
@@ -48,7 +49,7 @@ def load():
                 file["y_test"].astype(int))
 
 
-def main():
+def main() -> None:
     X, y, X_test, y_test = load()
     print(f"{len(X)} examples, {X.shape[1]} features, {len(GRID)} values of C, 3 folds")
     for name, run in (("scikit-learn", before), ("pybundle", after)):

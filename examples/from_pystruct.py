@@ -21,6 +21,7 @@ import os
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ import pybundle as pb
 from pybundle.core.ragged import Ragged
 
 
-def load():
+def load() -> Any:
     path = Path(os.environ.get("PYBUNDLE_DATA", ""), "ocr_letters", "ocr_letters.npz")
     if not path.is_file():
         train = pb.datasets.digit_strings(2000, noise=0.2, random_state=0)
@@ -41,7 +42,7 @@ def load():
     return X.take(rows[0]), y.take(rows[0]), X.take(rows[1]), y.take(rows[1])
 
 
-def main():
+def main() -> None:
     X, y, X_test, y_test = load()
     print(f"{len(X)} sequences, {len(y.values)} tokens")
     for name, method in (("bcfw", "bcfw"), ("pybundle", "auto")):

@@ -9,14 +9,16 @@ minimises `c2 |w|^2 - log-likelihood`, so that `C = 1 / (2 c2)`.
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pybundle as pb
 
 C2 = 0.5
 
 
-def before(X, y, X_test):
+def before(X: Any, y: Any, X_test: Any) -> Any:
     import sklearn_crfsuite
 
     crf = sklearn_crfsuite.CRF(algorithm="lbfgs", c1=0.0, c2=C2, max_iterations=1000,
@@ -25,14 +27,14 @@ def before(X, y, X_test):
     return crf.predict(X_test)
 
 
-def after(X, y, X_test):
+def after(X: Any, y: Any, X_test: Any) -> Any:
     crf = pb.ChainCRF(C=1.0 / (2.0 * C2), tol=1e-3).fit(X, y)
     print(f"pybundle: objective within {crf.gap_:.1e} of the optimum, certified: "
           f"{crf.certified_}, {crf.n_passes_:.0f} passes, {crf.coef_.size} weights")
     return crf.predict(X_test)
 
 
-def features(words, tags, t):
+def features(words: Sequence[str], tags: Sequence[str], t: int) -> dict[str, Any]:
     found = {"bias": 1.0, "word": words[t].lower(), "suffix": words[t][-3:],
              "is_title": words[t].istitle(), "is_digit": words[t].isdigit(),
              "tag": tags[t], "is_first": t == 0, "is_last": t == len(words) - 1}
@@ -43,7 +45,7 @@ def features(words, tags, t):
     return found
 
 
-def load():
+def load() -> Any:
     """Features and labels for training and test."""
     folder = Path(os.environ.get("PYBUNDLE_DATA", ""), "conll2000")
     if not folder.is_dir():
@@ -64,7 +66,7 @@ def load():
     return out
 
 
-def main():
+def main() -> None:
     X, y, X_test, y_test = load()
     truth = [label for labels in y_test for label in labels]
     for name, run in (("sklearn-crfsuite", before), ("pybundle", after)):

@@ -2,10 +2,10 @@
 
 import importlib
 import importlib.metadata
+import inspect
 import json
 import pkgutil
 import re
-from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,7 @@ def test_public_names_are_those_of_the_reference():
     for name in listed:
         assert pkgutil.resolve_name(f"pybundle.{name}") is not None
     names = {name: getattr(pb, name) for name in pb.__all__}
-    names |= {f"{folder}.{name}": getattr(module, name) for folder, module in names.items() if ismodule(module)
+    names |= {f"{folder}.{name}": getattr(module, name) for folder, module in names.items() if inspect.ismodule(module)
               for name in module.__all__}
     public = {name for name, value in names.items() if isinstance(value, type) or callable(value)}
     assert public - listed == {"qp.MasterSolution", "qp.SimplexProblem", "qp.SimplexQP", "risks.kernel_name"}
@@ -124,3 +124,32 @@ def test_messages_and_docstrings_name_what_exists():
             for part in name[1:].split("."):
                 assert hasattr(value, part), f"{path.name}: pb{name}"
                 value = getattr(value, part)
+
+
+def public_callables():
+    """Functions, classes and public methods of the reference that are written in Python."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in (CHECKOUT / "docs" / "api").glob("*.rst"))
+    for name in re.findall(r"^   ~pybundle\.([\w.]+)$", pages, re.M):
+        value = pkgutil.resolve_name(f"pybundle.{name}")
+        if not isinstance(value, type):
+            yield name, value
+        elif not issubclass(value, Exception):
+            yield from ((f"{name}.{key}", getattr(member, "__func__", member)) for key, member in vars(value).items()
+                        if key == "__init__" or not key.startswith("_"))
+
+
+def test_every_public_argument_and_result_has_a_type():
+    checked = 0
+    for name, value in public_callables():
+        if inspect.isfunction(value) and value.__module__.startswith("pybundle"):
+            value, checked = inspect.unwrap(value), checked + 1
+            names = [key for key in inspect.signature(value).parameters if key not in ("self", "cls")]
+            assert {*names, "return"} <= value.__annotations__.keys() | {"_"}, name
+    assert checked > 250
+
+
+def test_stubs_declare_names_that_exist():
+    for stub in CHECKOUT.glob("pybundle/**/*.pyi"):
+        module = importlib.import_module(".".join(stub.relative_to(CHECKOUT).with_suffix("").parts))
+        for name in re.findall(r"^(?:def|class) (\w+)", stub.read_text(encoding="utf-8"), re.M):
+            assert name == "__getattr__" or hasattr(module, name), f"{stub.name}: {name}"

@@ -1,6 +1,9 @@
 """Your own risk: the pinball loss of quantile regression, in P parts."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import pybundle as pb
 from pybundle.core.plane import Planes
@@ -9,14 +12,15 @@ from pybundle.core.plane import Planes
 class PinballRisk:
     """R(w) = sum_i max(q r_i, (q - 1) r_i) with residuals r_i = y_i - <w, x_i>."""
 
-    def __init__(self, X, y, quantile, n_parts=4):
+    def __init__(self, X: NDArray[np.float64], y: NDArray[np.float64], quantile: float,
+                 n_parts: int = 4) -> None:
         self.X, self.y, self.quantile = X, y, quantile
         self.n_examples, self.dim = X.shape
         self.n_parts = n_parts
         self.lower_bounds = np.zeros(n_parts)  # proven: no loss is negative
         self._parts = [np.arange(p, len(y), n_parts) for p in range(n_parts)]
 
-    def planes(self, w):
+    def planes(self, w: Any) -> Planes:
         """Planes of the parts: loss = side * (y - <w, x>), with slope -side * x."""
         residual = self.y - self.X @ w
         side = np.where(residual >= 0.0, self.quantile, self.quantile - 1.0)
@@ -25,7 +29,7 @@ class PinballRisk:
         slopes = np.array([-side[rows] @ self.X[rows] for rows in self._parts])
         return Planes(values, offsets, slopes)
 
-    def evaluate(self, w):
+    def evaluate(self, w: Any) -> tuple[Any, Any]:
         """Values and subgradients, one row for each part."""
         planes = self.planes(w)
         return planes.values, planes.slopes

@@ -9,8 +9,11 @@ A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belong
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import InputTypeError, ParameterError, StateError
@@ -18,6 +21,7 @@ from ..core.object_graph import check_array
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
+from ..core.types import Array, Floats, PathLike
 from ..core.validation import (
     check_choice,
     check_count,
@@ -69,23 +73,28 @@ class Bundle:
     (1, [[25.0]])
     """
 
-    def __init__(self, dim, n_parts, storage="auto"):
+    dim: int
+    n_parts: int
+    storage: str
+    n_planes: int
+
+    def __init__(self, dim: int, n_parts: int, storage: str = "auto") -> None:
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)
         self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
-        self._room = None           # planes that there will never be more of
-        self._store = None if storage == "auto" else self._new_store(storage == "sparse")
+        self._room: int | None = None           # planes that there will never be more of
+        self._store: Any = None if storage == "auto" else self._new_store(storage == "sparse")
         self.n_planes = 0
         self._gram = np.empty((0, 0))
-        self._columns = {"offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
-                         "idle": np.empty(0, dtype=np.int64), "products": np.empty(0),
-                         "origins": np.empty(0, dtype=np.int64)}
-        self.centre = None
+        self._columns: dict[str, Array] = {
+            "offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
+            "idle": np.empty(0, dtype=np.int64), "products": np.empty(0), "origins": np.empty(0, dtype=np.int64)}
+        self.centre: Any = None
 
     def _new_store(self, sparse):
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
 
-    def reserve(self, n_planes):
+    def reserve(self, n_planes: int) -> None:
         """Takes memory for so many dense planes and their Gram matrix at once, so that none is left unused.
 
         Where there are planes already, they move there. A limit beyond what the machine has reserves nothing.
@@ -100,63 +109,64 @@ class Bundle:
             self.__setstate__(self.__getstate__() | {"room": n_planes})
 
     @property
-    def H(self):
+    def H(self) -> Floats:
         return self._gram[:self.n_planes, :self.n_planes]
 
     @property
-    def offsets(self):
+    def offsets(self) -> Floats:
         return self._columns["offsets"][:self.n_planes]
 
     @property
-    def parts(self):
+    def parts(self) -> Array:
         return self._columns["parts"][:self.n_planes]
 
     @property
-    def beta(self):
+    def beta(self) -> Floats:
         return self._columns["beta"][:self.n_planes]
 
     @property
-    def idle(self):
+    def idle(self) -> Array:
         return self._columns["idle"][:self.n_planes]
 
     @property
-    def origins(self):
+    def origins(self) -> Array:
         """Index of the point of each plane, see `Planes`; -1 for other planes and for aggregates."""
         return self._columns["origins"][:self.n_planes]
 
     @property
-    def products(self):
+    def products(self) -> Floats:
         """`<a_j, centre>` for every plane, once `move_centre` has set one."""
         return self._columns["products"][:self.n_planes]
 
-    def move_centre(self, w, products=None):
+    def move_centre(self, w: ArrayLike, products: ArrayLike | None = None) -> None:
         """Track the point w; `products` are the products of the stored planes with w if the caller has them."""
         known = self.dot(w) if products is None else _check_shape("products", products, (self.n_planes,))
         self.centre = w
         self.products[:] = known
 
     @property
-    def slope_bytes(self):
+    def slope_bytes(self) -> int:
         """Bytes of slopes in use."""
         return 0 if self._store is None else self._store.nbytes
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of slopes and Gram matrix in use."""
         return self.slope_bytes + 8 * self.n_planes**2
 
     @property
-    def is_sparse(self):
+    def is_sparse(self) -> bool:
         """Whether slopes are stored as CSR."""
         return self._store is not None and self._store.is_sparse
 
-    def prepare(self, n):
+    def prepare(self, n: int) -> None:
         """Takes memory for n more dense planes, in a time of waiting: fresh pages cost more than copying."""
         n = check_integer("n", n, low=0, high=self.n_parts)
         if self._store is not None and not self.is_sparse and self._room is None:
             self._store.prepare(n)
 
-    def append(self, planes: Planes, slack=False, parts=None, inner=None):
+    def append(self, planes: Planes, slack: bool | ArrayLike = False, parts: ArrayLike | None = None,
+               inner: Any = None) -> Any:
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
 
         Exact copies of a stored plane are left out. In the parts with `slack` (bool or shape (P,)) planes with slope 0
@@ -213,11 +223,11 @@ class Bundle:
         check_integer("origin", planes.origin, low=-1)
         return planes._replace(offsets=offsets, slopes=slopes), slack, parts, inner
 
-    def new_signs(self, coordinates):
+    def new_signs(self, coordinates: ArrayLike) -> Array:
         """Those coordinates k whose constraint `w_k >= 0` is not stored yet."""
         return np.setdiff1d(check_indices("coordinates", coordinates, self.dim), -1 - self.parts[self.parts < 0])
 
-    def append_signs(self, coordinates):
+    def append_signs(self, coordinates: ArrayLike) -> Any:
         """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
         coordinates = self.new_signs(coordinates)
         if len(coordinates) == 0:
@@ -230,12 +240,12 @@ class Bundle:
         self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates,
                     inner=inner)
 
-    def drop_signs(self):
+    def drop_signs(self) -> None:
         """Drop all constraints."""
         if (self.parts < 0).any():
             self.drop(np.flatnonzero(self.parts < 0))
 
-    def append_flat(self, offsets):
+    def append_flat(self, offsets: Any) -> None:
         """Adds the plane `offsets[p] + <0, w>` to every part of finite offset."""
         offsets = _check_shape("offsets", offsets, (self.n_parts,))
         if self._store is None:
@@ -284,7 +294,7 @@ class Bundle:
             grown[:self.n_planes] = column[:self.n_planes]
             self._columns[name] = grown
 
-    def drop(self, indices):
+    def drop(self, indices: ArrayLike) -> Any:
         """Removes planes; planes from the end move into the holes, so the order changes."""
         indices = check_indices("indices", indices, self.n_planes)
         if len(indices) == 0:
@@ -300,20 +310,20 @@ class Bundle:
             column[moved] = column[order[moved]]
         self.n_planes = len(order)
 
-    def settle(self, beta):
+    def settle(self, beta: ArrayLike) -> None:
         """Takes the multipliers of a master solution and ages the planes."""
         beta = _check_shape("beta", beta, (self.n_planes,))
         self.beta[:] = beta
         self.idle[:] += 1
         self.idle[beta > 0.0] = 0
 
-    def prune(self, max_idle):
+    def prune(self, max_idle: int) -> Any:
         """Drops planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
         old = np.flatnonzero(self.idle > check_integer("max_idle", max_idle))
         if len(old):
             self.drop(old)
 
-    def shrink_to(self, n_planes):
+    def shrink_to(self, n_planes: int) -> Floats:
         """Brings the bundle under a hard cap without changing the lower bound of `beta`.
 
         First the longest idle planes go, then the support of each part is replaced by its aggregate
@@ -361,7 +371,7 @@ class Bundle:
             self._push(p, slope, offset, row, norm2)
             self.beta[-1] = total
 
-    def combine(self, beta):
+    def combine(self, beta: ArrayLike) -> tuple[Floats, float]:
         """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""
         beta = _check_shape("beta", beta, (self.n_planes,))
         if self._store is None:
@@ -369,12 +379,12 @@ class Bundle:
         beta = np.where(self.parts >= 0, beta, 0.0)
         return self._store.combine(beta), float(beta @ self.offsets)
 
-    def dot(self, w, first=0):
+    def dot(self, w: ArrayLike, first: int = 0) -> Floats:
         """`<a_j, w>` for the planes from `first` on."""
         w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
         return np.empty(0) if self._store is None else self._store.dot(w, first)
 
-    def model(self, products, slack):
+    def model(self, products: Array, slack: bool | ArrayLike) -> Floats:
         """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 
         Parts with `slack` have the zero plane too; other parts without planes are minus infinity.
@@ -385,17 +395,17 @@ class Bundle:
         np.maximum.at(out, self.parts[planes], (self.offsets + products)[planes])
         return out
 
-    def copy(self):
+    def copy(self) -> Bundle:
         """An independent bundle with the same planes, without a centre."""
         return self._from_arrays(self._arrays(), self._header())
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         # the compiled store holds no Python state of its own; its arrays are what `save` writes
         is_chosen = self._store is not None
         return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "room": self._room,
                 "centre": self.centre, "products": None if self.centre is None else self.products}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self.__dict__.update(self._from_arrays(state["arrays"], state["header"], state["room"]).__dict__)
         if self._store is None and state["is_chosen"]:
             self._store = self._new_store(state["header"]["sparse"])
@@ -439,7 +449,7 @@ class Bundle:
             bundle._columns[name][:n] = arrays[name]
         return bundle
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Writes one `.npz` without pickled objects, all of it or nothing; raises StateError if that fails."""
         try:
             write_archive(path, FORMAT, VERSION, self._header(), self._arrays())
@@ -448,7 +458,7 @@ class Bundle:
                              "path") from problem
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: PathLike) -> Bundle:
         """Read a file that `save` wrote; raises StateError for any other file."""
         with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
             header, arrays = read_archive(path, FORMAT, VERSION)

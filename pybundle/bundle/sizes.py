@@ -12,7 +12,7 @@ PAIR = 24.0          # bytes of two planes: in H, and in the copy of its entries
 SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
 
 
-def estimate_bytes(dim, n_planes, density=1.0):
+def estimate_bytes(dim: int, n_planes: int, density: float = 1.0) -> int:
     """Bytes that `n_planes` planes take at that density of the slopes, with Gram matrix and master problem."""
     dim, n_planes = check_integer("dim", dim, low=0), check_integer("n_planes", n_planes, low=0)
     density = check_number("density", density, low=0.0)
@@ -20,7 +20,7 @@ def estimate_bytes(dim, n_planes, density=1.0):
     return int(slopes * dim * n_planes + PAIR * n_planes**2)
 
 
-def planes_within(limit, dim, density=1.0):
+def planes_within(limit: int, dim: int, density: float = 1.0) -> int:
     """Largest number of planes whose `estimate_bytes` is at most `limit`."""
     dim, density = check_integer("dim", dim, low=0), check_number("density", density, low=0.0)
     limit = check_number("limit", limit, low=0.0, high=2.0**63)

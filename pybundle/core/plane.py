@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
+from ..core.types import Floats
 from .rounding import UNIT
 
 
@@ -29,10 +31,10 @@ class Planes(NamedTuple):
 
     values: np.ndarray
     offsets: np.ndarray
-    slopes: object
+    slopes: Any
     origin: int = -1
 
-    def dot(self, w):
+    def dot(self, w: ArrayLike) -> Floats:
         """`<slopes[p], w>` for every part, shape (P,).
 
         One part at a time: a product of all rows at once would let the bits of a part depend on the others. A product
@@ -44,7 +46,7 @@ class Planes(NamedTuple):
             return np.array([slope @ w for slope in self.slopes])
 
     @classmethod
-    def from_subgradients(cls, values, slopes, w):
+    def from_subgradients(cls, values: ArrayLike, slopes: Any, w: ArrayLike) -> Planes:
         """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.
 
         A plane must lie below the risk, and if `|slope| |w|` is large, the difference loses digits. Products are
@@ -62,7 +64,7 @@ class Planes(NamedTuple):
         offsets = values - inner
         return cls(values, offsets - UNIT * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
 
-    def density(self):
+    def density(self) -> float:
         """Share of stored slope entries that are not zero."""
         rows, dim = self.slopes.shape
         count = self.slopes.nnz if issparse(self.slopes) else np.count_nonzero(self.slopes)

@@ -5,10 +5,11 @@ This module alone looks up what a risk or an oracle offers: solvers read members
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .exceptions import InputTypeError, ParameterError
 from .plane import Planes
@@ -201,6 +202,8 @@ class RiskBase:
     examples: Any = None
     is_mapped = False
     excerpt: Any = None
+    n_parts: int
+    evaluate: Any
     sum_planes: Any = None
     is_remote = False
     home: Any = None
@@ -209,23 +212,23 @@ class RiskBase:
     is_single = False
     submit: Any = None
 
-    def map_shards(self, function, items):
+    def map_shards(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterable[Any]:
         """Results of the function, in the order of the items; here one after another."""
         return map(function, items)
 
-    def planes(self, w):
+    def planes(self, w: ArrayLike) -> Any:
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
 
-    def derive(self, n_parts=None, precision=None, executor=None):
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
                                  f"{n_parts}")
         return self
 
-    def renewed(self, whole=True):
+    def renewed(self, whole: Any = True) -> Any:
         """Return the risk itself, or a new one over the same data if these were changed in place.
 
         Called when a run starts, with `whole=False` if a sample of large data suffices, because no planes of an earlier
@@ -240,7 +243,7 @@ class Completed:
     def __init__(self, risk):
         self.given = risk
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "given" or name.startswith("__"):        # while a copy is being made
             raise AttributeError(name)
         try:

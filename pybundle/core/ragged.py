@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.types import Array
 from .exceptions import InputTypeError, ParameterError
 from .sparse import check_sparse
 from .validation import contiguous, integer_array
@@ -15,7 +17,7 @@ SHARD_WORK = 1 << 16
 """Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
 
 
-class Ragged(Sequence):
+class Ragged(Sequence[Any]):
     """A sequence whose item i is `values[offsets[i]:offsets[i + 1]]`, a view.
 
     Parameters
@@ -33,7 +35,10 @@ class Ragged(Sequence):
     (2, [1, 2], [3, 1, 2])
     """
 
-    def __init__(self, values, offsets):
+    values: Any
+    offsets: Array
+
+    def __init__(self, values: Any, offsets: Any) -> None:
         if not sp.issparse(values) and not isinstance(values, np.ndarray):
             raise InputTypeError(f"values must be an array or a CSR matrix, got {type(values).__name__}; "
                                  "Ragged.of joins a list of arrays")
@@ -44,7 +49,7 @@ class Ragged(Sequence):
         self.offsets = offsets
 
     @classmethod
-    def of(cls, items, name="X", integers=""):
+    def of(cls, items: Iterable[Any], name: str = "X", integers: Any = "") -> Ragged:
         """One array from a list of arrays (or CSR matrices) that agree in all but their length.
 
         `integers` names the kinds of dtype they must have, "iu" or with booleans "biu"; an empty one may have any.
@@ -67,28 +72,28 @@ class Ragged(Sequence):
         return cls(sp.vstack([_pruned(item) for item in items], format="csr"), offsets)
 
     @classmethod
-    def unchecked(cls, values, offsets):
+    def unchecked(cls, values: Any, offsets: Any) -> Ragged:
         """The same of an array and int64 offsets that are known to be right: checks take longer than a small batch."""
         ragged = object.__new__(cls)
         ragged.values, ragged.offsets = values, offsets
         return ragged
 
     @property
-    def sizes(self):
+    def sizes(self) -> Array:
         """Lengths of the items, shape (n,)."""
         return np.diff(self.offsets)
 
-    def place(self, row):
+    def place(self, row: Any) -> Any:
         """Item that a row of `values` belongs to, and the position there."""
         i = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return i, int(row - self.offsets[i])
 
-    def name_of(self, row, name="X", field=""):
+    def name_of(self, row: Any, name: str = "X", field: Any = "") -> str:
         """What a user calls a row of `values`, for messages: `X[3][0]`."""
         i, position = self.place(row)
         return f"{name}[{i}]{field}[{position}]"
 
-    def rows(self, items):
+    def rows(self, items: Iterable[Any]) -> Any:
         """Row numbers of `values` that belong to the items of those numbers, one item after another."""
         items = np.asarray(items, dtype=np.intp)
         sizes = self.offsets[items + 1] - self.offsets[items]
@@ -96,16 +101,16 @@ class Ragged(Sequence):
         starts = np.repeat(self.offsets[items] - (ends - sizes), sizes)
         return (starts + np.arange(ends[-1] if len(ends) else 0)).astype(np.intp, copy=False)
 
-    def take(self, items):
+    def take(self, items: Iterable[Any]) -> Ragged:
         """The items of those numbers, copied into a Ragged of their own."""
         items = np.asarray(items, dtype=np.intp)
         sizes = self.offsets[items + 1] - self.offsets[items]
         return Ragged.unchecked(self.values[self.rows(items)], np.concatenate([[0], np.cumsum(sizes)]))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: int) -> Any:
         if isinstance(i, slice):
             return self.take(np.arange(len(self))[i])
         if not -len(self) <= i < len(self):

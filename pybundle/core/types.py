@@ -1,17 +1,17 @@
-"""Types that annotations share."""
+"""Names of types that annotations share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import os
+from collections.abc import Callable, Sequence
+from typing import IO, Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
-Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix        # rows of features, dense or sparse
-Inputs: TypeAlias = Sequence[Any]                               # one item for each example, of the model's kind
-Rows: TypeAlias = sp.csr_array | Array                          # slopes of planes
+Data: TypeAlias = Any       # examples: an array, a CSR matrix, a data frame, a sequence; the docstring says which
+Callbacks: TypeAlias = Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | None
+PathLike: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = PathLike | IO[Any]

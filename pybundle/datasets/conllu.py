@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Source
 from ..core.validation import check_integer
 from .lines import numbered_lines
 
@@ -35,7 +36,7 @@ class Sentence(NamedTuple):
     relations: list[str]
 
 
-def read_conllu(source, max_sentences=None, *, unlabelled=False):
+def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled: bool = False) -> list[Sentence]:
     """Sentences of a CoNLL-U file; multiword tokens (`1-2`) and empty nodes (`8.1`) are left out.
 
     Parameters
@@ -71,7 +72,8 @@ def read_conllu(source, max_sentences=None, *, unlabelled=False):
         raise InputTypeError(f"unlabelled must be True or False, got {type(unlabelled).__name__}")
     if max_sentences is not None:
         max_sentences = check_integer("max_sentences", max_sentences, low=1)
-    sentences, rows, name = [], [], name_of(source)
+    sentences, name = [], name_of(source)
+    rows: list[tuple[int, list[str]]] = []
     for number, line in numbered_lines(source):
         line = line.rstrip("\r\n")
         if not line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,14 @@ class ContrastImages(NamedTuple):
     shape : pair of int
     """
 
-    X: list
-    y: list
+    X: list[Any]
+    y: list[Any]
     weights: np.ndarray
-    shape: tuple
+    shape: tuple[Any, ...]
 
 
-def contrast_images(n, *, shape=(16, 16), noise=1.0, weights=WEIGHTS, n_sweeps=40, random_state=0):
+def contrast_images(n: int, *, shape: tuple[int, int] = (16, 16), noise: float = 1.0, weights: Any = WEIGHTS,
+                    n_sweeps: int = 40, random_state: int = 0) -> ContrastImages:
     """Draws images of two regions, and labels from the model with the planted weights.
 
     An image is +1 in a random smooth region and -1 outside, plus Gaussian noise. Its labels come from

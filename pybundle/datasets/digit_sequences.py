@@ -6,7 +6,7 @@ neighbours.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class GluedDigits(NamedTuple):
     language: Language
 
 
-def markov_language(sharpness=2.0, random_state=0):
+def markov_language(sharpness: float = 2.0, random_state: Any = 0) -> Language:
     """A random language: rows proportional to `exp(sharpness z)`, z standard normal.
 
     Parameters
@@ -92,7 +92,8 @@ def markov_language(sharpness=2.0, random_state=0):
     return Language(rows[0], rows[1:])
 
 
-def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False, random_state=0):
+def digit_strings(n: int, *, lengths: tuple[int, int] = (3, 9), language: Language | None = None, noise: float = 0.0,
+                  held_out: bool = False, random_state: int = 0) -> DigitStrings:
     """Draws strings from the language, and for each digit one of its images.
 
     Parameters
@@ -130,8 +131,9 @@ def digit_strings(n, *, lengths=(3, 9), language=None, noise=0.0, held_out=False
     return DigitStrings(Ragged(_noisy(X, noise, rng), offsets), Ragged(digits, offsets), language)
 
 
-def glued_digits(n, *, lengths=(2, 6), widths=(5, 9), gaps=(0, 2), language=None, noise=0.0, held_out=False,
-                 random_state=0):
+def glued_digits(n: int, *, lengths: tuple[int, int] = (2, 6), widths: tuple[int, int] = (5, 9),
+                 gaps: tuple[int, int] = (0, 2), language: Language | None = None, noise: float = 0.0,
+                 held_out: bool = False, random_state: Any = 0) -> GluedDigits:
     """Draws strings from the language, stretches each image to a random width and glues them with random gaps.
 
     Parameters

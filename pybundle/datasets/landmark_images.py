@@ -30,7 +30,7 @@ class LandmarkImages(NamedTuple):
     parents: np.ndarray
 
 
-def landmark_images(n, *, deformation=1.0, noise=20.0, random_state=0):
+def landmark_images(n: int, *, deformation: float = 1.0, noise: float = 20.0, random_state: int = 0) -> LandmarkImages:
     """Draws the landmarks from Gaussian displacements, then paints each one's shape over a noisy background.
 
     Parameters

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
+from ..core.types import Source
 from ..core.validation import check_integer
 from .lines import Line, check_digits, numbered_lines, parse_int, short
 
@@ -35,7 +36,7 @@ class SvmLight(NamedTuple):
     """
 
     X: sp.csr_matrix
-    y: np.ndarray
+    y: np.ndarray | None
     query: np.ndarray | None
 
 
@@ -56,7 +57,8 @@ class Letters(NamedTuple):
     fold: np.ndarray
 
 
-def read_svmlight(path, *, n_features=None, zero_based=False, unlabelled=False):
+def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bool = False,
+                  unlabelled: bool = False) -> SvmLight:
     """Reads svmlight, an example a line: ``label [qid:number] index:value [index:value] [# comment]``.
 
     Parameters
@@ -141,7 +143,8 @@ def read_svmlight(path, *, n_features=None, zero_based=False, unlabelled=False):
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 
-def read_conll(path, *, n_columns=None, comment=None):
+def read_conll(path: Source, *, n_columns: int | None = None,
+               comment: str | None = None) -> list[list[tuple[str, ...]]]:
     """Reads sentences of tokens in columns, one token a line, an empty line between sentences.
 
     Parameters
@@ -189,7 +192,7 @@ def read_conll(path, *, n_columns=None, comment=None):
     return [*sentences, tokens] if tokens else sentences
 
 
-def read_letters(path):
+def read_letters(path: Source) -> Letters:
     """Reads ``letter.data``, the handwritten words of Kassel in the form of Taskar, Guestrin and Koller (2004).
 
     A line is a letter: ``id letter next_id word_id position fold`` and 128 pixels 0 or 1; next_id is -1 at the end of

@@ -6,13 +6,15 @@ import contextlib
 import csv
 import re
 from array import array
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of, read_npz
 from ..core.exceptions import ParameterError
+from ..core.types import Source
 from ..core.validation import check_integer
 from ..core.warn import warn_user
 from .lines import check_digits, numbered_lines, short
@@ -60,7 +62,7 @@ class Arrays(NamedTuple):
     offsets: np.ndarray | None
 
 
-def read_csv(source, *, label="last"):
+def read_csv(source: Source, *, label: Any = "last") -> Table:
     """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
 
     Parameters
@@ -97,7 +99,8 @@ def read_csv(source, *, label="last"):
     """
     name, separator = name_of(source), ","
     place, width, header = None, 0, None
-    values, labels, numbers = array("d"), [], []
+    values, labels = array("d"), []
+    numbers: list[int] = []
     lines = numbered_lines(source)
     for number, line in lines:
         line = line.rstrip("\r\n")
@@ -215,7 +218,7 @@ def plain_labels(texts):
     return np.array(texts, dtype=str)
 
 
-def read_arrays(source, names=("X", "y", "offsets")):
+def read_arrays(source: Source, names: Sequence[str] = ("X", "y", "offsets")) -> Arrays:
     """Reads examples from a `.npz` file, without pickled objects.
 
     Parameters

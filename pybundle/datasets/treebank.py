@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
+from ..core.types import Array
 from ..core.validation import check_integer, check_number, integer_array
 
 
@@ -26,14 +28,14 @@ class Treebank(NamedTuple):
         the head stands left of the word or is the root).
     """
 
-    X: list
-    Y: list
-    attributes: tuple
+    X: list[Any]
+    Y: list[Any]
+    attributes: tuple[Any, ...]
     affinity: np.ndarray
 
 
-def make_treebank(n_sentences, share_crossing=0.05, random_state=0, *, mean_length=12, n_tags=8, n_words=200,
-                  noise=0.1):
+def make_treebank(n_sentences: int, share_crossing: float = 0.05, random_state: int = 0, *, mean_length: int = 12,
+                  n_tags: int = 8, n_words: int = 200, noise: float = 0.1) -> Treebank:
     """Draws sentences whose trees follow a planted model of tags.
 
     A tree grows from its root: every word takes dependents on both sides, so that trees are projective; tags of
@@ -94,7 +96,7 @@ def make_treebank(n_sentences, share_crossing=0.05, random_state=0, *, mean_leng
     return Treebank(X, Y, ("word", "pos"), affinity)
 
 
-def crossing_arcs(heads):
+def crossing_arcs(heads: ArrayLike) -> Array:
     """Which words hang on a non-projective arc: a word between it and its head does not descend from the head.
 
     >>> crossing_arcs([-1, 0, 4, 1, 1]).tolist()

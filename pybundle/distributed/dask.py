@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from ..core.exceptions import BundleError, InputTypeError, ParameterError
 from ..core.validation import check_choice, check_integer, check_number
@@ -59,7 +60,15 @@ class Dask:
     ...     results = pb.path(remote, [100.0, 10.0, 1.0])
     """
 
-    def __init__(self, client, *, n_groups=None, compress="exact", route="scheduler", patience=30.0, max_tries=5):
+    client: Any
+    n_groups: int | None
+    single: bool
+    direct: bool
+    patience: float
+    max_tries: int
+
+    def __init__(self, client: Any, *, n_groups: int | None = None, compress: str = "exact", route: str = "scheduler",
+                 patience: float = 30.0, max_tries: int = 5) -> None:
         require_dask()
         if not is_client(client):
             raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
@@ -74,7 +83,7 @@ class Dask:
         self.patience = check_number("patience", patience, low=0.0, strict=True)
         self.max_tries = check_integer("max_tries", max_tries, low=1)
 
-    def place(self, risk):
+    def place(self, risk: Any) -> Any:
         """The risk with its parts at the workers, a `RemoteRisk`; a placed risk stays as it is."""
         if isinstance(risk, RemoteRisk):
             return risk
@@ -85,7 +94,7 @@ class Dask:
 
         return RemoteRisk(self._workplace(groups, source), Description.of(risk), self.single, risk)
 
-    def risk_of(self, delayed, n_parts=1):
+    def risk_of(self, delayed: Any, n_parts: int = 1) -> RemoteRisk:
         """A risk whose data were never here: each of these makes the risk of its own examples at a worker.
 
         Parameters
@@ -140,7 +149,7 @@ class Dask:
         return () if None in addresses else addresses
 
     @property
-    def n_slots(self):
+    def n_slots(self) -> int:
         """Threads of all workers; waits for one."""
         return len(self._slots())
 

@@ -73,7 +73,7 @@ class Parts:
             self._risks[None] = copy.copy(risk)
             self._risks[None].dense_from = PACKED_DENSE_FROM
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         # to another worker go the data; compiled state is made there
         return Parts, (self._source, self.n_parts)
 

@@ -12,6 +12,7 @@ from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
+from typing import Any, Self
 from weakref import WeakSet
 
 from ..core.exceptions import BundleError
@@ -67,14 +68,22 @@ class Processes:
     ...     result = pb.minimize(risk, lam=1.0, n_parts=16, executor=executor)
     """
 
-    def __init__(self, n_jobs, *, compress="exact", patience=None, max_tries=3):
+    n_jobs: int
+    single: bool
+    patience: float | None
+    max_tries: int
+
+    def __init__(self, n_jobs: int, *, compress: str = "exact", patience: float | None = None,
+                 max_tries: int = 3) -> None:
         self.n_jobs = check_jobs(n_jobs)
         self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
         self.patience = None if patience is None else check_number("patience", patience, low=0.0, strict=True)
         self.max_tries = check_integer("max_tries", max_tries, low=1)
-        self._free, self._lock, self._placed = [], threading.Lock(), WeakSet()
+        self._free: list[Any] = []
+        self._lock = threading.Lock()
+        self._placed: WeakSet[Any] = WeakSet()
 
-    def place(self, risk):
+    def place(self, risk: Any) -> Any:
         """The risk with its parts in the processes, a `RemoteRisk`; a placed risk stays as it is."""
         if isinstance(risk, RemoteRisk):
             return risk
@@ -89,7 +98,7 @@ class Processes:
             workplace.close()
             raise
 
-    def take(self):
+    def take(self) -> Any:
         """Return an idle process."""
         with self._lock:
             while self._free:
@@ -99,12 +108,12 @@ class Processes:
                 process.close()
         return Process()
 
-    def give_back(self, process):
+    def give_back(self, process: Any) -> None:
         """Keeps a process for the next risk."""
         with self._lock:
             self._free.append(process)
 
-    def close(self):
+    def close(self) -> None:
         """End the processes, also those of risks that are still placed."""
         with interrupts_wait():
             for workplace in list(self._placed):
@@ -113,10 +122,10 @@ class Processes:
                 end(self._free)
                 self._free.clear()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *problem):
+    def __exit__(self, *problem: Any) -> None:
         self.close()
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
 from ..core.plane import PartialPlanes, Planes
 from ..core.protocols import RiskBase
+from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
 from .messages import Question, single_errors, unpack
@@ -45,10 +48,23 @@ class RemoteRisk(RiskBase):
     One run at a time may use it; another one gets ParameterError.
     """
 
+    dim: Any
+    n_examples: int
+    n_parts: int
+    lower_bounds: Array
+    offset_errors: Any
+    smooth: Any
+    nonneg: Any
+    fingerprint: Any
+    slope_errors: Array
+    part_sizes: Any
+    slope_sizes: Any
+    errors_grow: bool
+
     is_remote = True
     _run = None             # the run that uses it, if any
 
-    def __init__(self, workplace, description, single=False, home=None):
+    def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._workplace, self._single, self._precision = workplace, single, None
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
@@ -68,9 +84,9 @@ class RemoteRisk(RiskBase):
             self.slope_errors = self.slope_errors + single_errors(known.slope_sizes, self.dim)
 
     @classmethod
-    def described_by_workers(cls, workplace, single=False):
+    def described_by_workers(cls, workplace: Any, single: bool = False) -> RemoteRisk:
         """Build the risk if only the workers have the data: they send sizes and bounds."""
-        answers = [None] * len(workplace.groups)
+        answers: list[Any] = [None] * len(workplace.groups)
         for g in range(len(answers)):
             workplace.ask(g, Question(0, "describe"), np.empty(0))
         while any(answer is None for answer in answers):
@@ -79,22 +95,22 @@ class RemoteRisk(RiskBase):
         return cls(workplace, _joined([answer.record for answer in answers], workplace.groups), single)
 
     @property
-    def rounds(self):
+    def rounds(self) -> dict[str, Any]:
         return self._accounts.arrays()
 
     # ------------------------------------------------------------------ Risk
-    def evaluate(self, w):
+    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Values (P,) and subgradients (P, dim) at w."""
         planes = self.planes(w)
         return planes.values, planes.slopes
 
-    def planes(self, w):
+    def planes(self, w: ArrayLike) -> Any:
         """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
         return self.gather(self.submit(w))
 
-    def gather(self, number):
+    def gather(self, number: int) -> Any:
         """The planes of a round in the order of the parts."""
-        pieces = [None] * self.n_parts
+        pieces: list[Any] = [None] * self.n_parts
         while any(piece is None for piece in pieces):
             try:
                 arrivals = self.collect()
@@ -112,7 +128,7 @@ class RemoteRisk(RiskBase):
             self._run.has_begun = True
         return _assembled(pieces, self.dim)
 
-    def values(self, w):
+    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""
         number = self._send(check_vector("w", w, self.dim), "values", range(len(self._workplace.groups)))
         values, errors = np.full(self.n_parts, np.nan), np.zeros(self.n_parts)
@@ -125,7 +141,7 @@ class RemoteRisk(RiskBase):
                     missing -= 1
         return values, errors
 
-    def derive(self, n_parts=None, precision=None, executor=None):
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same parts, in another working precision; their number is that with which they were placed."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts}, the parts that were placed, got {n_parts}; place "
@@ -137,12 +153,12 @@ class RemoteRisk(RiskBase):
         return other
 
     @property
-    def is_single(self):
+    def is_single(self) -> bool:
         """Whether slopes arrive in float32 although they could be exact."""
         return self._single
 
     @contextmanager
-    def in_use(self, precision=None):
+    def in_use(self, precision: str | None = None) -> Any:
         """The same for a run alone, for the length of the block: two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "
@@ -156,31 +172,31 @@ class RemoteRisk(RiskBase):
             self._workplace.in_use.release()
 
     @property
-    def waiting(self):
+    def waiting(self) -> Any:
         """How long the run for which this is waits for workers, `Waiting`; None without a run."""
         return self._run
 
-    def close(self):
+    def close(self) -> None:
         """Lets the workers forget the parts."""
         self._workplace.close()
 
     # ------------------------------------------------------------------ planes as they come
     @property
-    def groups(self):
+    def groups(self) -> list[Array]:
         """Numbers of the parts that are answered for together, a list of arrays."""
         return self._workplace.groups
 
     @property
-    def n_workers(self):
+    def n_workers(self) -> int:
         """Groups that are worked on at once."""
         return self._workplace.n_workers
 
-    def submit(self, w, groups=None):
+    def submit(self, w: ArrayLike, groups: Any = None) -> int:
         """Send w to all groups, or to some; return the number of the round."""
         return self._send(check_vector("w", w, self.dim), "planes",
                           range(len(self._workplace.groups)) if groups is None else groups)
 
-    def collect(self, timeout=None):
+    def collect(self, timeout: float | None = None) -> list[Any]:
         """List of `PartialPlanes` that came since the last call, of any round.
 
         Waits for one if there is none, but no longer than `timeout` seconds.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged
+from ..core.types import Data
 from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
@@ -83,7 +86,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _evidence = False
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Trains on the examples X with the labels y.
 
         Parameters
@@ -243,7 +246,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             if name.endswith("_") and name != "n_iter_" and isinstance(value, int) and not 0 <= value <= coef.size:
                 raise StateError(f"{name} must be 0..{coef.size}, the number of weights, got {value:.3g}")
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
         state.pop("_state", None)           # planes and multipliers of all examples: larger than the data
         return state

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
+from ..core.types import Callbacks
 from ..core.validation import check_number, check_vector
 from ..models import BinaryLabeling
 from .base import documented
@@ -58,8 +61,10 @@ class BinaryLabelingSVM(StructuredEstimator):
     (True, True)
     """
 
-    def __init__(self, C=1.0, *, loss="mean", class_weight=None, tol=1e-3, method="auto", max_iter=None,
-                 time_limit=None, n_jobs=None, random_state=None, warm_start=False, verbose=0, callback=None):
+    def __init__(self, C: float = 1.0, *, loss: str = "mean", class_weight: dict[Any, float] | str | None = None,
+                 tol: float = 0.001, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.class_weight = class_weight

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged, array_of
+from ..core.types import Array, Callbacks, Data, Floats
 from ..features.examples import not_finite
 from ..models import Chain
 from ..models.batch_oracle import check_lengths
@@ -52,6 +55,10 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
 
 class ChainEstimator(StructuredEstimator):
     """Base of `ChainSVM` and `ChainCRF`."""
+
+    normalised: bool
+    rescaling: str
+    loss: str
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
 
@@ -147,19 +154,19 @@ class ChainEstimator(StructuredEstimator):
         unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)[1:]
         return ((scores, *weights) for scores in unary)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> list[Floats]:
         """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
 
         The largest of every row is the score of the prediction.
         """
         return [_max_marginals(*problem) for problem in self._each(X)]
 
-    def margins(self, X):
+    def margins(self, X: Data) -> list[Floats]:
         """By how much the best labelling wins over the best one that differs at token t, a list of arrays (T,)."""
         top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
         return [table[:, -1] - table[:, -2] for table in top]
 
-    def k_best(self, X, k=3):
+    def k_best(self, X: Data, k: int = 3) -> tuple[list[Array], list[Floats]]:
         """The k labellings of largest score, best first.
 
         Returns
@@ -173,22 +180,22 @@ class ChainEstimator(StructuredEstimator):
         return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
 
     @property
-    def token_coef_(self):
+    def token_coef_(self) -> Floats:
         """Weights of the features by label, shape (K, d)."""
         return self.model_.split(self.coef_)[0]
 
     @property
-    def transition_coef_(self):
+    def transition_coef_(self) -> Floats:
         """Weights of a label (row) followed by another, shape (K, K)."""
         return self.model_.split(self.coef_)[1]
 
     @property
-    def start_coef_(self):
+    def start_coef_(self) -> Floats:
         """Weights of the first label, shape (K,)."""
         return self.model_.split(self.coef_)[2]
 
     @property
-    def end_coef_(self):
+    def end_coef_(self) -> Floats:
         """Weights of the last label, shape (K,)."""
         return self.model_.split(self.coef_)[3]
 
@@ -236,9 +243,11 @@ class ChainSVM(ChainEstimator):
     (True, ['bark', 'barks'])
     """
 
-    def __init__(self, C=1.0, *, loss="hamming", rescaling="margin", normalised=False, start=True, end=True,
-                 hash_bits=None, min_count=1, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
-                 random_state=None, warm_start=False, verbose=0, callback=None):
+    def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
+                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
+                 tol: float = 0.001, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.rescaling = rescaling
@@ -295,9 +304,10 @@ class ChainCRF(ChainEstimator):
 
     _log_loss = True
 
-    def __init__(self, C=1.0, *, start=True, end=True, hash_bits=None, min_count=1, tol=1e-3, method="auto",
-                 max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False, verbose=0,
-                 callback=None):
+    def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
+                 min_count: int = 1, tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
         self.start = start
         self.end = end
@@ -313,16 +323,16 @@ class ChainCRF(ChainEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Data) -> list[Floats]:
         """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
         return [forward_backward(*problem).unary if len(problem[0]) else problem[0] for problem in self._each(X)]
 
-    def predict_marginals(self, X):
+    def predict_marginals(self, X: Data) -> list[Any]:
         """The same as dictionaries {label: probability}, a list for each example."""
         labels = self.classes_.tolist()
         return [[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in self.predict_proba(X)]
 
-    def log_likelihood(self, X, y):
+    def log_likelihood(self, X: Data, y: Any) -> Floats:
         """log p(y | x) of every example, shape (n,)."""
         X, y = check_list("X", X), check_list("y", y)
         check_lengths(X, y)

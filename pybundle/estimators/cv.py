@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn import config_context
 from sklearn.metrics import check_scoring
@@ -15,6 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
+from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_indices, check_number
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
@@ -69,7 +72,13 @@ GRID_ATTRIBUTES = """C_ : float
 class _PathCV:
     """Search over C for the estimator that comes after it among the base classes."""
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    C_: float
+    Cs_: Floats
+    scores_: Floats
+    _kind: Any
+    _listed: Any
+
+    def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Searches the grid, then fits with the best C on all examples; see the class for X and y.
 
         Parameters
@@ -91,7 +100,8 @@ class _PathCV:
             raise InputTypeError(f"X and y must be in memory for a search over C, got Dask collections; fit "
                                  f"{self._kind.__name__} to them for each C")
         with unchanged_by_failure(self):
-            return self._fit(*self._listed(X, y), sample_weight, groups)
+            X, y = self._listed(X, y)
+            return self._fit(X, y, sample_weight, groups)
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
@@ -155,22 +165,22 @@ class _PathCV:
         return map(np.array, zip(*found, strict=True))
 
     @property
-    def best_index_(self):
+    def best_index_(self) -> int:
         """Number of the best C in the grid."""
         return int(np.searchsorted(self.Cs_, self.C_))
 
     @property
-    def best_params_(self):
+    def best_params_(self) -> dict[str, Any]:
         """The best C in the form of scikit-learn's searches."""
         return {"C": self.C_}
 
     @property
-    def best_score_(self):
+    def best_score_(self) -> float:
         """Mean score of the best C."""
         return float(self.scores_[:, self.best_index_].mean())
 
     @property
-    def cv_results_(self):
+    def cv_results_(self) -> dict[str, Any]:
         """The scores as a dictionary of columns, one row per C, in the form of scikit-learn's searches."""
         mean = self.scores_.mean(axis=0)
         ranks = rankdata(-np.where(np.isnan(mean), -np.inf, mean), method="min")      # C without a score comes last
@@ -302,9 +312,13 @@ class MulticlassSVMCV(_PathCV, MulticlassSVM):
 
     _kind, _is_classifier = MulticlassSVM, True
 
-    def __init__(self, Cs=8, *, cv=None, scoring=None, search_tol=None, fit_intercept=True, intercept_scaling=1.0,
-                 class_weight=None, loss=None, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
-                 random_state=None, warm_start=False, verbose=0, callback=None):
+    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
+                 search_tol: float | None = None,
+                 fit_intercept: bool = True, intercept_scaling: Any = 1.0,
+                 class_weight: dict[Any, float] | str | None = None, loss: Any = None, tol: float = 0.001,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -359,10 +373,13 @@ class ChainSVMCV(_PathCV, ChainSVM):
 
     _kind, _is_classifier = ChainSVM, False
 
-    def __init__(self, Cs=8, *, cv=None, scoring=None, search_tol=None, loss="hamming", rescaling="margin",
-                 normalised=False, start=True, end=True, hash_bits=None, min_count=1, tol=1e-3, method="auto",
-                 max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False, verbose=0,
-                 callback=None):
+    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
+                 search_tol: float | None = None,
+                 loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
+                 end: Any = True, hash_bits: int | None = None, min_count: int = 1, tol: float = 0.001,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, array_of
+from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_choice, check_integer
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
@@ -83,9 +85,11 @@ class DependencyParser(StructuredEstimator):
     [[2, 3, 0]]
     """
 
-    def __init__(self, C=0.1, *, loss="hinge", attributes=("word", "pos"), templates=None, hash_bits=18,
-                 min_count=1, single_root=True, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
-                 random_state=None, warm_start=False, verbose=0, callback=None):
+    def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
+                 templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
+                 single_root: bool = True, tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.attributes = attributes
@@ -181,14 +185,14 @@ class DependencyParser(StructuredEstimator):
         return right, total
 
     @as_fitted
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> list[Floats]:
         """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root."""
         model = self.model_
         return [model.arc_scores(self.coef_, x) if length(x) else np.zeros((1, 1))
                 for x in self._encode(check_list("X", X))]
 
     @as_fitted
-    def predict_proba(self, X):
+    def predict_proba(self, X: Data) -> list[Floats]:
         """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
         if not self._log_loss:
             raise ParameterError("loss must be 'logistic' in the fit for probabilities, got 'hinge'")

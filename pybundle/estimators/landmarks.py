@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError, StateError
+from ..core.types import Callbacks
 from ..core.validation import check_integer
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
@@ -71,9 +75,12 @@ class LandmarkDetector(StructuredEstimator):
     ((10, 4, 2), True)
     """
 
-    def __init__(self, C=1.0, *, parents=None, windows=((9, 9),), box_margin=2, yardstick=None, unit=1.0,
-                 descriptor=None, shape=None, tol=1e-3, method="auto", max_iter=None, time_limit=None, n_jobs=None,
-                 random_state=None, warm_start=False, verbose=0, callback=None):
+    def __init__(self, C: float = 1.0, *, parents: ArrayLike | None = None, windows: Any = ((9, 9),),
+                 box_margin: int = 2, yardstick: Any = None, unit: float = 1.0, descriptor: Any = None,
+                 shape: tuple[int, int] | None = None, tol: float = 0.001, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.parents = parents
         self.windows = windows

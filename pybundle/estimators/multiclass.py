@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
@@ -12,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.measurements import warn_of_measurements
+from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_integer, check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import CertifiedEstimator, documented
@@ -75,9 +78,11 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
     (5, 2)
     """
 
-    def __init__(self, C=1.0, *, fit_intercept=True, intercept_scaling=1.0, class_weight=None, loss=None, tol=1e-3,
-                 method="auto", max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False,
-                 verbose=0, callback=None):
+    def __init__(self, C: float = 1.0, *, fit_intercept: bool = True, intercept_scaling: float = 1.0,
+                 class_weight: dict[Any, float] | str | None = None, loss: Any = None, tol: float = 0.001,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -184,7 +189,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         return w if len(w) == risk.dim else None
 
     @by_blocks
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> Floats:
         """Return the scores of the classes, shape (n, K); for two classes the score of `classes_[1]`, shape (n,).
 
         In float32 for float32 data and pixels.
@@ -198,12 +203,12 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     @by_blocks
-    def predict(self, X):
+    def predict(self, X: Data) -> Array:
         """Classes of the examples X (n, d), shape (n,)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def k_best(self, X, k=3):
+    def k_best(self, X: Data, k: int = 3) -> tuple[Array, Floats]:
         """The k classes of largest score, best first.
 
         Returns
@@ -215,7 +220,7 @@ class MulticlassSVM(ClassifierMixin, CertifiedEstimator):
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         return self.classes_[order], np.take_along_axis(scores, order, axis=1)
 
-    def margins(self, X, y=None):
+    def margins(self, X: Data, y: Any = None) -> Floats:
         """By how much the best class wins over the second; with y, the true class over the best other one, (n,)."""
         scores = self._all_scores(X)
         if y is None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
@@ -15,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.measurements import warn_of_measurements
+from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_number
 from ..mkl import Features, Kernel, OnlineMKL
 from ..mkl.parts import block_scores
@@ -113,8 +117,14 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     (True, np.int64(1), True)
     """
 
-    def __init__(self, C=1.0, *, kernels=None, loss="hinge", solver="online", n_epochs=20, eta0="auto", tol=1e-2,
-                 max_iter=500, precision="float64", n_jobs=None, random_state=None, callback=None):
+    kernels_: Any
+    support_vectors_: Any
+    dual_coef_: Any
+
+    def __init__(self, C: float = 1.0, *, kernels: Sequence[Any] | None = None, loss: str = "hinge",
+                 solver: str = "online", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
+                 max_iter: int = 500, precision: str = "float64", n_jobs: int | None = None,
+                 random_state: int | None = None, callback: Callbacks = None) -> None:
         self.C = C
         self.kernels = kernels
         self.loss = loss
@@ -133,7 +143,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Data, y: ArrayLike) -> Self:
         """Learns from scratch.
 
         Parameters
@@ -154,7 +164,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
             return self._learn(learner, learner.fit, X, y)
 
     @available_if(lambda estimator: estimator.solver == "online")
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: Data, y: Any, classes: ArrayLike | None = None) -> Self:
         """Run one epoch over more examples from the present state; the first call may name all classes.
 
         For `solver="online"` only. C and kernels stay as in the first call.
@@ -223,18 +233,18 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
             "n_iter_": int(n_passes), "n_passes_": float(n_passes), "history_": dict(history), "_mkl": learner,
         })
 
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> Floats:
         """Return the scores of the classes, shape (n, K); for two classes their difference, shape (n,)."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Data) -> Array:
         """Classes of the examples X (n, d), shape (n,)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     @available_if(lambda estimator: estimator.loss == "logistic")
-    def predict_proba(self, X):
+    def predict_proba(self, X: Data) -> Floats:
         """Probabilities of the classes, shape (n, K); for `loss="logistic"` only."""
         return softmax(self._scores(X), axis=1)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.archive import digest, name_of, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
+from ..core.types import PathLike, Source
 from ..core.validation import check_number
 
 SAID = ("class", "parameters", "certificate", "values", "columns")       # what the digest is of
@@ -31,7 +33,7 @@ class StoredEstimator(BaseEstimator):
 
     _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
 
         Parameters
@@ -143,7 +145,7 @@ class StoredEstimator(BaseEstimator):
             raise StateError("history_ must have arrays of one length")
 
 
-def load(path):
+def load(path: Source) -> Any:
     """An estimator from a file that its `save` wrote.
 
     Parameters

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged, array_of
+from ..core.types import Callbacks, Floats
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
 from .base import documented
@@ -64,9 +66,11 @@ class SegmentationSVM(StructuredEstimator):
     True
     """
 
-    def __init__(self, C=1.0, *, loss="start", rescaling="margin", fillers=(), widths=None, layout="columns", tol=1e-3,
-                 method="auto", max_iter=None, time_limit=None, n_jobs=None, random_state=None, warm_start=False,
-                 verbose=0, callback=None):
+    def __init__(self, C: float = 1.0, *, loss: str = "start", rescaling: str = "margin", fillers: Sequence[Any] = (),
+                 widths: Any = None, layout: str = "columns", tol: float = 0.001, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.rescaling = rescaling
@@ -165,7 +169,7 @@ class SegmentationSVM(StructuredEstimator):
             right[i] = sum(a == b for a, b in zip(mine, theirs, strict=True))
         return right, np.array([float(len(image)) for image in images])
 
-    def template(self, label, width):
+    def template(self, label: Any, width: Any) -> Floats:
         """The weights of one label at one width, shape (height, width)."""
         model = self.model_
         places = np.flatnonzero((self.classes_[self.symbols_] == label) & (self.widths_ == width))

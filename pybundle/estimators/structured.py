@@ -6,13 +6,16 @@ import copy
 from collections.abc import Iterable, Iterator
 from functools import wraps
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
+from ..core.types import Data
 from ..models.batch_oracle import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator, take_rows
@@ -92,20 +95,20 @@ class StructuredEstimator(CertifiedEstimator):
 
     @property
     @as_fitted
-    def model_(self):
+    def model_(self) -> Any:
         """The model of `pb.models` behind the estimator, built from parameters and fitted attributes."""
         check_is_fitted(self)
         return self._make_model(self)
 
     @by_blocks
     @as_fitted
-    def predict(self, X):
+    def predict(self, X: Data) -> Any:
         """Return the best labellings of the examples X, in the form that the class describes."""
         model = self.model_
         return self._predict(model, self._encode(check_list("X", X)))
 
     @as_fitted
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> Any:
         """Scores `<w, Psi(x, y)>` of the predictions, shape (n,)."""
         model, x = self.model_, self._encode(check_list("X", X))
         labels = self._labels(model, x)
@@ -113,7 +116,7 @@ class StructuredEstimator(CertifiedEstimator):
                          for one, label in zip(x, labels, strict=True)])
 
     @as_fitted
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the weighted mean over the examples of the score that the class describes; larger is better."""
         if is_collection(X):
             if sample_weight is not None:

@@ -7,12 +7,14 @@ kernel learner start on the same scale. Rows of zero norm stay zero.
 from __future__ import annotations
 
 from inspect import signature
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
+from ..core.types import Array, Data, Floats
 from ..core.validation import check_choice, check_integer, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
@@ -41,26 +43,30 @@ class Kernel:
         however many tokens there are.
     """
 
-    def __init__(self, normalise=True, columns=None, low_rank=None):
+    normalise: bool
+    columns: Any
+    low_rank: int | None
+
+    def __init__(self, normalise: bool = True, columns: Any = None, low_rank: int | None = None) -> None:
         if not isinstance(normalise, (bool, np.bool_)):
             raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
         self.normalise, self.columns = bool(normalise), columns
         self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return described(self)
 
     is_trusted = True           # whether it is known to be symmetric
 
-    def fit(self, X):
+    def fit(self, X: Data) -> Kernel:
         """Choose parameters that depend on the data; return the kernel itself, or a copy with these parameters."""
         return self
 
-    def is_definite(self, X):
+    def is_definite(self, X: Data) -> bool:
         """Return False only if the kernel need not be positive semidefinite on tokens such as X."""
         return True
 
-    def __call__(self, X, Z=None):
+    def __call__(self, X: Data, Z: Data = None) -> Floats:
         """Return the values of all pairs, shape (n, m); Z defaults to X.
 
         >>> from pybundle.mkl import Polynomial
@@ -74,7 +80,7 @@ class Kernel:
             raise ParameterError(f"Z must have {X.shape[1]} columns like X, got {Z.shape[1]}")
         return self._block(X, Z, self._factors(X), self._factors(Z))
 
-    def gram(self, X, precision="float64", executor=None):
+    def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> tuple[Array, ...]:
         """Return the Gram matrix of tokens as (array,), or as (data, indices, indptr) if it is sparse."""
         check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
@@ -98,7 +104,7 @@ class Kernel:
         check_gram(out, type(self).__name__, self.is_definite(X), self.is_trusted, executor)
         return (out,)
 
-    def take(self, X):
+    def take(self, X: Data) -> Any:
         """Return the columns of X that the kernel uses, as float64."""
         if sp.issparse(X):
             X = check_sparse("X", X).tocsr().astype(np.float64, copy=False)

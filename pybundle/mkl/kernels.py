@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import collections.abc
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Data
 from ..core.validation import check_choice, check_integer, check_number, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
@@ -43,7 +49,11 @@ class Polynomial(Kernel):
         As for every `Kernel`.
     """
 
-    def __init__(self, degree=2, offset=1.0, normalise=True, columns=None, low_rank=None):
+    degree: int
+    offset: float
+
+    def __init__(self, degree: int = 2, offset: float = 1.0, normalise: bool = True, columns: Any = None,
+                 low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
         self.degree = check_integer("degree", degree, low=1)
         self.offset = check_number("offset", offset, low=0.0)
@@ -67,7 +77,9 @@ class Gaussian(Kernel):
         As for every `Kernel`.
     """
 
-    def __init__(self, sigma=1.0, columns=None, low_rank=None):
+    sigma: float
+
+    def __init__(self, sigma: float = 1.0, columns: Any = None, low_rank: int | None = None) -> None:
         super().__init__(False, columns, low_rank)      # its diagonal is 1
         self.sigma = check_number("sigma", sigma, low=1e-100, high=1e100)
 
@@ -99,12 +111,15 @@ class B1Spline(Kernel):
            [0. , 0. , 1. ]])
     """
 
-    def __init__(self, width=None, sparsity=0.95, columns=None):
+    width: float | None
+    sparsity: float
+
+    def __init__(self, width: float | None = None, sparsity: float = 0.95, columns: Any = None) -> None:
         super().__init__(False, columns)
         self.width = None if width is None else check_number("width", width, low=0.0, strict=True)
         self.sparsity = check_number("sparsity", sparsity, low=0.0, high=1.0)
 
-    def fit(self, X):
+    def fit(self, X: Data) -> Kernel:
         if self.width is not None:
             return self
         X = self.take(X)
@@ -118,10 +133,10 @@ class B1Spline(Kernel):
         return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
                         self.columns)
 
-    def is_definite(self, X):
+    def is_definite(self, X: Data) -> Any:
         return self.take(X).shape[1] == 1
 
-    def gram(self, X, precision="float64", executor=None):
+    def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> Any:
         check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
 
@@ -158,17 +173,20 @@ class Mean(Kernel):
         As for every `Kernel`; the kernels choose their columns among these.
     """
 
-    def __init__(self, kernels, normalise=True, columns=None, low_rank=None):
+    kernels: Any
+
+    def __init__(self, kernels: Sequence[Any], normalise: bool = True, columns: Any = None,
+                 low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
         self.kernels = [as_kernel(kernel, index) for index, kernel in enumerate(kernels)]
         if not self.kernels:
             raise ParameterError("kernels must hold at least one kernel, got none")
 
-    def fit(self, X):
+    def fit(self, X: Data) -> Any:
         X = self.take(X)
         return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
 
-    def is_definite(self, X):
+    def is_definite(self, X: Data) -> Any:
         return all(kernel.is_definite(self.take(X)) for kernel in self.kernels)
 
     def _values(self, X, Z):
@@ -192,7 +210,8 @@ class Callable(Kernel):
 
     is_trusted = False
 
-    def __init__(self, function, normalise=True, columns=None, low_rank=None):
+    def __init__(self, function: collections.abc.Callable[..., Any], normalise: bool = True, columns: Any = None,
+                 low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
         if not callable(function):
             raise InputTypeError(f"function must be callable, got {type(function).__name__}")
@@ -234,7 +253,9 @@ class Precomputed(Kernel):
            [1. ]])
     """
 
-    def __init__(self, matrix, column=0, normalise=True, low_rank=None):
+    matrix: Any
+
+    def __init__(self, matrix: ArrayLike, column: int = 0, normalise: bool = True, low_rank: int | None = None) -> None:
         super().__init__(normalise, [check_integer("column", column, low=0)], low_rank)
         try:
             self.matrix = real_array(matrix)

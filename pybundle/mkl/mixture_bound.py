@@ -12,11 +12,12 @@ Gram matrix sum_k nu_k G_k, then set nu_k in proportion to nu_k |phi_k|. Every t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.types import Array
 from ..qp._simplex_qp import SimplexQP
 from ..runtime.executors import Serial
 from ..runtime.lower_bound import feasible
@@ -31,7 +32,8 @@ CLOSE = 1e-4
 """Turns end if the bound can gain at most this fraction of itself."""
 
 
-def best_bound(offsets, grams, lam, nu=None, close=CLOSE, sizes=None, errors=None):
+def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None, close: float = CLOSE,
+               sizes: Array | None = None, errors: Array | None = None) -> Any:
     """Return the largest LB(a) found, its a, and the kernel weights of that turn.
 
     Parameters

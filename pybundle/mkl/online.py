@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Data
 from ..core.validation import check_number, check_vector
 from ..models.callable_model import as_model
 from ..prox import GroupwiseRegulariser, Regulariser
@@ -87,20 +89,34 @@ class OnlineProximal(OnlineLearner):
     81
     """
 
-    def __init__(self, model, regularisers, *, loss="hinge", rate="invsqrt", eta0="auto", sigma=None, n_epochs=20,
-                 batch=1, average=False, radius=None, random_state=None):
+    model: Any
+    regularisers: Any
+    loss: str
+    rate: str
+    eta0: float | str
+    sigma: float | None
+    n_epochs: int
+    batch: int
+    average: bool
+    radius: float | None
+    random_state: Any
+    coef_: Any
+
+    def __init__(self, model: Any, regularisers: Any, *, loss: str = "hinge", rate: str = "invsqrt",
+                 eta0: float | str = "auto", sigma: float | None = None, n_epochs: int = 20, batch: int = 1,
+                 average: bool = False, radius: float | None = None, random_state: Any = None) -> None:
         self.model, self.regularisers, self.loss, self.rate, self.eta0 = model, regularisers, loss, rate, eta0
         self.sigma, self.n_epochs, self.batch, self.average = sigma, n_epochs, batch, average
         self.radius, self.random_state = radius, random_state
 
-    def fit(self, X, Y):
+    def fit(self, X: Data, Y: Data) -> Self:
         """Learn from scratch in `n_epochs` passes in random order."""
         settings = self._settings()
         with self._all_or_nothing():
             self._start(settings, X, Y, settings.n_epochs)
         return self
 
-    def partial_fit(self, X, Y):
+    def partial_fit(self, X: Data, Y: Data) -> Self:
         """Make one pass over more examples; if an error is raised, the learner is unchanged."""
         settings, is_fitted = self._settings(), hasattr(self, "_learner")
         with self._all_or_nothing(is_fitted):
@@ -110,19 +126,19 @@ class OnlineProximal(OnlineLearner):
                 self._start(settings, X, Y, 1)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Data) -> list[Any]:
         """Return the labellings of the examples."""
         self._check_learnt()
         return [self._learner.model.decode(self.coef_, x) for x in X]
 
-    def score(self, X, Y):
+    def score(self, X: Data, Y: Data) -> float:
         """Return 1 minus the mean loss of an example."""
         found = self.predict(X)
         if len(Y) != len(found):
             raise ParameterError(f"Y must hold a labelling for each of the {len(found)} examples, got {len(Y)}")
         return 1.0 - float(np.mean([self._learner.model.loss(y, z) for y, z in zip(Y, found, strict=True)]))
 
-    def regret(self, theta, mean_loss):
+    def regret(self, theta: ArrayLike, mean_loss: float) -> Regret:
         """Return the regret against a fixed point so far (13), and its bound (14), (15) or (16).
 
         Parameters

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import StateError
+from ..core.types import Callbacks
 from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate
 
 
@@ -18,7 +20,11 @@ class OnlineLearner:
     `end_epoch()` and `finish()`. `_learner` persists between calls and has `saved()` and `restore(saved)`.
     """
 
-    callback = None
+    eta0_: Any
+    n_rounds_: int
+    history_: dict[str, Any]
+
+    callback: Callbacks = None
 
     @contextmanager
     def _all_or_nothing(self, is_fitted=False):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged, array_of
+from ..core.types import Array, Callbacks, Data, Floats
 from ..core.warn import warn_user
 from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
@@ -132,9 +135,42 @@ class OnlineMKL(OnlineLearner):
     1
     """
 
-    def __init__(self, groups, *, model=None, lam=1e-4, loss="hinge", rate="invsqrt", eta0="auto", sigma=None,
-                 n_epochs=20, batch=1, average=False, radius=None, regulariser=None, precision="float64", drop=1e-12,
-                 solver="online", tol=1e-2, max_iter=500, certify=True, callback=None, random_state=None, n_jobs=None):
+    groups: Any
+    model: Any
+    lam: float
+    loss: str
+    rate: str
+    eta0: float | str
+    sigma: float | None
+    n_epochs: int
+    batch: int
+    average: bool
+    radius: float | None
+    regulariser: Any
+    precision: str
+    drop: float
+    solver: str
+    tol: float
+    max_iter: int
+    certify: bool
+    random_state: Any
+    n_jobs: int | None
+    classes_: Array
+    n_rounds_: int
+    eta0_: float
+    norms_: Array
+    weights_: Array
+    objective_: float
+    lower_bound_: float
+    gap_: float
+    history_: dict[str, Any]
+
+    def __init__(self, groups: Any, *, model: Any = None, lam: float = 0.0001, loss: str = "hinge",
+                 rate: str = "invsqrt", eta0: float | str = "auto", sigma: float | None = None, n_epochs: int = 20,
+                 batch: int = 1, average: bool = False, radius: float | None = None, regulariser: Any = None,
+                 precision: str = "float64", drop: float = 1e-12, solver: str = "online", tol: float = 0.01,
+                 max_iter: int = 500, certify: bool = True, callback: Callbacks = None, random_state: Any = None,
+                 n_jobs: int | None = None) -> None:
         self.groups, self.model, self.lam, self.loss, self.rate, self.eta0 = groups, model, lam, loss, rate, eta0
         self.sigma, self.n_epochs, self.batch, self.average, self.radius = sigma, n_epochs, batch, average, radius
         self.regulariser, self.precision, self.drop = regulariser, precision, drop
@@ -142,7 +178,7 @@ class OnlineMKL(OnlineLearner):
         self.callback = callback
         self.random_state, self.n_jobs = random_state, n_jobs
 
-    def fit(self, X, Y):
+    def fit(self, X: Data, Y: Data) -> Self:
         """Learn from scratch, in `n_epochs` passes in random order or until the gap is small.
 
         After Ctrl-C the learner keeps what it has learnt ("certified": the best point with its value and bound), and
@@ -158,7 +194,7 @@ class OnlineMKL(OnlineLearner):
             self._start(settings, X, Y, None if self.model is not None else classes_of(Y), settings.n_epochs)
         return self
 
-    def partial_fit(self, X, Y, classes=None):
+    def partial_fit(self, X: Data, Y: Data, classes: ArrayLike | None = None) -> Self:
         """Continue with one pass over more examples; the first call may list all classes.
 
         If an error is raised, for bad data or scores that overflow, the learner is unchanged. Ctrl-C keeps the rounds
@@ -189,7 +225,7 @@ class OnlineMKL(OnlineLearner):
                 session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
             self._run(session, 1)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Data) -> Any:
         """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
         self._check_learnt()
         if self._structure is None:
@@ -200,7 +236,7 @@ class OnlineMKL(OnlineLearner):
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
-    def predict(self, X):
+    def predict(self, X: Data) -> Any:
         """Return classes (n,), or a list of labellings."""
         self._check_learnt()
         data = X if self._structure is None else self._structure.tokens(X)
@@ -212,7 +248,7 @@ class OnlineMKL(OnlineLearner):
             return list(Ragged(labels, data.offsets))
         return labels if self.classes_ is None else self.classes_[labels]
 
-    def score(self, X, Y):
+    def score(self, X: Data, Y: Data) -> float:
         """Return the fraction of tokens with the right label; for other models 1 minus the mean loss per entry."""
         found = self.predict(X)
         if self._structure is None:
@@ -226,7 +262,7 @@ class OnlineMKL(OnlineLearner):
             return float(np.mean(found == Y))
         return float(np.mean(np.concatenate(found) == np.concatenate([np.asarray(y) for y in Y])))
 
-    def functions(self):
+    def functions(self) -> list[tuple[Any, Array, Array]]:
         """Return the learnt function of every kernel or `Features`; weights of label pairs are in `link_weights`.
 
         Returns
@@ -246,7 +282,7 @@ class OnlineMKL(OnlineLearner):
             raise ParameterError("functions are learnt for kernels and Features, got groups of the weights of a model")
         return [part.function() for part in self._learner.parts]
 
-    def link_weights(self):
+    def link_weights(self) -> tuple[Floats, Floats, Floats]:
         """Return the weights of neighbouring labels that `functions` leaves out.
 
         Returns
@@ -265,7 +301,7 @@ class OnlineMKL(OnlineLearner):
         return self._learner.links.weights()
 
     @property
-    def coef_(self):
+    def coef_(self) -> Floats:
         if getattr(self, "_structure", self) is not None:
             raise AttributeError("coef_ is learnt by fit for groups of the weights of a model; kernels and Features "
                                  "have functions()")

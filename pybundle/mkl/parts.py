@@ -6,10 +6,13 @@ what this group has learnt.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Data
 from ..runtime.executors import Serial
 from ._feature_group import FeatureGroup
 from ._groups import LinkGroup
@@ -45,15 +48,18 @@ class Features:
     array(['up'], dtype='<U4')
     """
 
-    def __init__(self, columns=None, normalise=False):
+    columns: Any
+    normalise: bool
+
+    def __init__(self, columns: Any = None, normalise: bool = False) -> None:
         if not isinstance(normalise, (bool, np.bool_)):
             raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
         self.columns, self.normalise = columns, bool(normalise)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return described(self)
 
-    def __call__(self, X):
+    def __call__(self, X: Data) -> Any:
         """Return the features of tokens."""
         X = Kernel(columns=self.columns).take(X)
         if not self.normalise:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
+from ..core.types import Array, Data
 from .model_oracle import ModelOracle
 
 
@@ -54,21 +56,21 @@ class StructuredModel(ABC):
     rescaling: str = "margin"
 
     @abstractmethod
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Psi(x, y): dense, shape (dim,), or a sparse row."""
 
     @abstractmethod
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         """Loss >= 0 of predicting `y_hat` where y is true; 0 for y itself."""
 
     @abstractmethod
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         """The labelling of largest score `<w, Psi(x, y)>`."""
 
     @abstractmethod
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         """The labelling that attains the maximum in the risk of the example (x, y)."""
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         """The model bound to examples: batches of decodings and planes, see `BatchOracle`."""
         return ModelOracle(self, X, Y)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane, has_batches
+from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_rows, check_vector
 from ..features._plane_rows import merge_rows
 
@@ -61,23 +65,23 @@ class BatchOracle(ABC):
     has_further = False
     listed_features: np.ndarray | None = None
 
-    def is_current(self):
+    def is_current(self) -> bool:
         """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
         return True
 
-    def prepare(self, w):
+    def prepare(self, w: ArrayLike) -> Any:
         """w as the batch methods want it, made once for a pass."""
         return w
 
     @abstractmethod
-    def solve_batch(self, rows, weights, loss=True):
+    def solve_batch(self, rows: Any, weights: Any, loss: Any = True) -> Decodings:
         """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
 
         Returns the values of the labellings and upper bounds of the maximum, all relative to the truth: a truth has
         value 0. Labellings come as any sequence.
         """
 
-    def best_batch(self, rows, weights, k):
+    def best_batch(self, rows: Any, weights: Any, k: int) -> tuple[Decodings, Array, Sequence[Any]]:
         """As `solve_batch`, and up to k - 1 further labellings of large value of each example.
 
         Returns
@@ -89,7 +93,7 @@ class BatchOracle(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} returns the best labelling only")
 
-    def compiled(self, batch):
+    def compiled(self, batch: int) -> Any:
         """The `CompiledOracle` for up to `batch` examples; None if Python has to decode.
 
         It replaces `solve_batch` and `planes` of the class that defines `_compiled`, but not those of a subclass,
@@ -101,13 +105,13 @@ class BatchOracle(ABC):
     def _compiled(self, batch):
         raise NotImplementedError
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def add_planes(self, rows: Any, labellings: Sequence[Any], scales: ArrayLike, slope: Array) -> float:
         """`slope += sum_j scales[j] psi(labellings[j])`; returns `sum_j scales[j] loss(labellings[j])`."""
         losses, slopes = self.planes(rows, labellings)
         slope += slopes.T @ scales
         return float(scales @ losses)
 
-    def planes(self, rows, labellings):
+    def planes(self, rows: ArrayLike, labellings: Sequence[Any]) -> Any:
         """One plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
 
         Parameters
@@ -136,18 +140,18 @@ class BatchOracle(ABC):
 
         return losses, merge_rows(made(), len(rows), self.dim)
 
-    def losses(self, rows, labellings):
+    def losses(self, rows: Any, labellings: Sequence[Any]) -> Floats:
         """Losses of labellings, shape (len(rows),)."""
         return self.planes(rows, labellings)[0]
 
-    def total(self, rows, uppers, norm):
+    def total(self, rows: Any, uppers: ArrayLike, norm: float) -> tuple[float, float]:
         """Risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its rounding error.
 
         The error is infinite if unknown.
         """
         return float(np.maximum(uppers, 0.0).sum()), np.inf
 
-    def marginals_batch(self, rows, weights, scales, slope):
+    def marginals_batch(self, rows: Any, weights: Any, scales: ArrayLike, slope: Array) -> tuple[Floats, Floats]:
         """`slope += sum_j scales[j] E psi_j`; returns `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
 
         The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
@@ -155,22 +159,22 @@ class BatchOracle(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
-    def additions(self, rows):
+    def additions(self, rows: Any) -> int:
         """Terms that `marginals_batch` of the examples `rows` adds to any entry of `slope`, at most."""
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
-    def solve(self, i, w):
+    def solve(self, i: int, w: ArrayLike) -> Decoded:
         """Most violating labelling of example i at w."""
         found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
         return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
-    def plane(self, i, labelling):
+    def plane(self, i: int, labelling: Any) -> ExamplePlane:
         """Plane `offset + <slope, w>` of a labelling of example i."""
         slope = np.zeros(self.dim)
         offset = self.add_planes(self._row(i), [labelling], np.ones(1), slope)
         return ExamplePlane(float(offset), slope)
 
-    def key(self, labelling):
+    def key(self, labelling: Any) -> Any:
         """Bytes of the labelling: equal keys mean equal planes of an example."""
         return np.asarray(labelling).tobytes()
 

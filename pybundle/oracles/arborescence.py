@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import run_shards
+from ..core.types import Array, Floats
 from ..core.validation import integer_array, real_array
 from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
@@ -13,7 +17,8 @@ from ._matrix_tree import solve_marginals
 __all__ = ["arborescence_marginals", "arborescence_marginals_batch", "max_arborescence", "max_arborescence_batch"]
 
 
-def max_arborescence_batch(scores, lengths, single_root=False, executor=None):
+def max_arborescence_batch(scores: ArrayLike, lengths: ArrayLike, single_root: bool = False,
+                           executor: Any = None) -> tuple[Array, Floats]:
     """Find the best dependency trees of many sentences.
 
     Parameters
@@ -59,7 +64,7 @@ def max_arborescence_batch(scores, lengths, single_root=False, executor=None):
     return heads, values
 
 
-def arborescence_marginals(scores, single_root=False):
+def arborescence_marginals(scores: ArrayLike, single_root: bool = False) -> tuple[Floats, float]:
     """Compute the probability of every arc, and the log partition function, of trees with weights exp(score).
 
         p(tree) = exp(sum_m scores[heads[m], m] - log_partition),   marginals[h, m] = p(heads[m] = h)
@@ -104,7 +109,8 @@ def arborescence_marginals(scores, single_root=False):
     return marginals.reshape(n, n), float(value[0])
 
 
-def arborescence_marginals_batch(scores, lengths, single_root=False, executor=None):
+def arborescence_marginals_batch(scores: ArrayLike, lengths: ArrayLike, single_root: bool = False,
+                                 executor: Any = None) -> tuple[Floats, Floats]:
     """Compute the arc marginals of many sentences; arguments as for `max_arborescence_batch`.
 
     Returns
@@ -126,7 +132,8 @@ def arborescence_marginals_batch(scores, lengths, single_root=False, executor=No
     [1.0, 3.0]
     """
     single_root = check_single_root(single_root)
-    return _marginals(*_check_batch(scores, lengths), single_root, executor)
+    scores, lengths, starts, words = _check_batch(scores, lengths)
+    return _marginals(scores, lengths, starts, words, single_root, executor)
 
 
 def _marginals(scores, lengths, starts, words, single_root, executor, where=None):

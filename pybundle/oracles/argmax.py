@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Array, Floats
 from ..core.validation import real_array
 
 
-def argmax_batch(scores):
+def argmax_batch(scores: ArrayLike) -> tuple[Array, Floats]:
     """Return the best label k and its value `max_k scores[i, k]` for every i.
 
     Parameters

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import check_offsets, cut, run_shards
+from ..core.types import Array, Floats
 from ..core.validation import check_integer, real_array
 from ._chain import ChainTables, k_best
 
@@ -54,7 +56,8 @@ class BatchMarginals(NamedTuple):
     entropies: np.ndarray | None
 
 
-def viterbi(unary, transition, start=None, end=None):
+def viterbi(unary: ArrayLike, transition: ArrayLike, start: ArrayLike | None = None,
+            end: ArrayLike | None = None) -> tuple[Array, float]:
     """Find the labelling of largest score (Viterbi 1967).
 
     Parameters
@@ -91,7 +94,8 @@ def viterbi(unary, transition, start=None, end=None):
     return labels, float(values[0])
 
 
-def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=None):
+def viterbi_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: Any = None, end: Any = None,
+                  executor: Any = None) -> tuple[Array, Floats]:
     """Run `viterbi` on many chains.
 
     Parameters
@@ -128,7 +132,8 @@ def viterbi_batch(unary, offsets, transition, start=None, end=None, executor=Non
     return labels, values
 
 
-def k_best_viterbi(unary, transition, k, start=None, end=None):
+def k_best_viterbi(unary: ArrayLike, transition: ArrayLike, k: int, start: Any = None,
+                   end: Any = None) -> tuple[Array, Floats]:
     """Find the k labellings of largest score, best first.
 
     Parameters
@@ -168,7 +173,7 @@ def k_best_viterbi(unary, transition, k, start=None, end=None):
                   _boundary("end", end, unary.shape[1]), min(k, n_labellings))
 
 
-def forward_backward(unary, transition, start=None, end=None):
+def forward_backward(unary: ArrayLike, transition: ArrayLike, start: Any = None, end: Any = None) -> Marginals:
     """Compute log partition, marginals and entropy of p(y) proportional to exp(score(y)).
 
     Parameters
@@ -206,8 +211,9 @@ def forward_backward(unary, transition, start=None, end=None):
     return Marginals(float(value[0]), marginals, pairs, float(entropy[0, 0]))
 
 
-def forward_backward_batch(unary, offsets, transition, start=None, end=None, weights=None, entropy=False,
-                           executor=None):
+def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: Any = None,
+                           end: Any = None, weights: ArrayLike | None = None, entropy: bool = False,
+                           executor: Any = None) -> BatchMarginals:
     """Run `forward_backward` on many chains and sum their pairwise marginals.
 
     Parameters
@@ -257,7 +263,7 @@ def forward_backward_batch(unary, offsets, transition, start=None, end=None, wei
     pairwise = np.zeros((K, K))
     for part in sums.values():                    # in the order of the data, for bit-identical sums
         pairwise += part[0]
-    return BatchMarginals(values, marginals, pairwise, entropies[:, 0].copy() if entropy else None)
+    return BatchMarginals(values, marginals, pairwise, entropies[:, 0].copy() if entropies is not None else None)
 
 
 def _work(offsets, tables):

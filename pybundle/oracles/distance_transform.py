@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import run_shards
+from ..core.types import Array, Floats
 from ..core.validation import real_array
 from ._distance_transform import transform_lines, transform_maps
 
 
-def distance_transform(f, a, b=0.0):
+def distance_transform(f: ArrayLike, a: float | tuple[float, float],
+                       b: float | tuple[float, float] = 0.0) -> tuple[Floats, Array]:
     """Compute `m(p) = max_q f(q) - a (p - q)^2 - b (p - q)` on a line or, axis by axis, on a map.
 
     Parameters
@@ -54,7 +59,8 @@ def distance_transform(f, a, b=0.0):
     return values[0], argmax[0]
 
 
-def distance_transform_batch(f, a, b=0.0, *, executor=None):
+def distance_transform_batch(f: ArrayLike, a: float | tuple[float, float], b: float | tuple[float, float] = 0.0, *,
+                             executor: Any = None) -> tuple[Floats, Floats]:
     """Compute the distance transforms of several lines or maps of the same size.
 
     Parameters

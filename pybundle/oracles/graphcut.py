@@ -8,17 +8,21 @@ Maximum flow by incremental breadth-first search (Goldberg, Hed, Kaplan, Tarjan,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import check_offsets, run_shards
+from ..core.types import Array, Floats
 from ..core.validation import integer_array, real_array
 from ._graphcut import MAX_SIZE, solve
 
 BAD_UNARY, BAD_END, SELF_LOOP, BAD_PAIR, NOT_SUBMODULAR, TOO_LARGE = range(1, 7)
 
 
-def min_cut(unary, edges, pairwise):
+def min_cut(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike) -> tuple[Array, float, float]:
     """Find the binary labelling of largest score, by one minimum cut.
 
     Parameters
@@ -73,7 +77,8 @@ def min_cut(unary, edges, pairwise):
     return labels, values.item(), uppers.item()
 
 
-def min_cut_batch(unary, edges, pairwise, node_offsets, edge_offsets, executor=None):
+def min_cut_batch(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, node_offsets: ArrayLike,
+                  edge_offsets: ArrayLike, executor: Any = None) -> tuple[Array, Floats, Floats]:
     """Run `min_cut` on many graphs of any sizes.
 
     Parameters

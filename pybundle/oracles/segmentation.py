@@ -8,9 +8,10 @@ O(W A^2) with scores between neighbouring labels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, check_offsets, run_shards
@@ -30,12 +31,12 @@ class Segments(NamedTuple):
         Sum of the scores of the segments, and of the transitions between them.
     """
 
-    labels: np.ndarray | Ragged
-    starts: np.ndarray | Ragged
-    value: float | np.ndarray
+    labels: Any
+    starts: Any
+    value: Any
 
 
-def segment(scores, widths, transition=None):
+def segment(scores: ArrayLike, widths: ArrayLike, transition: ArrayLike | None = None) -> Segments:
     """Find the best cover of the columns of one item.
 
     Parameters
@@ -72,7 +73,8 @@ def segment(scores, widths, transition=None):
     return Segments(labels.values, starts.values, float(values[0]))
 
 
-def segment_batch(scores, offsets, widths, transition=None, executor=None):
+def segment_batch(scores: ArrayLike, offsets: ArrayLike, widths: ArrayLike, transition: ArrayLike | None = None,
+                  executor: Any = None) -> Segments:
     """Find the best cover of every item of a batch.
 
     Parameters
@@ -133,7 +135,8 @@ def segment_batch(scores, offsets, widths, transition=None, executor=None):
         i = int(counts.argmin())
         raise ParameterError(f"item {i} has no cover of its {sizes[i]} columns by segments of widths "
                              f"{_listed(np.unique(widths))} with scores above -inf; allow more segments")
-    return Segments(*gather(labels, counts, offsets, widths), values)
+    labels, starts = gather(labels, counts, offsets, widths)
+    return Segments(labels, starts, values)
 
 
 def label_runs(widths):

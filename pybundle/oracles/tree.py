@@ -8,12 +8,14 @@ E_j is a table or, for labels that are positions on a grid, minus a quadratic de
 from __future__ import annotations
 
 from itertools import pairwise as steps
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import run_shards
+from ..core.types import Array, Floats
 from ..core.validation import integer_array, real_array
 from ._tree import GridTree, tables_marginals, tables_max_sum
 from .distance_transform import check_scores, refuse_nan
@@ -33,11 +35,12 @@ class TreeMarginals(NamedTuple):
     """
 
     log_partition: float
-    unary: list
-    pairwise: list
+    unary: list[Any]
+    pairwise: list[Any]
 
 
-def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=None):
+def tree_max_sum(unaries: Any, parents: ArrayLike, pairwise: Any = None, *, deformations: ArrayLike | None = None,
+                 anchors: ArrayLike | None = None) -> tuple[Array, float]:
     """Find the labelling of largest score on a tree, with general tables or quadratic deformation.
 
     Parameters
@@ -98,7 +101,8 @@ def tree_max_sum(unaries, parents, pairwise=None, *, deformations=None, anchors=
     return labels[0], float(values[0])
 
 
-def tree_max_sum_batch(unaries, parents, pairwise=None, *, deformations=None, anchors=None, executor=None):
+def tree_max_sum_batch(unaries: Any, parents: ArrayLike, pairwise: Any = None, *, deformations: ArrayLike | None = None,
+                       anchors: ArrayLike | None = None, executor: Any = None) -> tuple[Array, Floats]:
     """Find the best labellings of n examples with the same tree and pairwise scores.
 
     Parameters
@@ -128,7 +132,7 @@ def tree_max_sum_batch(unaries, parents, pairwise=None, *, deformations=None, an
     return _decode(maps, parents, order, pairwise, deformations, anchors, executor)
 
 
-def tree_marginals(unaries, parents, pairwise):
+def tree_marginals(unaries: Any, parents: ArrayLike, pairwise: Any) -> TreeMarginals:
     """Compute log partition function and marginals of `P(y) = exp(score(y)) / Z` on a tree.
 
     Parameters

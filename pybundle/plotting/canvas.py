@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Display:
     ax_: Any
     figure_: Any
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draws what the display holds.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,12 +48,17 @@ class ConvergenceDisplay:
     ['passes over the data', 'seconds']
     """
 
-    def __init__(self, histories, *, tol=None):
+    axes_: Any
+    ax_: Any
+    figure_: Any
+    lines_: Any
+
+    def __init__(self, histories: dict[str, Any], *, tol: float | None = None) -> None:
         self.histories = histories
         self.tol = tol
 
     @classmethod
-    def from_results(cls, results, *, tol=None, ax=None, x=None):
+    def from_results(cls, results: Any, *, tol: float | None = None, ax: Any = None, x: Any = None) -> Self:
         """Draws results of `pybundle.minimize`.
 
         Parameters
@@ -71,7 +77,7 @@ class ConvergenceDisplay:
         return cls(_histories("results", results, "history", "results of pybundle.minimize"), tol=tol).plot(ax, x=x)
 
     @classmethod
-    def from_estimator(cls, estimator, *, tol=None, ax=None, x=None):
+    def from_estimator(cls, estimator: Any, *, tol: float | None = None, ax: Any = None, x: Any = None) -> Self:
         """Draws the fits of estimators.
 
         Parameters
@@ -92,7 +98,7 @@ class ConvergenceDisplay:
         tols = {getattr(one, "tol", None) for one in named.values()}
         return cls(histories, tol=tols.pop() if tol is None and len(tols) == 1 else tol).plot(ax, x=x)
 
-    def plot(self, ax=None, *, x=None):
+    def plot(self, ax: Any = None, *, x: str | None = None) -> Self:
         """Draws the runs.
 
         Parameters
@@ -135,7 +141,7 @@ class ConvergenceDisplay:
         return lines
 
 
-def plot_convergence(results, *, tol=None, title=None):
+def plot_convergence(results: Any, *, tol: float | None = None, title: str | None = None) -> Any:
     """Return a figure with a `ConvergenceDisplay`. It is made without pyplot, so no screen is needed.
 
     Parameters

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
@@ -42,7 +45,11 @@ class KernelWeightsDisplay(Display):
     (5, 2)
     """
 
-    def __init__(self, weights, *, names=None, xlabel="epoch"):
+    weights: Any
+    names: Any
+    lines_: Any
+
+    def __init__(self, weights: ArrayLike, *, names: Any = None, xlabel: str = "epoch") -> None:
         self.weights = np.asarray(weights, dtype=float)
         if self.weights.ndim != 2 or self.weights.size == 0:
             raise ParameterError(f"weights must have shape (n_epochs, n_groups), got {self.weights.shape}")
@@ -50,7 +57,7 @@ class KernelWeightsDisplay(Display):
         self.xlabel = xlabel
 
     @classmethod
-    def from_estimator(cls, estimator, *, names=None, ax=None):
+    def from_estimator(cls, estimator: Any, *, names: Any = None, ax: Any = None) -> Self:
         """Draws the history of a fitted `pb.mkl.OnlineMKL` or `OnlineMKLClassifier`.
 
         Parameters

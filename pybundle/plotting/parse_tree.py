@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Array
 from ..core.validation import integer_array
 from .canvas import FAINT, RIGHT, WRONG, Display, bare, fitted, import_matplotlib, names_of
 
@@ -41,20 +44,26 @@ class ParseTreeDisplay(Display):
     ['the', 'dog', 'barks']
     """
 
-    def __init__(self, heads, words, *, truth=None):
-        self.heads = _heads("heads", heads)
+    words: Any
+    truth: Array | None
+    arcs_: Any
+    missed_: Any
+
+    def __init__(self, heads: ArrayLike, words: Any, *, truth: ArrayLike | None = None) -> None:
+        self.heads: Any = _heads("heads", heads)
         self.words = names_of(words, len(self.heads), "words")
         self.truth = None if truth is None else _heads("truth", truth)
-        if truth is not None and len(self.truth) != len(self.heads):
+        if self.truth is not None and len(self.truth) != len(self.heads):
             raise ParameterError(f"truth must have {len(self.heads)} heads, as many as words, got {len(self.truth)}")
 
     @classmethod
-    def from_predictions(cls, heads, words, *, truth=None, ax=None):
+    def from_predictions(cls, heads: ArrayLike, words: Any, *, truth: Any = None, ax: Any = None) -> Self:
         """Draws a tree; see the class for `heads`, `words` and `truth`, `plot` for `ax`."""
         return cls(heads, words, truth=truth).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, sentence, *, truth=None, words=None, ax=None):
+    def from_estimator(cls, estimator: Any, sentence: Any, *, truth: ArrayLike | None = None, words: Any = None,
+                       ax: Any = None) -> Self:
         """Draws the parse of one sentence.
 
         Parameters

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import Display, fitted, line_style, tidy, what_came
@@ -43,7 +45,12 @@ class PathDisplay(Display):
     ('lam', 1.0)
     """
 
-    def __init__(self, values, curves, *, best=None, xlabel="lam", ylabel="error"):
+    values: Any
+    curves: Any
+    lines_: Any
+
+    def __init__(self, values: ArrayLike, curves: Any, *, best: float | None = None, xlabel: str = "lam",
+                 ylabel: str = "error") -> None:
         self.values = np.asarray(values, dtype=float)
         self.curves = {name: np.atleast_2d(np.asarray(errors, dtype=float)) for name, errors in curves.items()}
         self.best = best
@@ -55,7 +62,7 @@ class PathDisplay(Display):
                                      f"{np.shape(curves[name])} for {name!r}")
 
     @classmethod
-    def from_results(cls, results, errors, *, ylabel="error", ax=None):
+    def from_results(cls, results: Any, errors: Any, *, ylabel: str = "error", ax: Any = None) -> Self:
         """Draws errors of the results of `pybundle.path` over lam.
 
         Parameters
@@ -88,7 +95,7 @@ class PathDisplay(Display):
         return display.plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draws the search of a fitted `MulticlassSVMCV` or `ChainSVMCV` over C.
 
         Parameters

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Array
 from .canvas import COLOURS, RIGHT, WRONG, Display, bare, fitted, what_came
 
 
@@ -44,7 +49,17 @@ class SegmentationDisplay(Display):
     ['gap', 'bar', 'gap']
     """
 
-    def __init__(self, image, found, *, truth=None, fillers=()):
+    image: Any
+    fillers: Any
+    found: Any
+    truth: Array
+    is_columns: bool
+    bars_: Any
+    texts_: Any
+    overlay_: Any
+    image_: Any
+
+    def __init__(self, image: ArrayLike, found: Any, *, truth: Any = None, fillers: Sequence[Any] = ()) -> None:
         self.image = np.asarray(image)
         if self.image.ndim not in (2, 3) or self.image.size == 0:
             raise ParameterError(f"image must have shape (height, width), got {self.image.shape}")
@@ -57,12 +72,14 @@ class SegmentationDisplay(Display):
             check("truth", truth)
 
     @classmethod
-    def from_predictions(cls, found, image, *, truth=None, fillers=(), ax=None):
+    def from_predictions(cls, found: Any, image: ArrayLike, *, truth: Any = None, fillers: Sequence[Any] = (),
+                         ax: Any = None) -> Self:
         """Draws a segmentation; see the class for the arguments, `plot` for `ax`."""
         return cls(image, found, truth=truth, fillers=fillers).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, x, *, image=None, truth=None, ax=None):
+    def from_estimator(cls, estimator: Any, x: Any, *, image: ArrayLike | None = None, truth: Any = None,
+                       ax: Any = None) -> Self:
         """Draws the prediction for one example.
 
         Parameters

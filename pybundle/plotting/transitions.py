@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import DIVERGING, Display, fitted, names_of, weight_bar, what_came
@@ -41,7 +44,16 @@ class TransitionDisplay(Display):
     (['DET', 'N', 'V'], (4, 4))
     """
 
-    def __init__(self, transition, *, names=None, start=None, end=None):
+    transition: Any
+    names: Any
+    start: Any
+    end: Any
+    image_: Any
+    texts_: Any
+    colorbar_: Any
+
+    def __init__(self, transition: ArrayLike, *, names: Any = None, start: ArrayLike | None = None,
+                 end: ArrayLike | None = None) -> None:
         self.transition = np.asarray(transition, dtype=float)
         K = len(self.transition) if self.transition.ndim else 0
         if self.transition.shape != (K, K) or K == 0:
@@ -53,7 +65,7 @@ class TransitionDisplay(Display):
                 raise ParameterError(f"{name} must have shape ({K},), got {ends.shape}")
 
     @classmethod
-    def from_estimator(cls, estimator, *, ends=True, ax=None):
+    def from_estimator(cls, estimator: Any, *, ends: bool = True, ax: Any = None) -> Self:
         """Draws the weights of a fitted `ChainSVM` or `ChainCRF`.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 import numpy as np
 
@@ -45,7 +46,13 @@ class WeightImagesDisplay(Display):
     (10, ['0', '1', '2'])
     """
 
-    def __init__(self, images, *, names=None, n_columns=5):
+    images: Any
+    names: Any
+    n_columns: int
+    image_: Any
+    colorbar_: Any
+
+    def __init__(self, images: Any, *, names: Any = None, n_columns: int = 5) -> None:
         try:
             self.images = [np.asarray(image, dtype=float) for image in images]
         except (TypeError, ValueError) as problem:
@@ -59,7 +66,8 @@ class WeightImagesDisplay(Display):
         self.n_columns = check_integer("n_columns", n_columns, low=1)
 
     @classmethod
-    def from_estimator(cls, estimator, shape=None, *, width=None, n_columns=5, ax=None):
+    def from_estimator(cls, estimator: Any, shape: tuple[int, int] | None = None, *, width: int | None = None,
+                       n_columns: int = 5, ax: Any = None) -> Self:
         """Draws the weights of a fitted `MulticlassSVM`, `ChainSVM`, `ChainCRF` or `SegmentationSVM`.
 
         Parameters

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +17,7 @@ from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import BundleError, InputTypeError, StateError
 from ..core.object_graph import check_array
 from ..core.ragged import Ragged
+from ..core.types import PathLike, Source
 
 FORMAT, VERSION = "pybundle certificates", 1
 LARGEST = 1e120
@@ -38,11 +41,11 @@ class Labellings:
 
     kind = "labellings"
     examples: np.ndarray
-    labellings: np.ndarray | Ragged
+    labellings: Any
     masses: np.ndarray
 
     @classmethod
-    def of(cls, examples, labellings, masses, weights):
+    def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
         """Evidence from multipliers of a run: labellings of mass 0 are left out, sums above a weight by rounding cut.
 
         `weights` (n,) are those of all examples. None if labellings are no numbers, which no file could hold.
@@ -64,7 +67,7 @@ class Labellings:
         masses = np.minimum(masses * np.repeat(cuts, counts), np.repeat(bounds, counts))
         return cls(examples, items, masses)
 
-    def arrays(self):
+    def arrays(self) -> Any:
         """What a file holds."""
         is_ragged = isinstance(self.labellings, Ragged)
         labels = {"labels": self.labellings.values, "label_offsets": self.labellings.offsets} if is_ragged else {
@@ -72,14 +75,14 @@ class Labellings:
         return {"examples": self.examples, "masses": self.masses, **labels}
 
     @classmethod
-    def from_arrays(cls, arrays):
+    def from_arrays(cls, arrays: Any) -> Any:
         """What `arrays` gave."""
         examples, masses, labels = (arrays.pop(name) for name in ("examples", "masses", "labels"))
         if "label_offsets" in arrays:
             labels = Ragged(labels, arrays.pop("label_offsets"))
         return cls(examples, labels, masses)
 
-    def check(self, dim, n_examples):
+    def check(self, dim: int, n_examples: Any) -> Any:
         """Raise ValueError if it cannot be evidence."""
         m = np.size(self.masses)
         check_array("masses", self.masses, (m,), low=0.0)
@@ -106,16 +109,16 @@ class Points:
     points: np.ndarray
     weights: np.ndarray
 
-    def arrays(self):
+    def arrays(self) -> Any:
         """What a file holds."""
         return {"points": self.points, "weights": self.weights}
 
     @classmethod
-    def from_arrays(cls, arrays):
+    def from_arrays(cls, arrays: Any) -> Any:
         """What `arrays` gave."""
         return cls(arrays.pop("points"), arrays.pop("weights"))
 
-    def check(self, dim, n_examples):
+    def check(self, dim: int, n_examples: Any) -> Any:
         """Raise ValueError if it cannot be evidence."""
         check_array("points", self.points, (len(self.points), dim))
         if np.ndim(self.weights) != 2:
@@ -178,16 +181,16 @@ class Certificate:
     risk: str
     fingerprint: int | None
     n_examples: int
-    evidence: Labellings | Points | None = None
+    evidence: Any = None
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """`(fun + error - lower_bound) / |fun|`, 0 if both are equal."""
         difference = max(0.0, self.fun + self.error - self.lower_bound)
         return difference / abs(self.fun) if difference > 0.0 and self.fun != 0.0 else (
             0.0 if difference == 0.0 else float("inf"))
 
-    def check(self):
+    def check(self) -> None:
         """Raises ValueError if numbers or shapes are invalid; `pb.verify` decides whether the claims are true."""
         check_array("w", self.w, (np.size(self.w),))
         check_array("phi", self.phi, self.w.shape)
@@ -208,14 +211,14 @@ class Certificate:
         if self.evidence is not None:
             self.evidence.check(len(self.w), self.n_examples)
 
-    def problem(self):
+    def problem(self) -> str:
         """What was minimised, in words."""
         term = f"lam = {self.lam:.10g}" if self.radius is None else f"radius = {self.radius:.10g}"
         signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0"
         mean = "" if self.divisor == 1 else ", mean of the losses"
         return f"{self.risk} of {self.n_examples} examples, {term}{mean}{signs}"
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Writes one `.npz` without pickled objects, all of it or nothing.
 
         Raises
@@ -237,7 +240,7 @@ class Certificate:
             raise StateError(f"path must name a file that can be written, got {path!r} ({problem}); choose another "
                              "path") from problem
 
-    def __str__(self):
+    def __str__(self) -> str:
         kind = "no evidence" if self.evidence is None else f"evidence: {self.evidence.kind}"
         return (f"certificate of {self.risk} with {self.n_examples} examples: F(w) = {self.fun:.6g}, lower bound "
                 f"{self.lower_bound:.6g}, gap {self.gap:.3g}; {kind}")
@@ -266,7 +269,7 @@ def fingerprint_of(risk):
     return crc32(repr(fingerprint).encode())
 
 
-def load_certificate(path):
+def load_certificate(path: Source) -> Certificate:
     """Reads what `Certificate.save` wrote.
 
     Raises

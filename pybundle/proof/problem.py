@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,7 +67,7 @@ class PlainProblem:
             raise ex.ExactError(f"exact=True takes hinge risks and callables, got {type(risk).__name__}; pass "
                                  "exact=False, which counts rounding errors instead")
 
-    exact_kinds: tuple = ()
+    exact_kinds: tuple[Any, ...] = ()
 
     def believe(self, text):
         """Notes what is not checked, once."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import PathLike
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
 from .certificate import Certificate, fingerprint_of, load_certificate
@@ -50,22 +52,22 @@ class Report:
     lower_bound: float = -float("inf")
     evidence: str | None = None
     problem: str = ""
-    checks: list = field(default_factory=list)
-    believed: list = field(default_factory=list)
+    checks: list[Any] = field(default_factory=list)
+    believed: list[Any] = field(default_factory=list)
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """`(fun - lower_bound) / |fun|` of the proven numbers, 0 if both are equal."""
         difference = self.fun - self.lower_bound
         return 0.0 if difference <= 0.0 else difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
-    def add(self, name, holds, text):
+    def add(self, name: str, holds: Any, text: Any) -> Any:
         """Record a check; return whether it holds."""
         self.checks.append((name, bool(holds), text))
         self.ok = self.ok and bool(holds)
         return bool(holds)
 
-    def __str__(self):
+    def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.checks)
         lines = [f"{'ok' if holds else 'FAILED':>6}  {name:<{width}}  {text}" for name, holds, text in self.checks]
         lines += [f"        believed: {text}" for text in self.believed]
@@ -73,7 +75,7 @@ class Report:
         return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", f"        {self.problem}", *lines])
 
 
-def verify(certificate, risk, exact=False):
+def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) -> Report:
     """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
 
     Parameters

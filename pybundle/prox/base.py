@@ -9,8 +9,12 @@ x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right deriv
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.types import Floats
 from ..core.validation import check_vector
 from .checks import check_norms, check_step
 from .groups import Groups, euclidean
@@ -20,11 +24,11 @@ from .shrinkage import quotient, soft_threshold
 class Regulariser:
     """Base class of regularisers with Omega(0) = 0 <= Omega(x) = Omega(-x); each docstring states the norm N."""
 
-    def value(self, x):
+    def value(self, x: ArrayLike) -> float:
         """Return Omega(x); infinite if it overflows float64."""
         raise NotImplementedError
 
-    def prox(self, x, t=1.0):
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         """Return `argmin_z 1/2 |z - x|^2 + t Omega(z)`, shape (d,).
 
         Parameters
@@ -35,18 +39,18 @@ class Regulariser:
         """
         raise NotImplementedError
 
-    def dual_norm(self, y):
+    def dual_norm(self, y: ArrayLike) -> float:
         """Return `max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y)."""
         raise NotImplementedError
 
-    def conjugate(self, y):
+    def conjugate(self, y: ArrayLike) -> float:
         """Return `Omega*(y) = max_x <x, y> - Omega(x)`: for every x, Omega(x) >= <x, y> - conjugate(y).
 
         If Omega is a norm, this is 0 for dual_norm(y) <= 1, else infinite; against rounding, divide y by its dual norm.
         """
         raise NotImplementedError
 
-    def subgradient_distance(self, x, g):
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         """Return the Euclidean distance from g to the subdifferential of Omega at x.
 
         It is 0 for `g = (v - x) / t` at x = prox(v, t).
@@ -67,15 +71,15 @@ class GroupwiseRegulariser(Regulariser):
         By default every entry is a group. Build a `Groups` once if the regulariser is used often.
     """
 
-    def __init__(self, groups=None):
+    def __init__(self, groups: Any = None) -> None:
         self.groups = groups
 
-    def value(self, x):
+    def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
         with np.errstate(over="ignore"):
             return float(self._value(self._norms(x, self._partition(len(x)))))
 
-    def prox(self, x, t=1.0):
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         x, t = check_vector("x", x), check_step(t)
         groups = self._partition(len(x))
         norms = self._norms(x, groups)
@@ -84,7 +88,7 @@ class GroupwiseRegulariser(Regulariser):
             return np.copysign(shrunk, x) + 0.0     # no negative zeros
         return groups.scale(x, quotient(shrunk, norms))
 
-    def shrink(self, norms, t=1.0):
+    def shrink(self, norms: ArrayLike, t: float = 1.0) -> Floats:
         """Return the prox of h, which is the norms of the groups after a prox, shape (p,).
 
         Parameters
@@ -95,7 +99,7 @@ class GroupwiseRegulariser(Regulariser):
         """
         return self._checked_shrink(check_norms(norms), check_step(t))
 
-    def factors(self, norms, t=1.0):
+    def factors(self, norms: ArrayLike, t: float = 1.0) -> Floats:
         """Return the factors by which the prox multiplies the groups, in [0, 1], shape (p,); 0 for a group of norm 0.
 
         Costs O(p), in the worst case O(p log p) for a sort, however many features there are. If theta is stored as
@@ -104,17 +108,17 @@ class GroupwiseRegulariser(Regulariser):
         norms = check_norms(norms)
         return quotient(self.shrink(norms, t), norms)
 
-    def dual_norm(self, y):
+    def dual_norm(self, y: ArrayLike) -> float:
         y = check_vector("y", y)
         with np.errstate(over="ignore"):
             return float(self._dual_norm(self._norms(y, self._partition(len(y)))))
 
-    def conjugate(self, y):
+    def conjugate(self, y: ArrayLike) -> float:
         y = check_vector("y", y)
         with np.errstate(over="ignore"):
             return float(self._conjugate(self._norms(y, self._partition(len(y)))))
 
-    def subgradient_distance(self, x, g):
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
         g = check_vector("g", g, len(x))
         groups = self._partition(len(x))

@@ -9,8 +9,12 @@ groups with a common feature holds the other, and children are first (Jenatton e
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.types import Floats
 from ..core.validation import check_integer, check_vector
 from .base import Regulariser
 from .checks import check_rates, check_step, match_rates
@@ -21,10 +25,10 @@ from .shrinkage import quotient, soft_threshold
 class _Norm(Regulariser):
     """Base class of norms that define only value and prox."""
 
-    def __init__(self, groups):
+    def __init__(self, groups: Any) -> None:
         self.groups = groups
 
-    def dual_norm(self, y):
+    def dual_norm(self, y: ArrayLike) -> float:
         """Return `max <x, y>` over Omega(x) <= 1.
 
         This is the smallest step t at which the prox of y is 0, found by bisection to the last bit and rounded upwards,
@@ -49,7 +53,7 @@ class _Norm(Regulariser):
             low, high = (middle, high) if self.prox(y, middle).any() else (low, middle)
         return high
 
-    def conjugate(self, y):
+    def conjugate(self, y: ArrayLike) -> float:
         return 0.0 if self.dual_norm(y) <= 1.0 else np.inf
 
 
@@ -71,17 +75,20 @@ class SparseGroupLasso(_Norm):
     array([ 1.5, -2. ,  0. ])
     """
 
-    def __init__(self, groups, l1=1.0, l2=1.0):
+    l1: Any
+    l2: Any
+
+    def __init__(self, groups: Any, l1: Any = 1.0, l2: Any = 1.0) -> None:
         super().__init__(groups)
         self.l1, self.l2 = check_rates("l1", l1), check_rates("l2", l2)
 
-    def value(self, x):
+    def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
         groups, l1, l2 = self._parts(x)
         with np.errstate(over="ignore"):
             return float(np.sum(l1 * np.abs(x)) + np.sum(l2 * groups.norms(x)))
 
-    def prox(self, x, t=1.0):
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         x, t = check_vector("x", x), check_step(t)
         groups, l1, l2 = self._parts(x)
         with np.errstate(over="ignore"):
@@ -89,7 +96,7 @@ class SparseGroupLasso(_Norm):
             norms = groups.norms(z)
             return groups.scale(z, quotient(soft_threshold(norms, t * l2), norms))
 
-    def subgradient_distance(self, x, g):
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
         g = check_vector("g", g, len(x))
         groups, l1, l2 = self._parts(x)
@@ -140,26 +147,29 @@ class OverlappingGroupLasso(_Norm):
     True
     """
 
-    def __init__(self, groups, rate=1.0, sweeps=1):
+    rate: Any
+    sweeps: int
+
+    def __init__(self, groups: Any, rate: float | ArrayLike = 1.0, sweeps: int = 1) -> None:
         super().__init__(groups)
         self.rate, self.sweeps = check_rates("rate", rate), check_integer("sweeps", sweeps, low=1)
 
-    def value(self, x):
+    def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
         groups, rates = self._parts(x)
         with np.errstate(over="ignore"):
             return float(np.sum(rates * groups.norms(x)))
 
-    def prox(self, x, t=1.0):
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         return self._solve(x, t)[0]
 
-    def prox_with_gap(self, x, t=1.0):
+    def prox_with_gap(self, x: ArrayLike, t: float = 1.0) -> tuple[Floats, float]:
         """Return the prox, shape (d,), and its duality gap, half the square of the largest error possible."""
         z, v, radii, groups = self._solve(x, t)
         aligned = np.add.reduceat(v * z[groups.indices], groups.offsets[:-1])
         return z, max(float(np.sum(radii * groups.norms(z) - aligned)), 0.0)
 
-    def subgradient_distance(self, x, g):
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
         g = check_vector("g", g, len(x))
         groups, rates = self._parts(x)
@@ -195,7 +205,7 @@ class TreeGroupLasso(OverlappingGroupLasso):
     array([ 1.5, -2. ])
     """
 
-    def __init__(self, groups, rate=1.0):
+    def __init__(self, groups: Any, rate: float | ArrayLike = 1.0) -> None:
         super().__init__(groups, rate)
 
     def _parts(self, x):

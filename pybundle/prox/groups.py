@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.types import Array, Floats
 from ..core.validation import check_count, real_array
 from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
 from .membership import check_covered, members, offsets_of
@@ -18,7 +22,7 @@ class _Groups:
     dim: int
 
     @classmethod
-    def of(cls, groups, dim):
+    def of(cls: Any, groups: Any, dim: int) -> Any:
         """Return `groups` for vectors of `dim` entries, and build an instance of this class if needed."""
         if not isinstance(groups, cls):
             return cls(groups, dim)
@@ -27,7 +31,7 @@ class _Groups:
         return groups
 
     @property
-    def n_groups(self):
+    def n_groups(self) -> int:
         """Number of groups p."""
         return len(self.offsets) - 1
 
@@ -76,7 +80,11 @@ class Groups(_Groups):
     2
     """
 
-    def __init__(self, groups, dim=None):
+    offsets: Array
+    dim: int
+    order: Array
+
+    def __init__(self, groups: Any, dim: int | None = None) -> None:
         indices, sizes, dim = members(groups, dim)
         group_of = np.repeat(np.arange(len(sizes)), sizes)
         counts = np.bincount(indices, minlength=dim)
@@ -96,18 +104,18 @@ class Groups(_Groups):
         self.order = None if (labels[1:] >= labels[:-1]).all() else np.argsort(labels, kind="stable")
 
     @classmethod
-    def single(cls, dim):
+    def single(cls, dim: int) -> Groups:
         """Return all features as one group."""
         dim, groups = check_count("dim", dim, low=0), object.__new__(cls)
         groups._set(np.zeros(dim, dtype=np.intp), [dim])
         return groups
 
-    def norms(self, x):
+    def norms(self, x: ArrayLike) -> Floats:
         """Return Euclidean norms |x_g|, shape (n_groups,), without intermediate overflow or underflow."""
         x = self._array("x", x, self.dim)
         return checked_norms(x if self.order is None else x[self.order], self.offsets)
 
-    def scale(self, x, factors):
+    def scale(self, x: ArrayLike, factors: ArrayLike) -> Floats:
         """Return `x_g factors[g]` for every group, shape (dim,)."""
         x, factors = self._array("x", x, self.dim), self._array("factors", factors, self.n_groups)
         out = np.empty(self.dim)
@@ -119,11 +127,11 @@ class Groups(_Groups):
             out[self.order] = scaled
         return out
 
-    def directions(self, x, norms):
+    def directions(self, x: ArrayLike, norms: ArrayLike) -> Floats:
         """Return `x_g / norms[g]` for every group, 0 where x is 0."""
         return quotient(self._array("x", x, self.dim), self.spread(norms))
 
-    def spread(self, values):
+    def spread(self, values: ArrayLike) -> Floats:
         """Return for every feature the value of its group, shape (dim,)."""
         spread = np.repeat(self._array("values", values, self.n_groups), np.diff(self.offsets))
         if self.order is not None:
@@ -170,7 +178,12 @@ class OverlappingGroups(_Groups):
     False
     """
 
-    def __init__(self, groups, dim=None):
+    dim: int
+    order: Array
+    indices: Array
+    offsets: Array
+
+    def __init__(self, groups: Any, dim: int | None = None) -> None:
         indices, sizes, self.dim = members(groups, dim)
         check_covered(np.bincount(indices, minlength=self.dim))
         offsets = offsets_of(sizes)
@@ -185,26 +198,26 @@ class OverlappingGroups(_Groups):
         self._crossing = first_crossing(self.indices, self.offsets, self.dim)
 
     @property
-    def is_tree(self):
+    def is_tree(self) -> bool:
         """Whether one of any two groups with a common feature holds the other."""
         return self._crossing == (-1, -1)
 
-    def check_tree(self):
+    def check_tree(self) -> None:
         """Raise an error with the numbers of two groups if the groups are no tree."""
         if not self.is_tree:
             first, second = sorted(int(self.order[g]) for g in self._crossing)
             raise ParameterError(f"groups must form a tree, but the groups {first} and {second} overlap and neither "
                                  "holds the other; use OverlappingGroupLasso for groups that overlap")
 
-    def norms(self, x):
+    def norms(self, x: Array) -> Floats:
         """Return Euclidean norms |x_g| in the order of `offsets`, shape (n_groups,)."""
         return checked_norms(x[self.indices], self.offsets)
 
-    def add(self, v):
+    def add(self, v: ArrayLike) -> Floats:
         """Return the sum of the vectors v_g of all groups, given in the order of `indices`; shape (dim,)."""
-        return np.bincount(self.indices, v, self.dim)
+        return np.bincount(self.indices, v, self.dim).astype(np.float64, copy=False)
 
-    def shrink(self, x, radii, sweeps=1):
+    def shrink(self, x: ArrayLike, radii: Any, sweeps: int = 1) -> tuple[Floats, Floats]:
         """Apply one group prox after another in `sweeps` sweeps; return the result z, and v of shape (len(indices),).
 
         `z = x - add(v)` with `|v_g| <= radii[g]` holds for any groups and any number of sweeps.

@@ -6,11 +6,16 @@ the prox of the group lasso, `prox_squared_l1` that of the squared l2,1 norm.
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ..core.types import Floats
 from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso
 from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
 
 
-def prox_l1(x, t, groups=None):
+def prox_l1(x: ArrayLike, t: float, groups: Any = None) -> Floats:
     """Return the prox of `t sum_k |x_k|`, sign(x) max(|x| - t, 0).
 
     With groups it is the prox of `t sum_g |x_g|`, x_g max(0, 1 - t / |x_g|).
@@ -42,7 +47,7 @@ def prox_l1(x, t, groups=None):
     return L1(groups=groups).prox(x, t)
 
 
-def prox_l2(x, t):
+def prox_l2(x: ArrayLike, t: float) -> Floats:
     """Return the prox of `t |x|_2`, x max(0, 1 - t / |x|). Parameters as in `prox_l1`.
 
     Examples
@@ -54,7 +59,7 @@ def prox_l2(x, t):
     return L2().prox(x, t)
 
 
-def prox_squared_l2(x, t):
+def prox_squared_l2(x: ArrayLike, t: float) -> Floats:
     """Return the prox of `t/2 |x|_2^2`, x / (1 + t). Parameters as in `prox_l1`.
 
     Examples
@@ -66,7 +71,7 @@ def prox_squared_l2(x, t):
     return SquaredL2().prox(x, t)
 
 
-def prox_elastic_net(x, l1, l2, groups=None):
+def prox_elastic_net(x: ArrayLike, l1: float, l2: float, groups: Any = None) -> Floats:
     """Return the prox of `l1 sum_k |x_k| + l2/2 |x|^2`: soft thresholding by l1, then division by 1 + l2.
 
     Parameters
@@ -85,7 +90,7 @@ def prox_elastic_net(x, l1, l2, groups=None):
     return ElasticNet(l1, l2, groups).prox(x)
 
 
-def prox_squared_l1(x, t, groups=None):
+def prox_squared_l1(x: ArrayLike, t: float, groups: Any = None) -> Floats:
     """Return the prox of `t/2 (sum_k |x_k|)^2`, with groups of `t/2 (sum_g |x_g|)^2`.
 
     It is sign(x) max(|x| - tau, 0), where tau is t times the sum of the absolute values of the result [Martins et al.
@@ -111,7 +116,7 @@ def prox_squared_l1(x, t, groups=None):
     return SquaredL1(groups=groups).prox(x, t)
 
 
-def prox_lq(x, t, q, groups=None):
+def prox_lq(x: ArrayLike, t: float, q: float, groups: Any = None) -> Floats:
     """Return the prox of `t sum_k |x_k|^q`, q > 1; with groups of `t sum_g |x_g|^q`.
 
     The absolute value or norm b in the result solves b + t q b^(q-1) = a, where a is that in x. Newton's method needs
@@ -132,7 +137,7 @@ def prox_lq(x, t, q, groups=None):
     return Lq(q, groups=groups).prox(x, t)
 
 
-def prox_squared_lq(x, t, q, groups=None):
+def prox_squared_lq(x: ArrayLike, t: float, q: float, groups: Any = None) -> Floats:
     """Return the prox of `t/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups of the squared l2,q norm.
 
     The absolute values b of the result solve b_k + t B^(2-q) b_k^(q-1) = |x_k|, B = |b|_q. Newton's method in log B,
@@ -153,7 +158,7 @@ def prox_squared_lq(x, t, q, groups=None):
     return SquaredLq(q, groups=groups).prox(x, t)
 
 
-def prox_sparse_group(x, l1, l2, groups):
+def prox_sparse_group(x: ArrayLike, l1: float, l2: float, groups: Any) -> Floats:
     """Return the exact prox of `l1 sum_k |x_k| + l2 sum_g |x_g|`: soft thresholding, then the prox of the groups.
 
     Parameters
@@ -172,7 +177,7 @@ def prox_sparse_group(x, l1, l2, groups):
     return SparseGroupLasso(groups, l1, l2).prox(x)
 
 
-def prox_tree(x, t, groups):
+def prox_tree(x: ArrayLike, t: float, groups: Any) -> Floats:
     """Return the exact prox of `t sum_g |x_g|` over groups that form a tree: one group after another, children first.
 
     Parameters
@@ -191,7 +196,7 @@ def prox_tree(x, t, groups):
     return TreeGroupLasso(groups).prox(x, t)
 
 
-def prox_overlapping(x, t, groups, sweeps=1):
+def prox_overlapping(x: ArrayLike, t: float, groups: Any, sweeps: int = 1) -> Floats:
     """Return an inexact prox of `t sum_g |x_g|` over groups that may overlap: one group after another, `sweeps` times.
 
     `OverlappingGroupLasso.prox_with_gap` bounds the error.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
+from ..core.types import Floats
 from ..core.validation import check_number, check_vector
 from ._threshold import subtract_threshold
 from .groups import Groups, euclidean
 from .shrinkage import quotient
 
 
-def project_simplex(x, radius=1.0):
+def project_simplex(x: ArrayLike, radius: float = 1.0) -> Floats:
     """Return the point of `{z >= 0, sum z = radius}` nearest to x.
 
     Parameters
@@ -45,7 +49,7 @@ def project_simplex(x, radius=1.0):
     return _on_simplex(x, radius)
 
 
-def project_l1_ball(x, radius=1.0, groups=None):
+def project_l1_ball(x: ArrayLike, radius: float = 1.0, groups: Any = None) -> Floats:
     """Return the point of `{sum_k |z_k| <= radius}` nearest to x; with groups of the ball `{sum_g |z_g| <= radius}`.
 
     If x is outside, its absolute values or norms of groups are projected onto the simplex (Martins et al. 2011,
@@ -68,7 +72,7 @@ def project_l1_ball(x, radius=1.0, groups=None):
     return x.copy() if inside else np.copysign(_on_simplex(sizes, radius), x) + 0.0
 
 
-def project_l21_ball(x, radius, groups):
+def project_l21_ball(x: ArrayLike, radius: float, groups: Any) -> Floats:
     """Return the point of `{sum_g |z_g| <= radius}` nearest to x, by projecting the norms onto the l1-ball.
 
     Examples
@@ -83,7 +87,7 @@ def project_l21_ball(x, radius, groups):
     return groups.scale(x, quotient(project_l1_ball(norms, radius), norms))
 
 
-def project_l2_ball(x, radius=1.0):
+def project_l2_ball(x: ArrayLike, radius: float = 1.0) -> Floats:
     """Return the point of `{|z|_2 <= radius}` nearest to x, min(1, radius / |x|) x.
 
     Examples

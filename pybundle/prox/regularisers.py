@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.types import Floats
 from ..core.validation import check_number
 from .base import GroupwiseRegulariser
 from .checks import check_norms, check_rates, match_rates
@@ -32,7 +36,9 @@ class L1(GroupwiseRegulariser):
     array([0.6, 0. ])
     """
 
-    def __init__(self, rate=1.0, groups=None):
+    rate: Any
+
+    def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_rates("rate", rate)
 
@@ -65,10 +71,10 @@ class L2(L1):
     array([1.5, 2. ])
     """
 
-    def __init__(self, rate=1.0):
+    def __init__(self, rate: float | ArrayLike = 1.0) -> None:
         super().__init__(check_number("rate", rate, low=0.0))
 
-    def shrink(self, norms, t=1.0):
+    def shrink(self, norms: ArrayLike, t: float = 1.0) -> Floats:
         return self.prox(check_norms(norms), t)
 
     def _partition(self, dim):
@@ -92,7 +98,10 @@ class ElasticNet(GroupwiseRegulariser):
     array([2., 0.])
     """
 
-    def __init__(self, l1=1.0, l2=1.0, groups=None):
+    l1: float
+    l2: float
+
+    def __init__(self, l1: float = 1.0, l2: float = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.l1, self.l2 = check_number("l1", l1, low=0.0), check_number("l2", l2, low=0.0)
 
@@ -116,7 +125,9 @@ class ElasticNet(GroupwiseRegulariser):
 class _Rated(GroupwiseRegulariser):
     """Base class of regularisers with one positive rate."""
 
-    def __init__(self, rate=1.0, groups=None):
+    rate: float
+
+    def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_number("rate", rate, low=0.0, strict=True)
 
@@ -183,7 +194,9 @@ class SquaredL1(_Rated):
 class _Power(_Rated):
     """Base class of regularisers with a rate and an exponent."""
 
-    def __init__(self, q, rate=1.0, groups=None):
+    q: float
+
+    def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)
         self.q = check_number("q", q, low=1.0, strict=True)
 

@@ -9,8 +9,10 @@ per part). Variables of part -1 have no sum: multipliers of sign constraints.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
@@ -39,17 +41,17 @@ class SimplexProblem:
         One bool holds for all parts.
     """
 
-    H: np.ndarray
-    f: np.ndarray
-    parts: np.ndarray
-    slack: np.ndarray
+    H: Any
+    f: Any
+    parts: Any
+    slack: Any
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value in zip(("H", "f", "parts", "slack"), _checked(self.H, self.f, self.parts, self.slack),
                                strict=True):
             object.__setattr__(self, name, value)       # it is frozen
 
-    def measure(self, x, product=None):
+    def measure(self, x: Any, product: Any = None) -> tuple[float, float, float, float]:
         """Value, duality gap, its scale, and KKT residual at x >= 0.
 
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
@@ -86,7 +88,8 @@ class SimplexProblem:
         return value, max(gap, 0.0), max(abs(value), 1e-3 * (quadratic + abs(linear))), float(residual)
 
 
-def solve_simplex_qp(H, f, parts, tol=1e-9, slack=False, x0=None, *, max_steps=1_000_000, method="auto"):
+def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 1e-09, slack: bool | ArrayLike = False,
+                     x0: ArrayLike | None = None, *, max_steps: int = 1000000, method: str = "auto") -> OptimizeResult:
     """Minimise `1/2 x'Hx - f'x` over a product of simplices.
 
     Parameters

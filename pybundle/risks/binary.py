@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
+from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, integer_array, real_array
 from .linear import LinearRisk
 from .partition import SHARD_ROWS
@@ -19,8 +23,9 @@ class _Binary(LinearRisk):
     _loss: int | None = None
     n_classes = 2
 
-    def __init__(self, X, y, n_parts=None, *, sample_weight=None, scale=1.0, bias=None, partition="strided",
-                 random_state=0, precision=None, n_classes=None):
+    def __init__(self, X: Data, y: Any, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
+                 scale: Any = 1.0, bias: float | None = None, partition: str = "strided", random_state: Any = 0,
+                 precision: str | None = None, n_classes: int | None = None) -> None:
         self._build(X, lambda n: (sign_labels(y, n, n_classes), 1, None, self._loss), n_parts, sample_weight, scale,
                     bias, partition, random_state, precision, example_weights)
 
@@ -98,7 +103,7 @@ class Logistic(_Binary):
     _piecewise_linear = False
     smooth = True
 
-    def value_errors(self, w, values):
+    def value_errors(self, w: ArrayLike, values: Floats) -> Floats:
         """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w in float64.
 
         A loss changes by no more than its score, and is computed from it with a few roundings.
@@ -128,7 +133,8 @@ class Logistic(_Binary):
             raise ParameterError(f"labelling must be a finite number, got {scores[~np.isfinite(scores)][0]}")
         return scores
 
-    def line_search(self, S0, S1, a, b, upper=1.0):
+    def line_search(self, S0: Array, S1: Array, a: float | tuple[float, float], b: float | tuple[float, float],
+                    upper: float = 1.0) -> tuple[float, float]:
         """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
 
         Arguments as in `LinearRisk`. The zero of the monotone derivative is found by Newton steps, or by bisection if

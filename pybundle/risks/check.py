@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, InputTypeError
 from ..core.protocols import planes_of
+from ..core.types import Data
 from ..core.validation import check_integer, check_vector
 from ..models.callable_model import CallableModel, as_model
 from .function import Function
@@ -31,13 +34,13 @@ class OracleReport:
         One sentence for each broken rule: its name, the example or part, the value found and the value expected.
     """
 
-    rules: list = field(default_factory=list)
-    findings: list = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return not self.findings
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self:
             return "\n  ".join([f"valid: {len(self.rules)} rules hold", *self.rules])
         return "\n".join(f"broken: {finding}" for finding in self.findings)
@@ -45,7 +48,8 @@ class OracleReport:
     __repr__ = __str__
 
 
-def check_oracle(risk, X=None, Y=None, *, dim=None, w0=None, n_points=6, n_examples=20, random_state=0):
+def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None = None, w0: ArrayLike | None = None,
+                 n_points: int = 6, n_examples: int = 20, random_state: int = 0) -> OracleReport:
     """Check the rules on which certificates depend, at random points and on random examples.
 
     Parameters

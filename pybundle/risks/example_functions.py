@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
@@ -75,8 +77,10 @@ class ExampleFunctions(Structured):
     (array([1.75]), array([[-1.]]))
     """
 
-    def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, *, sizes=None, norms=None,
-                 fingerprint=None, n_parts=None, sample_weight=None, partition="strided", random_state=0):
+    def __init__(self, solve: Any, plane: Any, n_examples: int, dim: int, label_size: int = 1,
+                 max_entries: int | None = None, *, sizes: ArrayLike | None = None, norms: ArrayLike | None = None,
+                 fingerprint: int | None = None, n_parts: int | None = None, sample_weight: ArrayLike | None = None,
+                 partition: str = "strided", random_state: Any = 0) -> None:
         oracle = FunctionsOracle(solve, plane, n_examples, dim, label_size, max_entries, sizes, norms, fingerprint)
         rows = range(oracle.n_examples)
         super().__init__(FunctionsModel(oracle), rows, rows, n_parts, sample_weight=sample_weight,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy import LowLevelCallable
 
 from ..core.exceptions import ContradictionError, InputTypeError, OracleError, ParameterError
 from ..core.protocols import RiskBase
 from ..core.sparse import check_sparse
+from ..core.types import Floats
 from ..core.validation import check_count, check_vector, real_array
 from ._compiled import RiskCalls
 
@@ -52,12 +55,16 @@ class Function(RiskBase):
     (array([3.]), array([[ 1., -1.]]))
     """
 
+    dim: int
+    n_parts: int
+    smooth: bool
+
     n_examples = 1
 
-    def __new__(cls, fun=None, *args, **kwargs):
+    def __new__(cls, fun: Any = None, *args: Any, **options: Any) -> Any:
         return object.__new__(CompiledFunction if isinstance(fun, LowLevelCallable) else cls)
 
-    def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
+    def __init__(self, fun: Any, dim: int, n_parts: int = 1, lower_bounds: Any = None, smooth: bool = False) -> None:
         if not callable(fun) and not isinstance(fun, LowLevelCallable):
             raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
                                  f"got {type(fun).__name__}")
@@ -82,7 +89,7 @@ class Function(RiskBase):
                 raise ParameterError(f"lower_bounds must be finite or -inf, got {lower_bounds!r}")
         self.lower_bounds = bounds
 
-    def evaluate(self, w):
+    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return the checked values (P,) and subgradients (P, dim) of the callable; subgradients are copies."""
         answer = self.fun(np.array(check_vector("w", w, self.dim)))
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:

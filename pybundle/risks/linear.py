@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
+from ..core.plane import Planes
 from ..core.rounding import UNIT
+from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
 from ._engine import Engine
@@ -45,6 +50,17 @@ class LinearRisk(Partitioned):
         The data, for solvers that work on single examples.
     """
 
+    examples: Any
+    n_examples: int
+    n_features: Any
+    n_scores: Any
+    dim: Any
+    partition: Any
+    random_state: int
+    n_parts_given: bool
+    search_precision: str
+    precision: Any
+
     loss = None
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh):
@@ -78,17 +94,18 @@ class LinearRisk(Partitioned):
         return self._engine.y_array
 
     @property
-    def fingerprint(self):
+    def fingerprint(self) -> Any:
         """A hash of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
         engine, data = self._engine, self.examples
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
         for array in arrays:                # one by one: a joint copy would dominate the memory of a small run
-            mark = crc32(np.ascontiguousarray(array), mark)
+            block: Any = np.ascontiguousarray(array)
+            mark = crc32(block, mark)
         return crc32(repr(words).encode(), mark)
 
-    def renewed(self, whole=True):
+    def renewed(self, whole: Any = True) -> Any:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         If not `whole`, only a sample of the rows is compared.
@@ -102,7 +119,7 @@ class LinearRisk(Partitioned):
         return other
 
     @property
-    def slope_errors(self):
+    def slope_errors(self) -> Floats:
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
         A slope adds at most two rows for each example: first the rows of a shard, then the shards. Therefore
@@ -112,13 +129,13 @@ class LinearRisk(Partitioned):
         return UNIT * np.array(terms) * self.slope_sizes
 
     @property
-    def slope_sizes(self):
+    def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,): `sqrt(2) sum_i c_i |x_i|`."""
         weighted = self.examples.norms * np.abs(self.sample_weight)
         return np.sqrt(2.0) * np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
-    def offset_errors(self):
+    def offset_errors(self) -> Floats:
         """Bound on the relative rounding error of any offset of each part, shape (P,).
 
         Offsets are sums of losses >= 0 and therefore accurate to `terms 2^-53`; sums of integers have no error.
@@ -134,42 +151,42 @@ class LinearRisk(Partitioned):
         return UNIT * np.array(terms)
 
     @property
-    def is_mapped(self):
+    def is_mapped(self) -> bool:
         """Whether the data are a memory-mapped file, which is read fastest in the order of the rows."""
         return self.examples.is_mapped
 
     @property
-    def labels(self):
+    def labels(self) -> Array:
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
         return read_only(self._engine.y_array)
 
     @property
-    def sample_weight(self):
+    def sample_weight(self) -> Floats:
         """Weights c_i, shape (n,)."""
         return self._engine.weight_array
 
     @property
-    def engine(self):
+    def engine(self) -> Any:
         """The `Engine`: compiled access to rows, labels, weights and costs, which also computes losses from scores."""
         return self._engine
 
     @property
-    def has_exact_blocks(self):
+    def has_exact_blocks(self) -> bool:
         """Whether the dual of one example can be maximised over all its labels; True for hinge losses."""
         return self._piecewise_linear
 
-    def oracle(self):
+    def oracle(self) -> Any:
         """Return the `LinearOracle` of single examples: `solve`, `plane`, `key`."""
         return LinearOracle(self)
 
     # passes -----------------------------------------------------------------------------------------------
 
-    def evaluate(self, w):
+    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
         planes = self.planes(w)
         return planes.values, planes.slopes
 
-    def planes(self, w):
+    def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
         In either precision, labels are those of float64 scores, and offsets and slopes are summed in float64. For
@@ -186,7 +203,7 @@ class LinearRisk(Partitioned):
             return planes._replace(values=values)
         return planes
 
-    def values(self, w):
+    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Return values (P,) as float64 sums of the losses, and a bound (P,) on the rounding error of each.
 
         `planes` returns `offset + <slope, w>`, which cancels if the risk is small against R(0), but a certificate
@@ -215,7 +232,7 @@ class LinearRisk(Partitioned):
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + UNIT * np.array(terms) * values
 
-    def scores(self, w, out=None):
+    def scores(self, w: ArrayLike, out: Array | None = None) -> Array:
         """Return S (n, K) with S[i] = W x_i, rows in the order of X, in the working precision float32 or float64.
 
         `out`, an array that an earlier call returned, is overwritten and returned.
@@ -235,7 +252,7 @@ class LinearRisk(Partitioned):
             pass
         return S
 
-    def planes_at(self, S):
+    def planes_at(self, S: Array) -> Planes:
         """Return planes at the point with scores S (any combination of `scores`); reads only rows with a loss.
 
         Labels and values are computed from S. Offsets and slopes belong to these labels, so that the planes are
@@ -244,11 +261,11 @@ class LinearRisk(Partitioned):
         S = self._check_scores("S", S)
         return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
 
-    def combine(self, S0, S1, t):
+    def combine(self, S0: Array, S1: Array, t: float) -> Array:
         """Return the scores `S0 + t (S1 - S0)` of the point t on a segment."""
         return S0 + S0.dtype.type(t) * (S1 - S0)
 
-    def line_search(self, S0, S1, a, b, upper=1.0):
+    def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
         """Return the exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper.
 
         Parameters
@@ -290,7 +307,7 @@ class LinearRisk(Partitioned):
                                  f"({self.n_examples}, {self.n_scores}), got {S.shape}")
         return contiguous(S)
 
-    def sum_planes(self, work):
+    def sum_planes(self, work: Callable[..., Any]) -> Planes:
         """Return planes: the sums of `work(rows, slope) -> (value, offset)` over the shards, in their order."""
         planes = reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, self.examples.is_sparse,
                                self.dense_from)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix, example_weights
+from ..core.types import Data
 from ..core.validation import integer_array
 from .linear import LinearRisk
 
@@ -63,8 +67,10 @@ class MulticlassHinge(LinearRisk):
     (array([3.]), (1, 9))
     """
 
-    def __init__(self, X, y, n_parts=None, *, loss=None, sample_weight=None, n_classes=None, scale=1.0,
-                 bias=None, partition="strided", random_state=0, precision=None):
+    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, loss: Any = None,
+                 sample_weight: ArrayLike | None = None, n_classes: int | None = None, scale: float = 1.0,
+                 bias: float | None = None, partition: str = "strided", random_state: int = 0,
+                 precision: str | None = None) -> None:
         def encode(n_examples):
             labels, self.n_classes = class_labels(y, n_examples, n_classes)
             self.loss = cost_matrix(loss, self.n_classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..core.protocols import RiskBase
 from ..core.ragged import Ragged
+from ..core.types import Array
 from ..core.validation import check_choice, check_integer
 from .reduction import SPARSE_DENSITY
 
@@ -91,7 +93,7 @@ class Excerpt:
 
     kind: type
     arguments: dict[str, Any]
-    rows: list
+    rows: list[Any]
 
     def __call__(self):
         """Return the risk of these parts, or None if they hold no example; its numbers equal the whole risk's."""
@@ -112,6 +114,11 @@ class Partitioned(RiskBase):
     `_arguments(rows)` returns the arguments that make the same risk of some examples only.
     """
 
+    n_parts: int
+    lower_bounds: Array
+
+    _arguments: Any
+
     dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense
     _stratify = None            # labels that the kind "stratified" spreads over the parts
 
@@ -124,11 +131,11 @@ class Partitioned(RiskBase):
         self.lower_bounds = np.zeros(self.n_parts)
 
     @property
-    def parts(self):
+    def parts(self) -> list[Array]:
         """List with the row numbers of the examples of every part."""
         return self._parts
 
-    def derive(self, n_parts=None, precision=None, executor=None):
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """Return the same risk over the same data with other parts, precision or executor; nothing large is copied.
 
         Parameters
@@ -140,7 +147,7 @@ class Partitioned(RiskBase):
         executor : object with ``map(fn, items)``, optional
             Runs the shards and returns results in order; any executor leads to bit-identical numbers. None keeps it.
         """
-        other = copy.copy(self)
+        other: Any = copy.copy(self)
         if "map_shards" in vars(self):        # `__getstate__` drops it, as copies may go to another process
             other.map_shards = self.map_shards
         if n_parts is not None and n_parts != self.n_parts:
@@ -151,7 +158,7 @@ class Partitioned(RiskBase):
             other.map_shards = executor.map
         return other
 
-    def excerpt(self, numbers):
+    def excerpt(self, numbers: Sequence[int]) -> Any:
         """Return the parts `numbers` as an `Excerpt`, from which another process makes their risk."""
         rows = [self._parts[p] for p in numbers]
         return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)
@@ -165,6 +172,6 @@ class Partitioned(RiskBase):
         check_choice("precision", precision, ("float32", "float64"))
         self.precision = "float64"
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         # an executor belongs to its process and is not pickled
         return {name: value for name, value in self.__dict__.items() if name != "map_shards"}

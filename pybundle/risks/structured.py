@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.rounding import UNIT
+from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
@@ -76,8 +80,19 @@ class Structured(Partitioned):
     (array([2.]), array([[-1.,  1.,  1., -1.]]))
     """
 
-    def __init__(self, model, X, Y, n_parts=None, loss="hinge", *, sample_weight=None, partition="strided",
-                 random_state=0):
+    model: Any
+    loss: str
+    smooth: bool
+    n_examples: int
+    dim: Any
+    nonneg: Any
+    sample_weight: Any
+    partition: str
+    random_state: int
+    n_parts_given: bool
+
+    def __init__(self, model: Any, X: Data, Y: Data, n_parts: int | None = None, loss: str = "hinge", *,
+                 sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0) -> None:
         self.model = as_model(model, X, Y)
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
         self.smooth = loss == "logistic"
@@ -109,12 +124,12 @@ class Structured(Partitioned):
     precision = "float64"
 
     @property
-    def X(self):
+    def X(self) -> Any:
         """The examples, as passed by the caller."""
         return self._examples[0]
 
     @property
-    def Y(self):
+    def Y(self) -> Any:
         """Their true labellings."""
         return self._examples[1]
 
@@ -131,12 +146,12 @@ class Structured(Partitioned):
                 "sample_weight": self.sample_weight[rows]}
 
     @property
-    def fingerprint(self):
+    def fingerprint(self) -> Any:
         """A hash of model, data, weights, loss and partition."""
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
         return crc32(repr(words).encode(), crc32(self.sample_weight))
 
-    def renewed(self, whole=True):
+    def renewed(self, whole: Any = True) -> Any:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         All data are read, which costs little compared with a decoding.
@@ -151,7 +166,7 @@ class Structured(Partitioned):
         return other
 
     @property
-    def slope_errors(self):
+    def slope_errors(self) -> Floats:
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
         oracle = self._oracle
         if oracle.norms is None:
@@ -173,12 +188,12 @@ class Structured(Partitioned):
         return UNIT * ((self._additions + 4.0) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
 
     @property
-    def errors_grow(self):
+    def errors_grow(self) -> bool:
         """Whether `slope_errors` covers only the planes computed so far, because the oracle has no norms."""
         return self._oracle.norms is None
 
     @property
-    def slope_sizes(self):
+    def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,); None if the oracle has no norms."""
         if self._oracle.norms is None:
             return None
@@ -186,19 +201,19 @@ class Structured(Partitioned):
         return np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
-    def offset_errors(self):
+    def offset_errors(self) -> Floats:
         """Bound on the relative rounding error of any offset of each part, shape (P,); offsets sum losses >= 0.
 
         Offsets of a log-loss are entropies, from which the oracle has already subtracted their rounding errors.
         """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
-    def evaluate(self, w):
+    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return values (P,) and subgradients (P, dim) at w."""
         planes = self.planes(w)
         return planes.values, planes.slopes
 
-    def planes(self, w):
+    def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w; decodes every example once."""
         w = check_vector("w", w, self.dim)
         return self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
@@ -212,7 +227,7 @@ class Structured(Partitioned):
         # the truth has value 0, so a smaller maximum is due to rounding
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
-    def values(self, w):
+    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
@@ -233,7 +248,7 @@ class Structured(Partitioned):
             errors[p] += error
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
-    def value_errors(self, w, values):
+    def value_errors(self, w: ArrayLike, values: Floats) -> Floats:
         """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w; coarser than the method `values`.
 
         The values of single examples are not known here, so each part uses the terms of its largest example.
@@ -249,7 +264,7 @@ class Structured(Partitioned):
     def _log_losses(self, rows, weights):
         return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
 
-    def predict_losses(self, w):
+    def predict_losses(self, w: ArrayLike) -> Floats:
         """Return the loss of the prediction for every example at w, shape (n,)."""
         weights, losses = self._oracle.prepare(check_vector("w", w, self.dim)), np.empty(self.n_examples)
 
@@ -261,13 +276,13 @@ class Structured(Partitioned):
             losses[rows] = found
         return losses
 
-    def oracle(self):
+    def oracle(self) -> Any:
         """Return an oracle of weighted examples, single or in batches, see `Oracle`; for the loss "hinge" only."""
         if self.loss != "hinge":
             raise ParameterError("loss is 'logistic', but an oracle of single labellings needs loss='hinge'")
         return WeightedOracle(self._oracle, self.sample_weight)
 
-    def sum_planes(self, work) -> Planes:
+    def sum_planes(self, work: Callable[..., Any]) -> Planes:
         # marginals are never 0, so the gradient of the log-loss of all examples is dense
         is_sparse = self.loss == "hinge" or self.n_parts > 1
         return reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, is_sparse, self.dense_from)

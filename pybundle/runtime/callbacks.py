@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import labels_of, names_of
+from ..core.types import Data
 from ..core.validation import check_integer, check_number
 from .stopping import TimeLimit
 
@@ -54,7 +56,11 @@ class ProgressBar:
     True
     """
 
-    def __init__(self, desc="gap", interval=0.25, **options):
+    desc: str
+    interval: float
+    options: Any
+
+    def __init__(self, desc: str = "gap", interval: float = 0.25, **options: Any) -> None:
         taken = sorted({"total", "bar_format", "delay", "iterable", "initial"} & options.keys())
         if taken:
             raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "
@@ -66,13 +72,16 @@ class ProgressBar:
                               "run: pip install 'pybundle-ml[progress]'") from problem
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
         # no thread that watches over the bar: it would be started and joined for every solve
-        self._make = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
-        if not hasattr(self._make, "_lock"):
+        bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
+        self._make = bar
+        if not hasattr(bar, "_lock"):
             # what tqdm makes else is this one and another for processes, which takes milliseconds of the first solve
-            self._make.set_lock(tqdm.std.TqdmDefaultWriteLock.th_lock)
-        self._bar, self._last, self._next = None, None, self.interval
+            bar.set_lock(tqdm.std.TqdmDefaultWriteLock.th_lock)
+        self._bar: Any = None
+        self._last: Any = None
+        self._next = self.interval
 
-    def __call__(self, progress):
+    def __call__(self, progress: Any) -> None:
         self._last = progress
         if progress.seconds["total"] >= self._next:
             self._next = progress.seconds["total"] + self.interval
@@ -87,7 +96,7 @@ class ProgressBar:
         self._bar.set_postfix_str(f"F {progress.fun:.6g} bound {progress.lower_bound:.6g} gap {progress.gap:.1e}",
                                   refresh=False)
 
-    def close(self):
+    def close(self) -> None:
         """Draws the last state and ends the bar; the next run begins a new one."""
         if self._last is not None:
             self._set()
@@ -96,17 +105,17 @@ class ProgressBar:
         self._bar = self._last = None
         self._next = self.interval
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         options = "".join(f", {name}={value!r:.60}" for name, value in self.options.items())
         return f"ProgressBar(desc={self.desc!r}, interval={self.interval:g}{options})"
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {**vars(self), "_make": None, "_bar": None, "_last": None}
 
-    def __setstate__(self, state):
-        self.__init__(state["desc"], state["interval"], **state["options"])
+    def __setstate__(self, state: Any) -> None:
+        type(self).__init__(self, state["desc"], state["interval"], **state["options"])
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         return type(self)(self.desc, self.interval, **self.options)
 
 
@@ -162,9 +171,17 @@ class EarlyStopping:
     True
     """
 
+    y: Any
+    score: Any
+    validation_fraction: float | None
+    patience: int
+    min_delta: float
+    every: float
+
     ends_path = False       # but the run only
 
-    def __init__(self, X=None, y=None, *, validation_fraction=None, score=None, patience=5, min_delta=0.0, every=1.0):
+    def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None, score: Any = None,
+                 patience: int = 5, min_delta: float = 0.0, every: float = 1.0) -> None:
         if (X is None) != (y is None) or sum(one is not None for one in (X, validation_fraction, score)) != 1:
             raise ParameterError("exactly one of X and y, validation_fraction, score must be given")
         if validation_fraction is not None and not 0.0 < check_number("validation_fraction", validation_fraction) < 1.0:
@@ -175,9 +192,11 @@ class EarlyStopping:
         self.patience = check_integer("patience", patience, low=1)
         self.min_delta = check_number("min_delta", min_delta, low=0.0)
         self.every = check_number("every", every, low=0.0)
-        self.scores, self._is_new = [], True
+        self.scores: list[tuple[float, Any]] = []
+        self._is_new = True
+        self._best: Any = -math.inf
 
-    def __call__(self, progress):
+    def __call__(self, progress: Any) -> bool:
         if self._is_new:
             self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
         if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
@@ -209,12 +228,12 @@ class EarlyStopping:
                                      f"{names_of(labels)}; encode it as the y of the fit")
         return estimator.score(self.X, self.y)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         what = "X, y" if self.X is not None else f"score={self.score!r:.60}" if self.score is not None else \
             f"validation_fraction={self.validation_fraction:g}"
         return f"EarlyStopping({what}, patience={self.patience}, min_delta={self.min_delta:g}, every={self.every:g})"
 
-    def close(self):
+    def close(self) -> None:
         """The next call belongs to another run."""
         self._is_new = True
 
@@ -234,32 +253,32 @@ class StopSignal:
     'CALLBACK'
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._event = threading.Event()
 
-    def set(self):
+    def set(self) -> None:
         """Every run that watches this signal ends after its iteration."""
         self._event.set()
 
-    def clear(self):
+    def clear(self) -> None:
         """Takes the request back."""
         self._event.clear()
 
-    def is_set(self):
+    def is_set(self) -> bool:
         """Whether runs have been told to stop."""
         return self._event.is_set()
 
-    def __call__(self, progress):
+    def __call__(self, progress: Any) -> bool:
         return self._event.is_set()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"StopSignal(is_set={self.is_set()})"
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), ()

@@ -14,7 +14,7 @@ import glob
 import os
 import time
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.archive import digest, hidden_name, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
@@ -32,8 +32,8 @@ SHARE = 0.05
 class CheckpointContents(NamedTuple):
     """Contents of a checkpoint: objects by name, progress, and whether it was written after a whole iteration."""
 
-    objects: dict
-    header: dict
+    objects: dict[str, Any]
+    header: dict[str, Any]
 
 
 class Checkpoint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from typing import Any
 
 
 class Clock:
@@ -29,11 +30,11 @@ class Clock:
         finally:
             self._spent[name] += time.perf_counter() - start
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         # elapsed seconds, which another process can resume from
         return {"elapsed": self.elapsed(), "spent": self._spent}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self._start, self._spent = time.perf_counter() - state["elapsed"], state["spent"]
 
     def elapsed(self):

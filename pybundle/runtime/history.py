@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .stopping import relative_gap
@@ -19,10 +21,10 @@ class History:
         """Add a row; the gap between best value and best bound is computed later."""
         self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {"rows": np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS) - 1)}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self._rows = list(map(tuple, state["rows"].tolist()))
 
     def arrays(self, scale=1.0):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from enum import IntEnum
+from typing import Any
 
 from scipy.optimize import OptimizeResult
+
+from ..core.types import Floats
 
 
 class Status(IntEnum):
@@ -76,20 +79,42 @@ class Result(OptimizeResult):
         Bundle and point, to start another run from (``warm_start=``).
     """
 
-    def __missing__(self, name):
+    x: Floats
+    fun: float
+    lower_bound: float
+    gap: float
+    slope: float
+    certified: bool
+    ball: tuple[Floats, float] | None
+    certificate: Any
+    success: bool
+    status: Status
+    message: str
+    nit: int
+    n_iter: int
+    n_passes: float
+    n_cached_passes: float
+    n_planes: int
+    max_planes: int
+    seconds: dict[str, float]
+    history: dict[str, Floats]
+    rounds: dict[str, Any]
+    state: Any
+
+    def __missing__(self, name: str) -> Any:
         if name == "n_iter" and "nit" in self:
             return self["nit"]
         near = get_close_matches(str(name), [*self, "n_iter"], 1)
         raise KeyError(f"{name!r} is no field of a Result" + (f", did you mean {near[0]}?" if near else "")
                        + f"; there are {', '.join(sorted(self))}")
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError as problem:
             raise AttributeError(problem.args[0]) from None
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), "n_iter"})
 
 

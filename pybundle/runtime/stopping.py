@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from ..core.validation import check_number
 from .result import Status
@@ -48,18 +49,18 @@ class Progress:
     n_iter: int
     n_passes: float
     n_planes: int
-    seconds: dict
+    seconds: dict[str, float]
     tol: float = 0.0
     make_estimator: Callable[[], object] | None = None
     score_held_out: Callable[[], float] | None = None
 
     @property
-    def gap(self):
+    def gap(self) -> Any:
         """Relative gap of the best value and the best bound."""
         return relative_gap(self.fun, self.lower_bound)
 
     @property
-    def estimator(self):
+    def estimator(self) -> Any:
         """A copy of the estimator being fitted that predicts with `w`, made on first access; None outside a fit."""
         return None if self.make_estimator is None else self.make_estimator()
 
@@ -108,33 +109,37 @@ class TimeLimit:
     [True, True]
     """
 
-    def __init__(self, seconds):
-        self.seconds = check_number("seconds", seconds, low=0.0)
-        self.deadline, self.is_running = None, False
+    seconds: float
+    is_running: bool
 
-    def start(self):
+    def __init__(self, seconds: float) -> None:
+        self.seconds = check_number("seconds", seconds, low=0.0)
+        self.deadline: float | None = None
+        self.is_running = False
+
+    def start(self) -> Self:
         """The clock runs from now on, through all runs. Returns itself."""
         self.deadline, self.is_running = time.perf_counter() + self.seconds, True
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """Each run has a time of its own again."""
         self.deadline, self.is_running = None, False
 
-    def latest(self):
+    def latest(self) -> float:
         """`time.perf_counter()` at which a run that starts now, or has begun, should end."""
         return time.perf_counter() + self.seconds if self.deadline is None else self.deadline
 
-    def __call__(self, progress):
+    def __call__(self, progress: Any) -> Status | None:
         if self.deadline is None:
             gone = getattr(progress, "seconds", {}).get("total", 0.0)
             self.deadline = time.perf_counter() - gone + self.seconds
         return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TimeLimit({self.seconds:g})"
 
-    def close(self):
+    def close(self) -> None:
         """The run has ended."""
         if not self.is_running:
             self.deadline = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,13 +40,13 @@ class MethodSequence:
         self.at_work, self._stages = first, list(stages)
         self._mark = 0.0, np.inf            # passes and gap when the gap had last halved
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.at_work, name)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {"at_work": self.at_work, "n_left": len(self._stages), "mark": self._mark}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
 
     def adopt(self, fresh):

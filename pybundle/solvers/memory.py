@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.exceptions import ParameterError
 from ..core.protocols import completed, is_risk
 from ..core.validation import check_choice, check_number
@@ -22,17 +24,21 @@ class Memory(int):
         "planes", "multipliers", "scores" and "points": what a run adds. "data", which are there already, do not count.
     """
 
-    def __new__(cls, method, **parts):
+    method: str
+    parts: dict[str, int]
+
+    def __new__(cls, method: str, **parts: float) -> Memory:
         self = super().__new__(cls, sum(size for name, size in parts.items() if name != "data"))
         self.method, self.parts = method, {name: int(size) for name, size in parts.items()}
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = ", ".join(f"{name} {size / 2**20:.3g}" for name, size in self.parts.items())
         return f"{int(self) / 2**20:.3g} MB for {self.method} ({parts})"
 
 
-def estimate_memory(risk, method="auto", *, lam=1.0, n_parts=None, tol=1e-2, memory_limit=None, **options):
+def estimate_memory(risk: Any, method: str = "auto", *, lam: float = 1.0, n_parts: int | None = None, tol: float = 0.01,
+                    memory_limit: int | None = None, **options: Any) -> Any:
     """Bytes that `minimize` with these arguments would take beside the data, at its peak and about.
 
     Parameters

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, InputTypeError, OracleError, ParameterError
+from ..core.types import Callbacks, PathLike
 from ..core.validation import check_choice, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..distributed.waiting import OutOfTime
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.progress_table import ProgressTable
-from ..runtime.result import Status
+from ..runtime.result import Result, Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .arguments import (
     as_callbacks,
@@ -36,10 +39,13 @@ from .methods import METHODS, check_options, make_run
 from .run import State
 
 
-def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, atol=None, n_parts=None, max_iter=None,
-             time_limit=None, memory_limit=None, nonneg=None, callback=None, n_jobs=None, executor=None,
-             checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0, scale="sum",
-             evidence=False, **options):
+def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | None = None, radius: float | None = None,
+             method: str = "auto", tol: float = 0.01, atol: float | None = None, n_parts: int | None = None,
+             max_iter: int | None = None, time_limit: float | None = None, memory_limit: int | None = None,
+             nonneg: ArrayLike | None = None, callback: Callbacks = None, n_jobs: int | None = None,
+             executor: Any = None, checkpoint: PathLike | None = None, checkpoint_every: float | None = None,
+             deterministic: bool = True, random_state: int | None = None, verbose: int = 0, scale: str = "sum",
+             evidence: bool = False, **options: Any) -> Result:
     """Minimise `F(w) = lam/2 |w|^2 + R(w)` and prove how close the result is to the minimum.
 
     Parameters
@@ -180,7 +186,7 @@ def minimize(risk, w0=None, *, lam=None, radius=None, method="auto", tol=1e-2, a
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
     if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
         raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
-    check_options(method, options, risk, ("w0", *minimize.__kwdefaults__))
+    check_options(method, options, risk, ("w0", *(minimize.__kwdefaults__ or ())))
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)

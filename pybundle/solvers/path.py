@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
 from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
-from ..runtime.result import Status
+from ..runtime.result import Result, Status
 from ..runtime.stopping import one_clock
 from .arguments import as_callbacks
 from .lam_range import SHARE, reach
 from .minimize import minimize
 
 
-def path(risk, lams, *, reuse="planes", interval=False, w0=None, method="auto", **options):
+def path(risk: Any, lams: ArrayLike, *, reuse: str = "planes", interval: bool = False,
+         w0: ArrayLike | None = None, method: str = "auto", **options: Any) -> list[Result]:
     """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval.
 
     Parameters

@@ -108,7 +108,7 @@ class State:
     record: Any = None
     size: float = 0.0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kept = [name for name, value in vars(self).items() if value is not None and name not in
                 ("w", "risk_value", "size")]
         return f"State of {len(self.w)} weights with {', '.join(kept)}"

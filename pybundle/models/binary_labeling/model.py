@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
+from ...core.types import Array, Data
 from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
 from ..base import StructuredModel
 from .graphs import labels_of
@@ -56,7 +59,14 @@ class BinaryLabeling(StructuredModel):
     (36,)
     """
 
-    def __init__(self, n_features, n_edge_features, loss="mean", class_weights=None):
+    n_features: int
+    n_edge_features: int
+    loss_name: str
+    class_weights: Array
+    dim: int
+    nonneg: Any
+
+    def __init__(self, n_features: int, n_edge_features: int, loss: str = "mean", class_weights: Any = None) -> None:
         self.n_features = check_count("n_features", n_features)
         self.n_edge_features = check_count("n_edge_features", n_edge_features)
         self.loss_name = check_choice("loss", loss, LOSSES)
@@ -67,7 +77,7 @@ class BinaryLabeling(StructuredModel):
         self.dim = self.n_features + self.n_edge_features
         self.nonneg = np.arange(self.dim) >= self.n_features
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
         oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)       # relative to all zeros,
@@ -75,7 +85,7 @@ class BinaryLabeling(StructuredModel):
         feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
         return feature
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         labels, found = (check_indices(name, labels_of(z), 2) for name, z in (("y", y), ("y_hat", y_hat)))
         if labels.shape != found.shape:
             raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
@@ -84,7 +94,7 @@ class BinaryLabeling(StructuredModel):
         costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
         return float(costs[labels != found].sum())
 
-    def node_costs(self, labels, weights, offsets):
+    def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
         """What a wrong label costs at each node of graphs `offsets[i]:offsets[i + 1]`."""
         costs = weights * self.class_weights[labels]
         if self.loss_name == "hamming":
@@ -96,7 +106,7 @@ class BinaryLabeling(StructuredModel):
         totals = np.bincount(item, weights, 2 * len(offsets))[item]
         return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         try:
             n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
             np.shape(x[1]), np.shape(x[2])          # ValueError if rows differ in length
@@ -104,10 +114,10 @@ class BinaryLabeling(StructuredModel):
             raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
         return self._solve(w, x, np.zeros(n, np.int64), loss=False)
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         return self._solve(w, x, y, loss=True)
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return BinaryLabelingOracle(self, X, Y)
 
     def _bind(self, x, y):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.labels import cost_matrix
 from ...core.ragged import Ragged
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_vector, contiguous
 from ...oracles import viterbi
 from ..base import StructuredModel
@@ -57,8 +60,18 @@ class Chain(StructuredModel):
     array([0, 1], dtype=int32)
     """
 
-    def __init__(self, n_labels, n_features, loss="hamming", normalised=False, start=True, end=True,
-                 indicators=False, rescaling="margin"):
+    n_labels: int
+    n_features: int
+    costs: Array
+    rescaling: str
+    normalised: bool
+    start: bool
+    end: bool
+    indicators: bool
+    dim: int
+
+    def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,
+                 start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin") -> None:
         self.n_labels = check_count("n_labels", n_labels)
         self.n_features = check_count("n_features", n_features)
         if isinstance(loss, str):
@@ -78,7 +91,7 @@ class Chain(StructuredModel):
         self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
         self.dim = self.n_labels * (self.n_features + self.n_labels + self.start + self.end)
 
-    def split(self, w):
+    def split(self, w: Array) -> tuple[Floats, Floats, Floats, Floats]:
         """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none."""
         K, d = self.n_labels, self.n_features
         first = K * d + K * K
@@ -86,11 +99,11 @@ class Chain(StructuredModel):
         return (w[:K * d].reshape(K, d), w[K * d:first].reshape(K, K), w[first:second],
                 w[second:second + K * self.end])
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         tokens = self.tokens([x])
         return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
 
-    def feature(self, x, y):
+    def feature(self, x: Any, y: Any) -> Any:
         """Psi(x, y) of tokens and labels that are checked."""
         K, d, T = self.n_labels, self.n_features, len(y)
         rest = np.zeros(self.dim - K * d)
@@ -105,16 +118,16 @@ class Chain(StructuredModel):
             return sp.hstack([block.reshape(1, K * d), sp.csr_array(rest[None])], format="csr")
         return np.concatenate([block.ravel(), rest])
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         y = Ragged.of([y], "y", integers="iu")
         y = self.labels(y, y.sizes, "y").values
-        y_hat = self.labels([y_hat], [len(y)], "y_hat").values
+        y_hat = self.labels([y_hat], np.array([len(y)]), "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         return self._best(w, self.tokens([x]).values)
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         if self.rescaling == "slack":
             return self.oracle([x], [y]).solve(0, w).labelling
         tokens = self.tokens([x])
@@ -125,10 +138,10 @@ class Chain(StructuredModel):
         W, transition, start, end = self.split(check_vector("w", w, self.dim))
         return viterbi(scores(x, W) + losses, transition, start if self.start else None, end if self.end else None)[0]
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return ChainOracle(self, X, Y)
 
-    def tokens(self, X, name="X"):
+    def tokens(self, X: Data, name: str = "X") -> Any:
         """The examples as a Ragged of tokens, dense or CSR."""
         X = Ragged.of(X, name)
         empty = np.flatnonzero(X.sizes == 0)
@@ -167,7 +180,7 @@ class Chain(StructuredModel):
         matrix.sum_duplicates()
         return matrix
 
-    def labels(self, Y, sizes, name="Y"):
+    def labels(self, Y: Data, sizes: Array, name: str = "Y") -> Ragged:
         """Labellings as a Ragged of int32, `sizes[i]` labels each."""
         Y = Ragged.of(Y, name, integers="iu")
         values = Y.values

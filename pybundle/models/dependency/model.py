@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.ragged import Ragged
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_count, check_integer, check_vector, contiguous, integer_array
 from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
@@ -53,16 +56,24 @@ class Dependency(StructuredModel):
     [-1, 0, 1]
     """
 
-    def __init__(self, n_features, *, single_root=True):
+    dim: int
+    single_root: bool
+
+    def __init__(self, n_features: int, *, single_root: bool = True) -> None:
         self.dim = check_count("n_features", n_features)
         if not isinstance(single_root, (bool, np.bool_)):
             raise InputTypeError(f"single_root must be True or False, got {single_root!r}")
         self.single_root = bool(single_root)
-        self.attributes, self.templates, self.bits, self.blocks, self.template_names = None, None, None, False, None
+        self.attributes: Sequence[str] | None = None
+        self.template_names: Sequence[str] | None = None
+        self.templates: Any = None
+        self.bits: int | None = None
+        self.blocks = False
 
     @classmethod
-    def hashed(cls, bits=20, attributes=("word", "pos"), templates=DEFAULT_TEMPLATES, *, single_root=True,
-               blocks=False):
+    def hashed(cls, bits: int = 20, attributes: Sequence[str] = ("word", "pos"),
+               templates: Sequence[str] = DEFAULT_TEMPLATES, *, single_root: bool = True,
+               blocks: bool = False) -> Dependency:
         """A model whose arc features are made from attributes of words by templates, hashed to `2 ** bits` weights.
 
         Parameters
@@ -109,7 +120,7 @@ class Dependency(StructuredModel):
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         """Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
@@ -119,25 +130,25 @@ class Dependency(StructuredModel):
                   np.ones(1), slope)
         return sp.csr_array(slope[None])
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)
         if y.ndim != 1 or y.shape != y_hat.shape:
             raise ParameterError(f"y and y_hat must be heads of the same words, got shapes {y.shape} and {y_hat.shape}")
         return float(np.count_nonzero(y[1:] != y_hat[1:]))
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         return max_arborescence(self.arc_scores(w, x), self.single_root)[0]
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         scores = self.arc_scores(w, x)
         heads = self._check_heads("y", y, len(scores))
         scores[heads[1:], np.arange(1, len(heads))] -= 1.0
         return max_arborescence(scores, self.single_root)[0]
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return DependencyOracle(self, X, Y)
 
-    def arc_scores(self, w, x):
+    def arc_scores(self, w: Array, x: Any) -> Floats:
         """Scores <w, f(h, m)> of all arcs of a sentence, shape (n + 1, n + 1), zero in column 0 and on the diagonal."""
         arcs, _ = self._bind([x])
         return arc_scores(arcs, 0, check_vector("w", w, self.dim))

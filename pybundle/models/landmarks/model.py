@@ -8,9 +8,13 @@ u and v being the displacement of landmark j from where landmark i expects it, i
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_number, check_vector, real_array
 from ...features.boxes import check_boxes, check_shape
 from ...oracles._tree import GridTree
@@ -76,8 +80,20 @@ class Landmarks(StructuredModel):
     ((4, 2), True)
     """
 
-    def __init__(self, shape, parents, descriptor, *, boxes=None, anchors=None, spreads=None, yardstick=None, unit=1.0,
-                 nonneg=True):
+    shape: tuple[int, int]
+    parents: Array
+    boxes: Array
+    anchors: Array
+    spreads: Array
+    yardstick: Any
+    unit: float
+    children: Array
+    n_appearance: int
+    dim: int
+
+    def __init__(self, shape: tuple[int, int], parents: ArrayLike, descriptor: Any, *, boxes: ArrayLike | None = None,
+                 anchors: ArrayLike | None = None, spreads: ArrayLike | None = None, yardstick: Any = None,
+                 unit: float = 1.0, nonneg: bool = True) -> None:
         self.shape = check_shape(shape)
         self.parents, self._order = check_parents(parents)
         L = len(self.parents)
@@ -107,7 +123,8 @@ class Landmarks(StructuredModel):
             self.nonneg[self.n_appearance:].reshape(-1, 4)[:, [0, 2]] = True
 
     @classmethod
-    def from_examples(cls, shape, parents, Y, descriptor, *, margin=1, **options):
+    def from_examples(cls, shape: tuple[int, int], parents: ArrayLike, Y: Data, descriptor: Any, *, margin: float = 1,
+                      **options: Any) -> Landmarks:
         """Build a model with boxes, anchors and spreads from known positions.
 
         Parameters
@@ -128,7 +145,7 @@ class Landmarks(StructuredModel):
         return cls(shape, parents, descriptor, boxes=np.hstack([low, high - low + 1]), anchors=moves.mean(axis=0),
                    spreads=np.maximum(moves.std(axis=0), 0.5), **options)
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         bound = self.descriptor.bind(_one(x), self.shape, self.boxes)
         positions = self.check_positions(positions_of([y], self.n_landmarks))
         feature = np.zeros(self.dim)
@@ -136,20 +153,20 @@ class Landmarks(StructuredModel):
         feature[self.n_appearance:] = self.deformation(positions)[0]
         return feature
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         points, guess = (positions_of([z], self.n_landmarks) for z in (y, y_hat))
         return float(self.deviation(round_pixels(points), round_pixels(guess), self.weights_of_loss(points))[0])
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         return self.decode_batch(w, _one(x))[0]
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         return self._decode(w, _one(x), [y], True)[0]
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return LandmarksOracle(self, X, Y)
 
-    def decode_batch(self, w, X):
+    def decode_batch(self, w: Array, X: Data) -> Array:
         """Best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
         n = len(X)
         return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
@@ -158,7 +175,7 @@ class Landmarks(StructuredModel):
         oracle, w = LandmarksOracle(self, X, Y, known=loss), check_vector("w", w, self.dim)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
 
-    def weights_of_loss(self, points):
+    def weights_of_loss(self, points: Array) -> Floats:
         """unit / (L size(y)) of every example, from true positions (n, L, 2)."""
         n = len(points)
         sizes = np.ones(n)
@@ -171,24 +188,24 @@ class Landmarks(StructuredModel):
         return self.unit / (self.n_landmarks * sizes)
 
     @property
-    def units_of_costs(self):
+    def units_of_costs(self) -> Floats:
         """spread^2 and spread of both axes, shape (L - 1, 4)."""
         units = np.repeat(self.spreads[self.children], 2, axis=1)
         units[:, [0, 2]] **= 2
         return units
 
     @staticmethod
-    def deviation(truth, positions, weights):
+    def deviation(truth: Any, positions: Array, weights: Any) -> Floats:
         """Losses (n,) of whole positions (n, L, 2)."""
         return weights * np.linalg.norm(positions - truth, axis=2).sum(axis=1)
 
-    def deformation(self, positions):
+    def deformation(self, positions: Array) -> Floats:
         """Features (n, 4 (L - 1)) of the edges, such that larger weights cost more."""
         j = self.children
         u = (positions[:, j] - positions[:, self.parents[j]] - self.anchors[j]) / self.spreads[j]
         return -np.stack([u[..., 0] ** 2, u[..., 0], u[..., 1] ** 2, u[..., 1]], axis=-1).reshape(len(positions), -1)
 
-    def tree(self, w):
+    def tree(self, w: Array) -> Any:
         """The decoder for the deformation weights in w."""
         costs = np.zeros((self.n_landmarks, 4))
         costs[self.children] = w[self.n_appearance:].reshape(-1, 4) / self.units_of_costs
@@ -196,7 +213,7 @@ class Landmarks(StructuredModel):
         anchors = self.anchors + origins[np.maximum(self.parents, 0)] - origins
         return GridTree(self._order, self.parents, *np.ascontiguousarray(self.boxes[:, :1:-1].T), costs, anchors)
 
-    def check_positions(self, points, name="y"):
+    def check_positions(self, points: Array, name: str = "y") -> Array:
         """Whole positions (n, L, 2) as int32; ParameterError if one is outside its search box."""
         pixels = round_pixels(points)
         low = self.boxes[:, :2]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.labels import cost_matrix
 from ...core.sparse import check_sparse
+from ...core.types import Array, Data
 from ...core.validation import check_choice, check_count, check_integer, check_vector
 from ..base import StructuredModel
 from .oracle import MulticlassOracle, violations
@@ -34,7 +37,12 @@ class Multiclass(StructuredModel):
     array([3.])
     """
 
-    def __init__(self, n_classes, n_features, loss=None, rescaling="margin"):
+    n_classes: int
+    n_features: int
+    rescaling: str
+    dim: int
+
+    def __init__(self, n_classes: int, n_features: int, loss: Any = None, rescaling: str = "margin") -> None:
         self.n_classes = check_count("n_classes", n_classes, low=2)
         self.n_features = check_count("n_features", n_features)
         self.costs = cost_matrix(loss, self.n_classes)
@@ -43,22 +51,22 @@ class Multiclass(StructuredModel):
         self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
         self.dim = self.n_classes * self.n_features
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         feature = np.zeros((self.n_classes, self.n_features))
         feature[self._label("y", y)] = self._dense(x)
         return feature.ravel()
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         return float(self.costs[self._label("y", y), self._label("y_hat", y_hat)])
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         return int(np.argmax(self._scores(w, x)))
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         scores, y = self._scores(w, x), self._label("y", y)
         return int(np.argmax(violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return MulticlassOracle(self, X, Y)
 
     def _scores(self, w, x):

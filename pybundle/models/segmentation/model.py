@@ -9,10 +9,15 @@ programming (`pybundle.oracles.segment`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.ragged import Ragged
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_vector, contiguous
 from ...oracles.segmentation import check_widths, label_runs, starts_of
 from ..base import StructuredModel
@@ -67,8 +72,18 @@ class Segmentation(StructuredModel):
     [[0, 1], [1, 0]]
     """
 
-    def __init__(self, height, widths, *, symbols=None, fillers=(), loss="start", layout="columns",
-                 rescaling="margin"):
+    height: int
+    widths: Any
+    symbols: Any
+    fillers: Any
+    loss_name: str
+    layout: str
+    rescaling: str
+    first: Any
+    dim: int
+
+    def __init__(self, height: int, widths: ArrayLike, *, symbols: ArrayLike | None = None, fillers: Sequence[Any] = (),
+                 loss: str = "start", layout: str = "columns", rescaling: str = "margin") -> None:
         self.height = check_count("height", height)
         self.widths = check_widths(widths)
         n_labels = len(self.widths)
@@ -95,7 +110,7 @@ class Segmentation(StructuredModel):
         self._gathers = [(int(low), int(high), self.first[order[low:high], None] + np.arange(width * self.height))
                          for low, high, width in zip(runs[0], runs[0][1:], runs[1], strict=False)]
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         columns, feature = self._columns([x]), np.zeros(self.dim)
         cover = read_covers(self, [y], columns.sizes, "y")
         nothing = truth_of(self, Ragged(cover.values[:0], [0, 0]), columns.offsets)
@@ -103,32 +118,32 @@ class Segmentation(StructuredModel):
                     np.ones(1), feature)
         return feature
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         cover = read_covers(self, [y], None, "y")
         offsets = np.array([0, self.widths[cover.values].sum()])
         found = read_covers(self, [y_hat], offsets[1:], "y_hat")
         return float(losses_of(self, truth_of(self, cover, offsets), np.zeros(1, np.int64), found)[0])
 
-    def decode(self, w, x):
+    def decode(self, w: Array, x: Any) -> Any:
         columns = self._columns([x])
         return solve(self, self.prepare(check_vector("w", w, self.dim)), columns, np.zeros(1, np.int64))[0][0]
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         return self.oracle([x], [y]).solve(0, w).labelling
 
-    def oracle(self, X, Y):
+    def oracle(self, X: Data, Y: Data) -> Any:
         return SegmentationOracle(self, X, Y)
 
-    def starts(self, y):
+    def starts(self, y: Any) -> Array:
         """First column of each segment of a labelling, int32."""
         y = integer_labels("y", y)
         return starts_of(y, np.array([0, len(y)]), self.widths)
 
-    def template(self, w, label):
+    def template(self, w: Array, label: Any) -> Floats:
         """The weights of one label as an image, shape (height, width); a view."""
         return w[self.first[label]:self.first[label + 1]].reshape(-1, self.height).T
 
-    def prepare(self, w):
+    def prepare(self, w: Array) -> Any:
         """For each width the first and last place of its labels, and their templates side by side."""
         return [(low, high, w[index].T) for low, high, index in self._gathers]
 

@@ -7,6 +7,7 @@ are enough, and where the centre lies.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -92,10 +93,10 @@ class CachedBlocks(Core):
         batch = min(self.batch, self.n_examples)
         return OraclePass(self.blocks, self.oracle, batch, self.n_best, self.risk.map_shards, self.record)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return vars(self) | {"oracle": None, "_errors": None, "_pass": None}      # which belong to the risk
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         vars(self).update(state)
         self.oracle, self._errors = batched(self.risk.oracle()), _rounding_of(self.risk)
         self._pass = self._make_pass()

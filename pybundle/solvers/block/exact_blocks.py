@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -60,11 +62,11 @@ class ExactBlocks(Core):
         self._reach = 0.0           # they are known up to reach |x_i|
         self._radius2 = self._most = None       # Rbar^2 and the largest kappa, computed on first use
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         # the aggregate is summed again on use
         return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         vars(self).update(state)
         if (self.n_examples, self.dim) != (self.risk.n_examples, self.risk.dim):
             raise ValueError("the blocks belong to another risk")

@@ -138,7 +138,7 @@ class Pairs:
     def __init__(self, room, lam):
         self.room, self.lam, self._pairs = room, lam, []
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pairs)
 
     def check(self, dim):

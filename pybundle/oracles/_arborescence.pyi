@@ -1,0 +1,8 @@
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ..core.types import Array
+
+def max_arborescence(scores: ArrayLike, single_root: bool = False) -> tuple[Array, float]: ...
+def __getattr__(name: str) -> Any: ...      # the rest is used inside of the package only

@@ -1,0 +1,18 @@
+from typing import Any, NamedTuple
+
+from ..core.types import Floats
+
+METHODS: dict[str, int]
+
+class MasterSolution(NamedTuple):
+    h: Floats
+    gap: float
+    value: float
+    n_steps: int
+    status: int
+
+class SimplexQP:
+    def reset(self) -> None: ...
+    def solve(self, H: Any, f: Any, parts: Any, slack: Any, x: Any, scale: float = 1.0, tol: float = 0.0,
+              rtol: float = 0.0, max_steps: int = 1000000, reuse: bool = False,
+              method: str = "auto") -> MasterSolution: ...

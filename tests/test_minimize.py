@@ -338,6 +338,7 @@ def test_an_unreachable_tolerance_ends():
 
 
 def test_linear_svc_reaches_the_same_objective_on_digits():
+    pytest.importorskip("sklearn", reason="needs scikit-learn, the extra `sklearn`")
     from sklearn.datasets import load_digits
     from sklearn.svm import LinearSVC
     X, y = load_digits(return_X_y=True)

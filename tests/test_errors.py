@@ -15,7 +15,7 @@ RISK = pb.risks.MulticlassHinge(X, Y)
     ({"lam": -1}, pb.ParameterError, "lam"),
     ({"lam": float("nan")}, pb.ParameterError, "lam"),
     ({"lam": "big"}, pb.InputTypeError, "lam must be a real number"),
-    ({}, pb.ParameterError, "exactly one of lam and radius"),
+    ({}, pb.ParameterError, "exactly one of lam, radius and penalty"),
     ({"lam": 1.0, "radius": 1.0}, pb.ParameterError, "exactly one"),
     ({"radius": 1.0, "method": "bmrm"}, pb.ParameterError, "radius belongs to method 'cutting-plane'"),
     ({"lam": 1.0, "method": "cutting-plane"}, pb.ParameterError, "pass radius"),

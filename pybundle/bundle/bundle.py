@@ -384,6 +384,27 @@ class Bundle:
         w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
         return np.empty(0) if self._store is None else self._store.dot(w, first)
 
+    def weighted_gram(self, weights: ArrayLike) -> Floats:
+        """`A diag(weights) A^T`, shape (n_planes, n_planes); it costs least if most weights are 0, or are equal."""
+        weights = _check_shape("weights", weights, (self.dim,))
+        if self._store is None:
+            return np.empty((0, 0))
+        base = float(np.max(weights, initial=0.0))
+        others, some = np.flatnonzero(weights != base), np.flatnonzero(weights)
+        if len(some) <= len(others):
+            base, others = 0.0, some
+        columns = self._columns_of(others)
+        gram = (columns * (weights[others] - base)) @ columns.T
+        return np.ascontiguousarray((gram.toarray() if sp.issparse(gram) else gram) + base * self.H)
+
+    def _columns_of(self, coordinates):
+        """`A[:, coordinates]`, dense or CSR like the store."""
+        if not self.is_sparse:
+            return self._store.columns(coordinates)
+        arrays = self._store.arrays()
+        parts = tuple(arrays[f"slopes_{name}"] for name in ("data", "indices", "indptr"))
+        return sp.csr_array(parts, shape=(self.n_planes, self.dim))[:, coordinates]
+
     def model(self, products: Array, slack: bool | ArrayLike) -> Floats:
         """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 

@@ -57,7 +57,7 @@ class Machine:
     def _begin(self, settings, state, w0=None):
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
-        objective = make_objective(lam, radius, method, self._risk.nonneg, 1)
+        objective = make_objective(method, self._risk, self._risk.nonneg, lam=lam, radius=radius)
         wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol"), settings.get("memory_limit"), {},
                                1)
         rules = make_rules(settings.get("max_iter"), settings.get("time_limit"), method)

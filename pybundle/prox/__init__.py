@@ -1,8 +1,9 @@
 """Proximity operators, projections and regularisers, of single entries and of groups of features."""
 
-from .base import GroupwiseRegulariser, Regulariser
+from .base import Regulariser, Sum
 from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso
 from .groups import Groups, OverlappingGroups
+from .groupwise import GroupwiseRegulariser
 from .operators import (
     prox_elastic_net,
     prox_l1,
@@ -17,10 +18,12 @@ from .operators import (
 )
 from .projections import project_l1_ball, project_l2_ball, project_l21_ball, project_simplex
 from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
+from .separable import Box, Separable
 
 __all__ = [
     "L1",
     "L2",
+    "Box",
     "ElasticNet",
     "Groups",
     "GroupwiseRegulariser",
@@ -28,10 +31,12 @@ __all__ = [
     "OverlappingGroupLasso",
     "OverlappingGroups",
     "Regulariser",
+    "Separable",
     "SparseGroupLasso",
     "SquaredL1",
     "SquaredL2",
     "SquaredLq",
+    "Sum",
     "TreeGroupLasso",
     "project_l1_ball",
     "project_l2_ball",

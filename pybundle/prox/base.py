@@ -1,11 +1,4 @@
-"""Base classes of regularisers: the interface, and functions Omega(x) = h(|x_1|, ..., |x_p|) of entries or group norms.
-
-    prox_Omega(x)_k = prox_h(|x_1|, ..., |x_p|)_k  x_k / |x_k|                 (Martins et al. 2011, Proposition 1)
-
-So a subclass only defines a function h of p nonnegative numbers, and all code for groups is here. The dual norm and
-the conjugate lift in the same way. A vector g is a subgradient at x if g_k is the partial derivative of h times
-x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right derivative at 0.
-"""
+"""The interface of penalties, and their sums as far as prox and conjugate are known: `a + b`."""
 
 from __future__ import annotations
 
@@ -14,18 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.types import Floats
+from ..core.exceptions import ParameterError
+from ..core.rounding import UNIT
+from ..core.types import Array, Floats
 from ..core.validation import check_vector
-from .checks import check_norms, check_step
-from .groups import Groups, euclidean
-from .shrinkage import quotient, soft_threshold
+from .checks import check_step
+from .groups import euclidean
 
 
 class Regulariser:
-    """Base class of regularisers with Omega(0) = 0 <= Omega(x) = Omega(-x); each docstring states the norm N."""
+    """Base class of penalties: closed convex functions Omega of vectors, for `minimize` and for online learning.
+
+    Most have `Omega(0) = 0 <= Omega(x) = Omega(-x)` and name a norm N. `a + b` is the sum, see `Sum`.
+    """
+
+    is_separable = False
+    """Whether Omega is a sum over entries that `canonical` writes as `Separable`."""
 
     def value(self, x: ArrayLike) -> float:
-        """Return Omega(x); infinite if it overflows float64."""
+        """Return Omega(x); infinite if it overflows float64, or outside of bounds."""
         raise NotImplementedError
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
@@ -40,8 +40,8 @@ class Regulariser:
         raise NotImplementedError
 
     def dual_norm(self, y: ArrayLike) -> float:
-        """Return `max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y)."""
-        raise NotImplementedError
+        """Return `max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y); only where there is a norm N."""
+        raise ParameterError(f"{type(self).__name__} has no norm; use conjugate")
 
     def conjugate(self, y: ArrayLike) -> float:
         """Return `Omega*(y) = max_x <x, y> - Omega(x)`: for every x, Omega(x) >= <x, y> - conjugate(y).
@@ -59,104 +59,164 @@ class Regulariser:
         """
         raise NotImplementedError
 
+    def __add__(self, other: Any) -> Any:
+        return Sum(self, other) if isinstance(other, Regulariser) else NotImplemented
 
-class GroupwiseRegulariser(Regulariser):
-    """Base class of functions h of absolute values or norms of groups.
+    # ------------------------------------------------------------------ for solvers
+    def canonical(self, dim: int) -> Regulariser:
+        """Return the same penalty of vectors of `dim` entries in the form that solvers use; checks the length."""
+        self.value(np.zeros(dim))
+        return self
 
-    A subclass implements `_value`, `_shrink`, `_slope`, `_dual_norm` and `_conjugate`.
+    @property
+    def moduli(self) -> Any:
+        """`Omega - sum_k moduli_k/2 x_k^2` is convex; a number or shape (d,)."""
+        return 0.0
+
+    def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
+        """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`, weight > 0."""
+        return self.prox(centre - phi / weight, 1.0 / weight)
+
+    def project(self, x: Array) -> Floats:
+        """Return the nearest point of finite Omega; x itself if it has one."""
+        return x
+
+    def least(self, phi: Array, error: float = 0.0) -> float:
+        """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error; rounding is counted."""
+        raise NotImplementedError
+
+    def scaling(self, phi: Array, error: float = 0.0) -> float:
+        """Return the largest t <= 1 for which `least(t phi, t error)` is finite, up to rounding."""
+        return 1.0
+
+
+class Sum(Regulariser):
+    """The sum of penalties, written `a + b`.
+
+    Any number of separable terms (`L1` and `ElasticNet` without groups, `SquaredL2`, `Box`, `Separable`) is allowed;
+    or one other penalty with `SquaredL2` of one rate, centred at 0. The prox and the conjugate of other sums are not
+    known.
 
     Parameters
     ----------
-    groups : Groups or an argument of `Groups`, optional
-        By default every entry is a group. Build a `Groups` once if the regulariser is used often.
+    *terms : Regulariser
+
+    Raises
+    ------
+    ParameterError
+        If the sum is none of these.
+
+    Examples
+    --------
+    >>> from pybundle.prox import L1, Box
+    >>> (L1(1.0) + Box(lower=0.0)).prox([3.0, -3.0, 0.5])
+    array([2., 0., 0.])
     """
 
-    def __init__(self, groups: Any = None) -> None:
-        self.groups = groups
+    def __init__(self, *terms: Regulariser) -> None:
+        self.terms: tuple[Any, ...] = tuple(part for term in terms for part in getattr(term, "terms", [term]))
+        others = [term for term in self.terms if not term.is_separable]
+        if len(others) > 1:
+            raise ParameterError(f"penalties must be separable but for one, got {_names(others)}; for L1 and the group "
+                                 "lasso there is SparseGroupLasso")
+        rests = [term for term in self.terms if term.is_separable]
+        if others and not all(_is_one_square(term) for term in rests):
+            raise ParameterError(f"{type(others[0]).__name__} can be added to SquaredL2(rate) of one rate without "
+                                 f"centre only, got {_names(rests)}; the prox of this sum is not known")
+
+    def value(self, x: ArrayLike) -> float:
+        return self._of(check_vector("x", x)).value(x)
+
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
+        return self._of(check_vector("x", x)).prox(x, t)
+
+    def conjugate(self, y: ArrayLike) -> float:
+        return self._of(check_vector("y", y)).conjugate(y)
+
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
+        return self._of(check_vector("x", x)).subgradient_distance(x, g)
+
+    def canonical(self, dim: int) -> Regulariser:
+        found: Any = None
+        for term in self.terms:
+            if term.is_separable:
+                part = term.canonical(dim)
+                found = part if found is None else found.plus(part)
+        others = [term.canonical(dim) for term in self.terms if not term.is_separable]
+        if not others:
+            return found.canonical(dim)
+        rate = float(np.max(found.l2, initial=0.0))
+        inner = others[0]
+        if isinstance(inner, PlusSquaredL2):
+            inner, rate = inner.inner, inner.rate + rate
+        return PlusSquaredL2(inner, rate)
+
+    @property
+    def is_separable(self) -> bool:
+        return all(term.is_separable for term in self.terms)
+
+    def _of(self, x):
+        return self.canonical(len(x))
+
+
+class PlusSquaredL2(Regulariser):
+    """`Omega(x) + rate/2 |x|^2`: what `Sum` makes of a penalty that is not separable.
+
+    `prox_t(x) = prox of Omega at x / (1 + t rate), with step t / (1 + t rate)`.
+    """
+
+    def __init__(self, inner: Regulariser, rate: float) -> None:
+        self.inner, self.rate = inner, rate
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
         with np.errstate(over="ignore"):
-            return float(self._value(self._norms(x, self._partition(len(x)))))
+            return self.inner.value(x) + 0.5 * self.rate * float(x @ x)
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         x, t = check_vector("x", x), check_step(t)
-        groups = self._partition(len(x))
-        norms = self._norms(x, groups)
-        shrunk = self._checked_shrink(norms, t)
-        if groups is None:
-            return np.copysign(shrunk, x) + 0.0     # no negative zeros
-        return groups.scale(x, quotient(shrunk, norms))
-
-    def shrink(self, norms: ArrayLike, t: float = 1.0) -> Floats:
-        """Return the prox of h, which is the norms of the groups after a prox, shape (p,).
-
-        Parameters
-        ----------
-        norms : array_like, shape (p,)
-            Nonnegative.
-        t : float >= 0
-        """
-        return self._checked_shrink(check_norms(norms), check_step(t))
-
-    def factors(self, norms: ArrayLike, t: float = 1.0) -> Floats:
-        """Return the factors by which the prox multiplies the groups, in [0, 1], shape (p,); 0 for a group of norm 0.
-
-        Costs O(p), in the worst case O(p log p) for a sort, however many features there are. If theta is stored as
-        scales and vectors, `theta = s v` (lazy updates), only s changes.
-        """
-        norms = check_norms(norms)
-        return quotient(self.shrink(norms, t), norms)
-
-    def dual_norm(self, y: ArrayLike) -> float:
-        y = check_vector("y", y)
-        with np.errstate(over="ignore"):
-            return float(self._dual_norm(self._norms(y, self._partition(len(y)))))
+        return self.inner.prox(x / (1.0 + t * self.rate), t / (1.0 + t * self.rate))
 
     def conjugate(self, y: ArrayLike) -> float:
         y = check_vector("y", y)
-        with np.errstate(over="ignore"):
-            return float(self._conjugate(self._norms(y, self._partition(len(y)))))
+        if self.rate == 0.0:
+            return self.inner.conjugate(y)
+        x = self.minimiser(-y)
+        return float(y @ x) - self.value(x)
 
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
-        g = check_vector("g", g, len(x))
-        groups = self._partition(len(x))
-        norms = self._norms(x, groups)
+        return self.inner.subgradient_distance(x, check_vector("g", g, len(x)) - self.rate * x)
+
+    # ------------------------------------------------------------------ for solvers
+    @property
+    def moduli(self) -> Any:
+        return self.rate
+
+    def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
+        s = self.rate + weight
+        return self.inner.prox((weight * centre - phi) / s, 1.0 / s)
+
+    def least(self, phi: Array, error: float = 0.0) -> float:
+        """As `Regulariser.least`, by Fenchel's inequality: -phi is split between the two terms.
+
+            min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser shows a good one
+        """
+        if self.rate == 0.0:
+            return self.inner.least(phi, error)
+        slope = phi + self.rate * self.minimiser(phi)
+        slope *= self.inner.scaling(slope)
+        rest = phi - slope
+        size = euclidean(rest) * (1.0 + (len(phi) + 4.0) * UNIT) + error + UNIT * (euclidean(phi) + euclidean(slope))
         with np.errstate(over="ignore"):
-            slope = np.broadcast_to(self._slope(norms), norms.shape)
-        gradient = np.sign(x) * slope if groups is None else groups.directions(x, norms) * groups.spread(slope)
-        distances = self._norms(g - gradient, groups)       # if x_g is 0, its part of the gradient is 0, too
-        return euclidean(np.where(norms > 0, distances, soft_threshold(distances, slope)))
+            found = self.inner.least(slope) - size * size / (2.0 * self.rate) * (1.0 + 8.0 * UNIT)
+        return float(found) if np.isfinite(found) else -np.inf
 
-    def _partition(self, dim):
-        return None if self.groups is None else Groups.of(self.groups, dim)
 
-    @staticmethod
-    def _norms(x, groups):
-        return np.abs(x) if groups is None else groups.norms(x)
+def _is_one_square(term):
+    return getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0
 
-    def _checked_shrink(self, norms, t):
-        if t == 0.0 or len(norms) == 0:
-            return norms.copy()
-        with np.errstate(over="ignore"):
-            return self._shrink(norms, t)
 
-    def _value(self, norms):
-        """Return h."""
-        raise NotImplementedError
-
-    def _shrink(self, norms, t):
-        """Return the prox of t h, t > 0."""
-        raise NotImplementedError
-
-    def _slope(self, norms):
-        """Return the partial derivatives of h, at 0 the right derivatives."""
-        raise NotImplementedError
-
-    def _dual_norm(self, norms):
-        raise NotImplementedError
-
-    def _conjugate(self, norms):
-        """Return h* on nonnegative numbers."""
-        raise NotImplementedError
+def _names(terms):
+    return " and ".join(type(term).__name__ + ("" if getattr(term, "groups", None) is None else " with groups")
+                        for term in terms)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.types import Floats
+from ..core.rounding import UNIT
+from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_vector
 from .base import Regulariser
 from .checks import check_rates, check_step, match_rates
@@ -55,6 +56,27 @@ class _Norm(Regulariser):
 
     def conjugate(self, y: ArrayLike) -> float:
         return 0.0 if self.dual_norm(y) <= 1.0 else np.inf
+
+    # ------------------------------------------------------------------ for solvers
+    def least(self, phi: Array, error: float = 0.0) -> float:
+        """As `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else minus infinity."""
+        return 0.0 if self._largest_dual_norm(phi, error) <= 1.0 else -np.inf
+
+    def scaling(self, phi: Array, error: float = 0.0) -> float:
+        largest = self._largest_dual_norm(phi, error)
+        return 1.0 if largest <= 1.0 else float(1.0 / largest) * (1.0 - 8.0 * UNIT)
+
+    def _largest_dual_norm(self, phi, error):
+        """Of phi + d, |d| <= error: Omega(x) >= least_rate |x|."""
+        slope = phi + 0.0
+        largest = self.dual_norm(slope) * (1.0 + (2.0 * len(phi) + 64.0) * UNIT)
+        if error > 0.0:
+            largest += error / self._least_rate(len(phi))
+        return largest
+
+    def _least_rate(self, dim):
+        """A number c with Omega(x) >= c |x|."""
+        raise NotImplementedError
 
 
 class SparseGroupLasso(_Norm):
@@ -107,6 +129,10 @@ class SparseGroupLasso(_Norm):
         rest = np.where(x == 0.0, np.copysign(soft_threshold(np.abs(rest), l1), rest), rest)
         left = groups.norms(rest)
         return euclidean(np.where(norms > 0, left, soft_threshold(left, l2)))
+
+    def _least_rate(self, dim):
+        groups, l1, l2 = self._parts(np.zeros(dim))
+        return np.float64(np.min(l1 + groups.spread(np.broadcast_to(l2, (groups.n_groups,)))))
 
     def _parts(self, x):
         groups = Groups.of(self.groups, len(x))
@@ -186,6 +212,12 @@ class OverlappingGroupLasso(_Norm):
         with np.errstate(over="ignore"):
             radii = t * rates
         return *groups.shrink(x, radii, self.sweeps), radii, groups
+
+    def _least_rate(self, dim):
+        groups, rates = self._parts(np.zeros(dim))
+        most = np.zeros(dim)        # of the groups of every feature
+        np.maximum.at(most, groups.indices, np.repeat(rates, np.diff(groups.offsets)))
+        return most.min()
 
     def _parts(self, x):
         groups = OverlappingGroups.of(self.groups, len(x))

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.exceptions import ParameterError
 from ..core.types import Floats
-from ..core.validation import check_number
-from .base import GroupwiseRegulariser
+from ..core.validation import check_number, check_vector
+from .base import PlusSquaredL2, Regulariser
 from .checks import check_norms, check_rates, match_rates
 from .groups import Groups, euclidean
+from .groupwise import GroupwiseRegulariser
+from .separable import Separable, check_centre
 from .shrinkage import mixed_norm, quotient, shrink_power, shrink_squared_l1, shrink_squared_mixed, soft_threshold
 
 
@@ -60,6 +63,15 @@ class L1(GroupwiseRegulariser):
     def _rates(self, norms):
         return match_rates("rate", self.rate, len(norms))
 
+    @property
+    def is_separable(self) -> bool:
+        return self.groups is None
+
+    def canonical(self, dim: int) -> Regulariser:
+        if self.is_separable:
+            return Separable(l1=match_rates("rate", self.rate, dim)).canonical(dim)
+        return super().canonical(dim)
+
 
 class L2(L1):
     """`Omega(x) = rate |x|_2`: the group lasso of a single group. N = Omega.
@@ -70,6 +82,8 @@ class L2(L1):
     >>> L2().prox([3.0, 4.0], t=2.5)
     array([1.5, 2. ])
     """
+
+    is_separable = False
 
     def __init__(self, rate: float | ArrayLike = 1.0) -> None:
         super().__init__(check_number("rate", rate, low=0.0))
@@ -121,6 +135,15 @@ class ElasticNet(GroupwiseRegulariser):
         over = soft_threshold(norms, self.l1)
         return 0.5 * np.sum(quotient(over, self.l2) * over)
 
+    @property
+    def is_separable(self) -> bool:
+        return self.groups is None
+
+    def canonical(self, dim: int) -> Regulariser:
+        if self.is_separable:
+            return Separable(self.l2, self.l1).canonical(dim)
+        return PlusSquaredL2(L1(self.l1, self.groups).canonical(dim), self.l2)
+
 
 class _Rated(GroupwiseRegulariser):
     """Base class of regularisers with one positive rate."""
@@ -132,30 +155,83 @@ class _Rated(GroupwiseRegulariser):
         self.rate = check_number("rate", rate, low=0.0, strict=True)
 
 
-class SquaredL2(_Rated):
-    """`Omega(x) = rate/2 |x|^2`, the same with and without groups. N = |x|_2.
+class SquaredL2(GroupwiseRegulariser):
+    """`Omega(x) = sum_k rate_k/2 (x_k - centre_k)^2`, by default rate/2 |x|^2. N = |x|_2 for one rate and centre 0.
+
+    Parameters
+    ----------
+    rate : float or array_like, shape (d,), default 1
+        Nonnegative; 0 leaves an entry free. With groups an array has one rate for each group.
+    groups : Groups or an argument of `Groups`, optional
+    centre : float or array_like, shape (d,), optional
+        The point without penalty, such as a prior; default 0.
 
     Examples
     --------
     >>> from pybundle.prox import SquaredL2
     >>> SquaredL2(rate=3.0).prox([4.0, -2.0])
     array([ 1. , -0.5])
+    >>> SquaredL2(rate=[0.0, 3.0], centre=1.0).prox([4.0, 5.0])
+    array([4., 2.])
     """
 
+    rate: Any
+    centre: Any
+    is_separable = True
+
+    def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None, centre: ArrayLike | None = None) -> None:
+        super().__init__(groups)
+        self.rate = check_rates("rate", rate)
+        self.centre = None if centre is None else check_centre(centre)
+
+    def value(self, x: ArrayLike) -> float:
+        return super().value(self._moved(x))
+
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
+        found = super().prox(self._moved(x), t)
+        return found if self.centre is None else found + self.centre
+
+    def conjugate(self, y: ArrayLike) -> float:
+        shift = 0.0 if self.centre is None else float(np.sum(check_vector("y", y) * self.centre))
+        return super().conjugate(y) + shift
+
+    def dual_norm(self, y: ArrayLike) -> float:
+        if self.centre is not None or np.ndim(self.rate):
+            raise ParameterError("SquaredL2 has a norm for one rate and without centre only; use conjugate")
+        return super().dual_norm(y)
+
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
+        return super().subgradient_distance(self._moved(x), g)
+
+    def canonical(self, dim: int) -> Regulariser:
+        groups = self._partition(dim)
+        rate = match_rates("rate", self.rate, dim if groups is None else groups.n_groups)
+        if groups is not None and np.ndim(rate):
+            rate = groups.spread(rate)
+        centre = 0.0 if self.centre is None else match_rates("centre", self.centre, dim)
+        return Separable(rate, centre=centre).canonical(dim)
+
+    def _moved(self, x):
+        x = check_vector("x", x)
+        return x if self.centre is None else x - match_rates("centre", self.centre, len(x))
+
+    def _rates(self, norms):
+        return match_rates("rate", self.rate, len(norms))
+
     def _value(self, norms):
-        return 0.5 * self.rate * np.sum(norms * norms)
+        return 0.5 * np.sum(self._rates(norms) * norms * norms)
 
     def _shrink(self, norms, t):
-        return norms / (1.0 + t * self.rate)
+        return norms / (1.0 + t * self._rates(norms))
 
     def _slope(self, norms):
-        return self.rate * norms
+        return self._rates(norms) * norms
 
     def _dual_norm(self, norms):
         return euclidean(norms)
 
     def _conjugate(self, norms):
-        return 0.5 * np.sum(norms * (norms / self.rate))
+        return 0.5 * np.sum(norms * quotient(norms, self._rates(norms)))
 
 
 class SquaredL1(_Rated):
@@ -199,6 +275,10 @@ class _Power(_Rated):
     def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)
         self.q = check_number("q", q, low=1.0, strict=True)
+
+    @property
+    def _condition(self):
+        return 4.0 + 4.0 / (self.q - 1.0)
 
     def _dual_norm(self, norms):
         return mixed_norm(norms, self.q / (self.q - 1.0))

@@ -217,5 +217,6 @@ def certify(risk, objective, w, bound, known=None):
     lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
-    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and excess <= error + ROUGH * scale)
+    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and excess <= error + ROUGH * scale
+                 and fun + error <= objective.level)
     return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

@@ -8,12 +8,15 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..prox import Box, Regulariser, SquaredL2
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .methods import METHODS
 from .objective import Ball, SquaredNorm
+from .penalised import Penalised
+from .plane_checks import lower_bounds_of
 from .run import Settings, is_fine
 
 LARGEST = 1e100
@@ -61,17 +64,44 @@ def make_signs(nonneg, risk):
     return mask.copy() if mask.any() else None
 
 
-def make_objective(lam, radius, method, nonneg, n):
-    """`SquaredNorm` or `Ball`; lam is multiplied by n."""
-    if (lam is None) == (radius is None):
-        raise ParameterError(f"exactly one of lam and radius must be given, got lam={lam!r}, radius={radius!r}")
+def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, penalty=None):
+    """`SquaredNorm`, `Ball` or `Penalised`, of one of the last three arguments; lam and penalty are multiplied by n."""
+    given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
+             if value is not None}
+    if len(given) != 1:
+        raise ParameterError("exactly one of lam, radius and penalty must be given, got " + (
+            " and ".join(given) if given else "none of them"))
     if radius is not None:
         if method not in ("cutting-plane", "auto"):
             raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
         return Ball(_check_scale("radius", radius), nonneg)
     if method == "cutting-plane":
-        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam")
-    return SquaredNorm(n * _check_scale("lam", lam), nonneg)
+        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
+    if lam is not None and np.ndim(lam) == 0:
+        return SquaredNorm(n * _check_scale("lam", lam), nonneg)
+    if lam is not None:
+        lam = check_vector("lam", lam, risk.dim)
+        if lam.min() < 0.0 or lam.max() > LARGEST:
+            raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
+                                 "the risk")
+        penalty = SquaredL2(lam)
+    return _penalised(penalty, risk, nonneg, n)
+
+
+def _penalised(penalty, risk, nonneg, n):
+    """The objective with a penalty, the signs among its bounds."""
+    if not isinstance(penalty, Regulariser):
+        raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
+                             "lam/2 |w|^2 pass lam")
+    if nonneg is not None:
+        penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
+    objective = Penalised(penalty.canonical(risk.dim), float(lower_bounds_of(risk).sum()), float(n))
+    steep = np.full(risk.dim, LARGEST)
+    if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
+            objective.floor):
+        raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
+                             "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
+    return objective
 
 
 def _check_scale(name, value):

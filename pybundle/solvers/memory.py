@@ -72,7 +72,7 @@ def estimate_memory(risk: Any, method: str = "auto", *, lam: float = 1.0, n_part
                              "pb.risks.Function(fun, dim)")
     settings = make_settings(tol, 0.0, memory_limit, options, risk.n_examples)
     radius = check_number("lam", lam, low=0.0, strict=True) if method == "cutting-plane" else None
-    objective = make_objective(None if radius else lam, radius, method, None, 1)
+    objective = make_objective(method, risk, lam=None if radius else lam, radius=radius)
     risk = regrouped(completed(risk), n_parts, method, Serial(), settings)
     run = make_run(method, Problem(risk, objective, settings, options, 0, True)).at_work
     name = run.choice.split("'")[1] if run.choice else method

@@ -16,6 +16,7 @@ from .fallback import MethodSequence, Stage
 from .method import BUNDLE, Method
 from .newton.methods import ALM
 from .objective import Ball
+from .penalised import Penalised
 from .run import is_fine
 from .smooth.lbfgs import LBFGS
 
@@ -43,6 +44,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     stages = [Stage(later("oca"), None, np.inf)]
     if isinstance(problem.objective, Ball):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
+    if isinstance(problem.objective, Penalised):
+        return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
         return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
     if risk.is_mapped:
@@ -78,7 +81,7 @@ METHODS = {
     "mp-bcfw": MP_BCFW,
     "prox-bcfw": PROX_BCFW,
     "frank-wolfe": FRANK_WOLFE,
-    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,)),
+    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,), any_penalty=True),
     "lbfgs": LBFGS,
     "alm": ALM,
 }
@@ -87,6 +90,8 @@ METHODS = {
 def make_run(name, problem):
     """The run of a method, with its requirements and options checked."""
     method = METHODS[name]
+    if isinstance(problem.objective, Penalised) and not method.any_penalty:
+        raise ParameterError(f"method {name!r} takes one number lam, got a penalty; use method 'auto' or 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

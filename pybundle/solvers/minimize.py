@@ -15,6 +15,7 @@ from ..core.validation import check_choice, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..distributed.waiting import OutOfTime
+from ..prox import Regulariser
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.progress_table import ProgressTable
 from ..runtime.result import Result, Status
@@ -36,17 +37,19 @@ from .diagnostics import LONG, UNFINISHED, hint
 from .evidence import Record, certificate_of
 from .method import Problem
 from .methods import METHODS, check_options, make_run
+from .penalised import Penalised
 from .run import State
 
 
-def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | None = None, radius: float | None = None,
-             method: str = "auto", tol: float = 0.01, atol: float | None = None, n_parts: int | None = None,
-             max_iter: int | None = None, time_limit: float | None = None, memory_limit: int | None = None,
-             nonneg: ArrayLike | None = None, callback: Callbacks = None, n_jobs: int | None = None,
-             executor: Any = None, checkpoint: PathLike | None = None, checkpoint_every: float | None = None,
-             deterministic: bool = True, random_state: int | None = None, verbose: int = 0, scale: str = "sum",
-             evidence: bool = False, **options: Any) -> Result:
-    """Minimise `F(w) = lam/2 |w|^2 + R(w)` and prove how close the result is to the minimum.
+def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,
+             radius: float | None = None, penalty: Regulariser | None = None, method: str = "auto", tol: float = 0.01,
+             atol: float | None = None, n_parts: int | None = None, max_iter: int | None = None,
+             time_limit: float | None = None, memory_limit: int | None = None, nonneg: ArrayLike | None = None,
+             callback: Callbacks = None, n_jobs: int | None = None, executor: Any = None,
+             checkpoint: PathLike | None = None, checkpoint_every: float | None = None, deterministic: bool = True,
+             random_state: int | None = None, verbose: int = 0, scale: str = "sum", evidence: bool = False,
+             **options: Any) -> Result:
+    """Minimise `F(w) = lam/2 |w|^2 + R(w)`, or with another penalty, and prove how close the result is to the minimum.
 
     Parameters
     ----------
@@ -55,9 +58,15 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | None = None
         required). R is the *sum* of the losses of the examples.
     w0 : array_like, shape (dim,), optional
         Starting point, default 0.
-    lam, radius : float
-        Exactly one of them: the regularisation constant, or the radius of the ball for method "cutting-plane", which
-        minimises R(w) over `|w| <= radius`.
+    lam : float or array_like, shape (dim,)
+        Regularisation constant, or one for each weight: `sum_k lam_k/2 w_k^2`. Exactly one of lam, radius and penalty
+        is given.
+    radius : float
+        Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
+    penalty : Regulariser
+        `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
+        Methods "auto" and "oca" take it. If the penalty grows no faster than its slopes, as `L1`, the risk must declare
+        a lower bound, as all risks of `pybundle.risks` do.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
         "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks, "prox-bcfw" if the risk can
@@ -192,7 +201,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | None = None
     given = risk = as_risk(risk, w0)
     # planes of other data prove nothing: only where some are taken over all is read
     risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
-    objective = make_objective(lam, radius, method, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1)
+    objective = make_objective(method, risk, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1,
+                               lam=lam, radius=radius, penalty=penalty)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
@@ -214,6 +224,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | None = None
         raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
     if evidence:
         settings = replace(settings, record=getattr(state, "record", None) or Record())
+    if isinstance(objective, Penalised) and (evidence or checkpoint is not None):
+        raise ParameterError(f"{'evidence' if evidence else 'checkpoint'} takes one number lam or a radius, got a "
+                             "penalty; leave one of them out")
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     result, checkpointing = None, NoCheckpoint()

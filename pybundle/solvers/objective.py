@@ -51,9 +51,12 @@ class Objective(ABC):
         The set N of weights that must not be negative.
     modulus : float or None
         Constant of strong convexity of F.
+    level : float
+        Bounds hold if the minimum of F is at most this.
     """
 
     modulus: float | None = None
+    level = np.inf
     nonneg: np.ndarray | None
 
     @abstractmethod

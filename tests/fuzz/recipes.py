@@ -29,6 +29,13 @@ LEFT_OUT = {
     "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
     "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",
 }
+LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
+             for name in ("Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
+                          "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
+             for method in ("canonical", "least", "minimiser", "plus", "project", "scaling", "support")}
+LEFT_OUT |= {"prox.Box.dual_norm": "not on offer", "prox.Separable.dual_norm": "not on offer"}
+LEFT_OUT |= {f"prox.Sum{method}": "written a + b" for method in ("", ".conjugate", ".dual_norm", ".prox",
+                                                                 ".subgradient_distance", ".value")}
 """Callables without a recipe. The folders capi, distributed and plotting are left out, too."""
 OF_SKLEARN = {"get_metadata_routing", "get_params", "set_params", "set_callbacks", "save"}
 
@@ -187,6 +194,7 @@ RECIPES |= {
     "bundle.Bundle.drop": lambda r: {"indices": np.array([0, 2])},
     "bundle.Bundle.expect": lambda r: {"n": 2},
     "bundle.Bundle.load": lambda r: {"path": "bundle.npz"},
+    "bundle.Bundle.weighted_gram": lambda r: {"weights": r.random(4)},
     "bundle.Bundle.model": lambda r: {"products": f(r, 4), "slack": np.ones(2, bool)},
     "bundle.Bundle.move_centre": lambda r: {"w": f(r, 4), "products": f(r, 4)},
     "bundle.Bundle.new_signs": lambda r: {"coordinates": np.array([0, 2])},
@@ -236,7 +244,8 @@ for _name, _given in PROX.items():
     for _method in ("factors", "shrink"):
         RECIPES[f"prox.{_name}.{_method}"] = lambda r: {"norms": r.random(2), "t": 0.5}
 for _name, _given in {**PROX, "OverlappingGroupLasso": {"groups": NESTED, "sweeps": 2}, "SparseGroupLasso": {
-        "groups": GROUPS}, "TreeGroupLasso": {"groups": NESTED}}.items():
+        "groups": GROUPS}, "TreeGroupLasso": {"groups": NESTED}, "Box": {"lower": -1.0, "upper": [0.5, 1.0, 2.0]},
+        "Separable": {"l2": 0.5, "l1": [1.0, 2.0, 0.0], "centre": 0.5, "lower": -1.0, "upper": 2.0}}.items():
     RECIPES.setdefault(f"prox.{_name}", lambda r, given=_given: dict(given))
     RECIPES |= {f"prox.{_name}.value": lambda r: {"x": f(r, 3)}, f"prox.{_name}.conjugate": lambda r: {"y": f(r, 3)},
                 f"prox.{_name}.dual_norm": lambda r: {"y": f(r, 3)},

@@ -27,10 +27,13 @@ from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ...runtime.result import Status
 from ..evidence import of_points
+from ..free_weights import FreeWeights
 from ..part_planes import part_planes
+from ..penalised import Penalised
 from ..plane_checks import refuse_above
 from ..run import Run, State, working_bytes
 from .master import Master, MasterSolution
+from .penalty_master import PenaltyMaster
 
 
 def parts_within(risk, limit, n_parts):
@@ -69,6 +72,7 @@ class BundleMethod(Run):
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
         self.expect(*errors_of(risk))
+        self.free = FreeWeights(objective) if isinstance(objective, Penalised) and objective.is_free.any() else None
         self.max_planes = None
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
 
@@ -87,7 +91,7 @@ class BundleMethod(Run):
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points
             self._limit_memory()
-            self.master = Master(self.bundle, self.slack, self.objective)
+            self.master = self._make_master()
             if self.objective.contains(state.w):
                 self.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
@@ -96,7 +100,7 @@ class BundleMethod(Run):
                 self.append(self._named(self.policy.start(self, w), w))
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
-        self.master = Master(self.bundle, self.slack, self.objective)
+        self.master = self._make_master()
         self._limit_memory()
         flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
         w = self.objective.project(state.w if state is not None else w0)
@@ -114,6 +118,10 @@ class BundleMethod(Run):
             self.log(self.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
+        if self.free is not None and self.free.is_due(self.trace.n_iter):
+            missing = self.free.prove(self.w, self.fun)
+            if missing is not None:
+                found.planes.append(self.visit(missing)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_signs(self._outside)
@@ -220,6 +228,8 @@ class BundleMethod(Run):
         With the solution that w is the minimiser of, a value below the model is refused.
         """
         planes = self.evaluate(w)
+        if self.free is not None:
+            self.free.add(*self.summed(planes))
         if solution is not None:
             self.check_model(solution, w, planes.values)
         return planes, self.observe(w, float(planes.values.sum()), planes.values)
@@ -241,6 +251,10 @@ class BundleMethod(Run):
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside
+    def _make_master(self):
+        kind = PenaltyMaster if isinstance(self.objective, Penalised) else Master
+        return kind(self.bundle, self.slack, self.objective)
+
     def _named(self, planes, w):
         """Return the planes with the index of their point w, if evidence is kept and they have none yet."""
         return planes if w is None or planes.origin >= 0 else self.noted(planes, w)

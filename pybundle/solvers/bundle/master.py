@@ -50,9 +50,15 @@ class Master:
     objective : SquaredNorm or Ball
     """
 
+    lightest = 0.0      # weight of the centre
+
     def __init__(self, bundle, slack, objective):
         self.bundle, self.slack, self.objective = bundle, slack, objective
         self._qp = SimplexQP()
+
+    def first_alpha(self, fun):
+        """Weight of the centre to begin with, at a point with F(w) = fun."""
+        return self.objective.lam
 
     def solve(self, tol, alpha=None):
         """Multipliers to duality gap `tol`: at a weight of the centre, or (None) without centre, also in a ball."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ...core.exceptions import ParameterError
 from ...core.protocols import AFFINE_SCORES, WORKERS, require
 from ..method import BUNDLE, Method, Option, integer, number, or_none, truth
 from ..objective import Ball
+from ..penalised import Penalised
 from .asynchronous import Asynchronous
 from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
@@ -24,6 +26,10 @@ def oca(problem, mu, line_search, staleness):
     risk, limit = problem.risk, problem.settings.memory_limit
     if isinstance(problem.objective, Ball):
         return last_iterate(problem)
+    if isinstance(problem.objective, Penalised):
+        if line_search:
+            raise ParameterError("line_search=True takes one number lam, got a penalty; leave the option out")
+        return BundleMethod(risk, problem.objective, BestPoint(), problem.settings)
     search = LineSearch(mu)
     if line_search:
         require("line_search=True", [AFFINE_SCORES], risk, "leave the option out")
@@ -48,4 +54,4 @@ PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": 
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(truth), (AFFINE_SCORES,)),
                    "staleness": Option(8, integer(), (WORKERS,))},
-             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint))
+             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), any_penalty=True)

@@ -231,8 +231,8 @@ class PublishedProximity(Centred):
 class BestPoint(Centred):
     """Proximal bundle around the best point, for risks without scores (method "oca").
 
-    alpha starts at lam, halves after a step that kept more than half of the predicted decrease, doubles when the
-    model was badly off. In between it falls by a fifth while the step promises less than 30 % of the certified gap:
+    alpha starts at lam (`first_alpha`), halves after a step that kept more than half of the predicted decrease, doubles
+    when the model was badly off. In between it falls by a fifth while the step promises less than 30 % of the gap:
     without that rule alpha stays so large that steps are small, and P = 1 needs four times the passes.
 
     The master is solved until its gap is a small part of the predicted decrease; if none is left, the centre is the
@@ -241,9 +241,10 @@ class BestPoint(Centred):
     """
 
     def begin(self, loop):
-        self.alpha = loop.master.objective.lam
+        self.alpha = 0.0        # until there are planes
 
     def propose(self, loop, k):
+        self.alpha = max(self.alpha or loop.master.first_alpha(loop.fun), loop.master.lightest)
         solution = loop.solve(self.alpha)
         self._model = loop.master.value(solution)
         floor = 1e-14 * max(abs(loop.fun), 1e-300)

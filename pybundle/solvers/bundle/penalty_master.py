@@ -1,0 +1,198 @@
+"""The master problem with a penalty: multipliers of the cutting-plane model of `Omega(w) + alpha |w - c|^2 + R(w)`.
+
+    max_beta  D(beta) = b'beta + min_w { Omega(w) + <A'beta, w> + alpha |w - c|^2 }
+
+over the product of P simplices (sum at most 1 if the risk is never negative). D is concave and smooth, its gradient at
+beta is b + A w(beta), and its Hessian is A J A' with J the derivative of w:
+
+    repeat   solve the QP with that Hessian                            (a Newton step)
+             search the maximum of D between beta and that solution
+    until    sum_p max_j (b_j + <a_j, w>) - beta'(b + A w) <= tol              (the duality gap)
+
+If Omega is separable with squares l, J is -diag(1 / (l + 2 alpha)) on the entries that no threshold and no bound holds,
+and 0 on the others. If a step gets nowhere, because J changes on the way, the next one takes all entries, which is an
+upper bound of the curvature, so that D rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...qp._simplex_qp import SimplexQP
+from ...runtime.lower_bound import feasible
+
+LIGHT = 1e-3        # of the last weight of the centre, where there has to be one
+DIFFERENCE = 1e-6   # relative steps of differences, and their error
+SHORT = 0.1         # a step shorter than this fraction got nowhere
+
+
+@dataclass(frozen=True)
+class PenaltySolution:
+    """Multipliers and what follows from them.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (n_planes,)
+    w : ndarray, shape (dim,)
+        Minimiser that belongs to beta.
+    products : ndarray, shape (n_planes,)
+        `<a_j, w>`.
+    value : float
+        Cutting-plane model of F at w.
+    alpha : float
+        Weight of the centre.
+    gap, tol : float
+        Duality gap, in units of the objective, and the requested one.
+    """
+
+    beta: np.ndarray
+    w: np.ndarray
+    products: np.ndarray
+    value: float
+    alpha: float
+    gap: float
+    tol: float
+
+
+class PenaltyMaster:
+    """The cutting-plane model of one bundle with a penalty: as `Master`, for the proximal bundle.
+
+    Attributes
+    ----------
+    bundle : Bundle
+    slack : bool array, shape (P,)
+        Parts that are never negative.
+    objective : Penalised
+    """
+
+    max_rounds = 100
+    max_moves = 10      # of a light centre
+
+    def __init__(self, bundle, slack, objective):
+        self.bundle, self.slack, self.objective = bundle, slack, objective
+        self._qp, self.centre = SimplexQP(), None
+        self._alpha = 1.0       # the last weight of the centre
+        self.lightest = 0.0     # no weight is smaller: it is all that keeps w in place where Omega does not
+
+    def first_alpha(self, fun):
+        """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F)."""
+        slope, _ = self.bundle.combine(self._start())
+        alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(abs(fun), 1e-100))
+        self.lightest = 1e-8 * alpha
+        return alpha
+
+    def solve(self, tol, alpha=None):
+        """Multipliers to duality gap `tol` at a weight of the centre, or (None, 0) without one.
+
+        The model alone may have no minimum: then a light centre follows w for some steps.
+        """
+        if alpha:
+            self._alpha = alpha
+        if alpha or self.objective.modulus is not None:
+            return self._solve(tol, alpha or 0.0, self.centre, self._start())
+        alpha = max(LIGHT * self._alpha, self.lightest)
+        centre, beta = self.centre, self._start()
+        for _ in range(self.max_moves):
+            solution = self._solve(tol, alpha, centre, beta)
+            step = solution.w - centre
+            if 2.0 * alpha * float(np.linalg.norm(step)) * float(np.linalg.norm(solution.w)) <= 0.1 * tol:
+                break
+            centre, beta = solution.w, solution.beta
+        return solution
+
+    def _solve(self, tol, alpha, centre, beta):
+        bundle, is_short = self.bundle, False
+        phi, _ = bundle.combine(beta)
+        for _ in range(self.max_rounds):
+            w = self._minimiser(phi, alpha, centre)
+            products = bundle.dot(w)
+            gains = bundle.offsets + products
+            model = float(bundle.model(products, self.slack).sum())
+            gap = model - float(beta @ gains)
+            if gap <= tol:
+                break
+            if is_short:
+                H = bundle.H / np.min(self.objective.moduli + 2.0 * alpha)
+            else:
+                H = self._hessian(phi, w, alpha, centre)
+            x = beta.copy()
+            self._qp.solve(H, gains + H @ beta, bundle.parts, self.slack, x, scale=1.0, tol=0.1 * min(gap, 10.0 * tol),
+                           max_steps=100_000)
+            step = feasible(x, bundle.parts, self.slack) - beta
+            slope, _ = bundle.combine(step)
+            t = self._search(phi, slope, float(step @ bundle.offsets), alpha, centre)
+            is_short = not is_short and t < SHORT
+            if t == 0.0 and not is_short:
+                break               # rounding
+            beta, phi = beta + t * step, phi + t * slope
+        return PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
+
+    def products(self, solution):
+        """`<a_j, w>` for every plane at the minimiser."""
+        return solution.products
+
+    def value(self, solution):
+        """Cutting-plane model of F at the minimiser."""
+        return solution.value
+
+    def point(self, solution, phi):
+        """The minimiser for the aggregate slope phi."""
+        return self._minimiser(phi, solution.alpha, self.centre)
+
+    def move_centre(self, w, solution=None):
+        """Make w the centre c."""
+        self.centre = w
+
+    # ------------------------------------------------------------------ inside
+    def _start(self):
+        """Feasible multipliers: those of the bundle; a part without any takes its newest plane."""
+        bundle = self.bundle
+        beta = bundle.beta.copy()
+        has_none = np.bincount(bundle.parts, beta, len(self.slack)) <= 0.0
+        newest = np.full(len(self.slack), -1)
+        newest[bundle.parts] = np.arange(bundle.n_planes)
+        beta[newest[has_none & (newest >= 0)]] = 1.0
+        return feasible(beta, bundle.parts, self.slack)
+
+    def _minimiser(self, phi, alpha, centre):
+        return self.objective.minimiser(phi) if alpha == 0.0 else self.objective.minimiser(phi, 2.0 * alpha, centre)
+
+    def _hessian(self, phi, w, alpha, centre):
+        """Minus the second derivative of D; from differences of the minimiser if its entries are coupled."""
+        bundle, weights = self.bundle, self.objective.stiffness(w, 2.0 * alpha)
+        if weights is not None:
+            return bundle.weighted_gram(weights)
+        H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
+        size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
+        for j in np.flatnonzero(norms):
+            slope, _ = bundle.combine((np.arange(bundle.n_planes) == j).astype(np.float64))
+            h = DIFFERENCE * size / norms[j]
+            step = self._minimiser(phi - h * slope, alpha, centre) - self._minimiser(phi + h * slope, alpha, centre)
+            H[j] = bundle.dot(step) / (2.0 * h)
+        H = 0.5 * (H + H.T)
+        H[np.diag_indices(len(H))] += DIFFERENCE * norms**2 / np.min(self.objective.moduli + 2.0 * alpha)
+        return H
+
+    def _search(self, phi, slope, offset, alpha, centre, max_trials=30):
+        """The t in [0, 1] at which D is largest along a step; D' falls in t."""
+        def derivative(t):
+            return offset + float(slope @ self._minimiser(phi + t * slope, alpha, centre))
+
+        first = derivative(0.0)
+        if first <= 0.0:
+            return 0.0
+        low, high, at_low, at_high = 0.0, 1.0, first, derivative(1.0)
+        if at_high >= -0.1 * first:
+            return 1.0
+        for _ in range(max_trials):
+            t = low + (high - low) * min(max(at_low / (at_low - at_high), 0.05), 0.95)
+            found = derivative(t)
+            if abs(found) <= 0.1 * first:
+                return t
+            if found > 0.0:
+                low, at_low = t, found
+            else:
+                high, at_high = t, found
+        return low

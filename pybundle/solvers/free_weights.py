@@ -1,0 +1,88 @@
+"""Weights without penalty, such as an intercept: proves how large they can be at the minimum, from planes.
+
+Every plane of R, with the least that the penalty adds to it over all other weights, is a cut on the free weights u:
+
+    c_k + <g_k, u> <= F(w) <= level    for every w = (u, rest) that is as good as the best point.
+
+For weight j and sign s a linear program finds multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d
+about 0, so `s u_j <= r_j + <|d|, |u|>` with `r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the
+rows of D
+
+    (1 - D) |u| <= r,    hence  |u| <= B  for every B with  (1 - D) B >= r,  if the rows of D sum to less than 1.
+
+An aggregate plane whose slope is not quite 0 at the free weights then costs `sum_j |phi_j| B_j` of the bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+FAR = 1e4       # the linear programs stop at that many times 1 + |u|: a point there gives a cut that is missing
+SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
+MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
+
+
+class FreeWeights:
+    """Cuts on the free weights of one objective.
+
+    Parameters
+    ----------
+    objective : Penalised
+        `proven` of it is replaced when limits are known.
+    """
+
+    def __init__(self, objective):
+        self.objective, self.free = objective, np.flatnonzero(objective.is_free)
+        self._constants, self._slopes, self._errors = [], [], []
+        self._wait, self._next = 1, 1
+
+    def add(self, offset, phi, error):
+        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm."""
+        t, least = self.objective.least_over_rest(phi, error)
+        rest = 0.0 if t == 1.0 else (1.0 - t) * self.objective.floor
+        if np.isfinite(least + rest):
+            self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))
+            self._slopes.append(t * phi[self.free])
+            self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
+
+    def is_due(self, n_iter):
+        """Whether to look for limits: after 1, 2, 4, ... iterations."""
+        return n_iter >= self._next
+
+    def prove(self, w, fun):
+        """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
+
+        Until there are limits one pass at such a point is asked for after every iteration.
+        """
+        from scipy.optimize import linprog  # which takes longer to import than all else
+
+        level, u = fun + MARGIN * abs(fun), w[self.free]
+        far = FAR * (1.0 + np.abs(u))
+        slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
+        errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
+        for j in range(len(u)):
+            for sign in (1.0, -1.0):
+                direction = sign * (np.arange(len(u)) == j)
+                found = linprog(-direction, A_ub=slopes, b_ub=room, bounds=list(zip(u - far, u + far, strict=True)))
+                if found.x is None:
+                    self._next += 1
+                    return None         # the best point itself is cut off: by rounding
+                if np.any(np.abs(found.x - u) >= 0.99 * far):
+                    self._next += 1
+                    return self._moved(w, found.x)
+                mu = np.maximum(-found.ineqlin.marginals, 0.0)
+                rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
+                rests[j] = np.maximum(rests[j], rest)
+                rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
+        self._wait *= 2
+        self._next += self._wait
+        if rests.sum(axis=1).max() < 0.5:
+            limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE
+            if (limits - rests @ limits >= rooms).all():
+                self.objective.confine(self.free, limits, level)
+        return None
+
+    def _moved(self, w, u):
+        point = w.copy()
+        point[self.free] = u
+        return point

@@ -1,0 +1,115 @@
+"""The objective `F(w) = Omega(w) + R(w)` with any penalty of `pybundle.prox`: value, bound, minimiser, constraints.
+
+An aggregate plane `offset + <phi, w> <= R(w)` proves `min F >= offset - Omega*(-phi)` (Fenchel). Where Omega grows too
+slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is mixed with the declared bound c <= R:
+
+    min F >= t offset + (1 - t) c - Omega*(-t phi),    t <= 1 the largest for which this is finite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.rounding import UNIT
+from ..prox import Box, Regulariser, Separable
+from .objective import Objective
+
+
+@dataclass
+class Penalised(Objective):
+    """`F(w) = factor Omega(w) + R(w)`.
+
+    Attributes
+    ----------
+    penalty : Regulariser
+        Omega, as its method `canonical` returns it.
+    floor : float
+        A lower bound of R that the risk declares; -inf if none.
+    factor : float
+        Number of examples in the mean scale, else 1.
+    proven : Regulariser
+        Omega, and infinite beyond the limits that are proven for free weights at all points with F at most `level`.
+
+    >>> import numpy as np
+    >>> from pybundle.prox import L1
+    >>> Penalised(L1(1.0).canonical(2), floor=0.0).lower_bound(4.0, np.array([0.5, 2.0])) > 1.999999
+    True
+    """
+
+    penalty: Regulariser
+    floor: float
+    factor: float = 1.0
+    nonneg: None = None
+    level: float = np.inf
+    proven: Regulariser = field(init=False)
+
+    def __post_init__(self):
+        self.proven = self.penalty
+
+    @property
+    def is_free(self):
+        """Weights without penalty and without a bound on one side at least, bool array or False."""
+        omega = self.penalty
+        if not isinstance(omega, Separable):
+            return np.zeros(1, dtype=bool)
+        return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
+
+    def confine(self, free, limits, level):
+        """Take proven limits `|w_k| <= limits` for the free weights at all points with F <= level."""
+        bounds = np.full(len(self.penalty.l2), np.inf)
+        bounds[free] = limits
+        self.level, self.proven = level, (self.penalty + Box(-bounds, bounds)).canonical(len(bounds))
+
+    @property
+    def moduli(self):
+        """Constants of strong convexity of the regulariser, by entries; a number or shape (dim,)."""
+        return self.factor * self.penalty.moduli
+
+    @property
+    def modulus(self):
+        least = float(np.min(self.moduli, initial=np.inf))
+        return least if 0.0 < least < np.inf else None
+
+    def value(self, w):
+        return self.factor * self.penalty.value(w)
+
+    def lower_bound(self, offset, phi, error=0.0):
+        """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
+        t, least = self._least(self.proven, phi, error)
+        rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
+        return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+
+    def least_over_rest(self, phi, error):
+        """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0."""
+        phi, bounds = np.where(self.is_free, 0.0, phi), np.where(self.is_free, 0.0, np.inf)
+        return self._least((self.penalty + Box(-bounds, bounds)).canonical(len(phi)), phi, error)
+
+    def _least(self, penalty, phi, error):
+        """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""
+        if not (np.isfinite(phi).all() and np.isfinite(error)):
+            return 1.0, -np.inf
+        phi, error = phi / self.factor, error / self.factor
+        error += 4.0 * UNIT * float(np.linalg.norm(phi))        # of that division, and of t phi
+        t = penalty.scaling(phi, error)
+        return t, self.factor * penalty.least(t * phi, t * error)
+
+    def minimiser(self, phi, weight=0.0, centre=0.0):
+        """Return the minimiser of regulariser plus `<phi, w> + weight/2 |w - centre|^2`."""
+        return self.penalty.minimiser(phi / self.factor, weight / self.factor, centre)
+
+    def stiffness(self, w, weight):
+        """Return minus the derivative of entries of the minimiser w for those of phi, or None if they are coupled."""
+        if not isinstance(self.penalty, Separable):
+            return None
+        return np.where(self.penalty.support(w), 1.0 / np.maximum(self.moduli + weight, 1e-300), 0.0)
+
+    def point(self, phi, lam):
+        return self.minimiser(phi)
+
+    def contains(self, w):
+        return self.project(w) is w
+
+    def project(self, w):
+        return self.penalty.project(w)

@@ -1,0 +1,306 @@
+"""Penalties in `minimize`: proven bounds in exact arithmetic, optima of other solvers, free weights, refusals."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+
+import pybundle as pb
+from pybundle import prox as pp
+from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.solvers.penalised import Penalised
+
+numbers = st.one_of(st.floats(-5, 5), st.integers(-2, 2).map(float), st.floats(-1e6, 1e6), st.floats(-1e-6, 1e-6))
+rates = st.one_of(st.just(0.0), st.floats(1e-8, 5), st.floats(1e3, 1e8))
+bounds = st.one_of(st.just(np.inf), st.floats(0, 5), st.floats(1e3, 1e8))
+
+
+@st.composite
+def separable(draw, d=4):
+    """Entries with and without a square, a threshold, bounds; of very different sizes."""
+    def array(entries):
+        return np.array(draw(st.lists(entries, min_size=d, max_size=d)))
+    middle, below, above = array(numbers), array(bounds), array(bounds)
+    return pp.Separable(array(rates), array(rates), array(numbers), middle - below, middle + above)
+
+
+def exact_minimum(omega, phi):
+    """`min_x Omega(x) + <phi, x>` in rational arithmetic; minus infinity as a float."""
+    total = Fraction(omega.constant)
+    for k in range(len(phi)):
+        l2, l1, c, f = (Fraction(float(a[k])) for a in (omega.l2, omega.l1, omega.centre, phi))
+        low, high = omega.lower[k], omega.upper[k]
+
+        def value(x, l2=l2, l1=l1, c=c, f=f):
+            return l2 / 2 * (x - c)**2 + l1 * abs(x) + f * x
+        points = [Fraction(0)] + [Fraction(b) for b in (low, high) if np.isfinite(b)]
+        if l2:
+            points += [(l2 * c - f - l1) / l2, (l2 * c - f + l1) / l2]
+        elif (high == np.inf and f + l1 < 0) or (low == -np.inf and f - l1 > 0):
+            return -np.inf
+        total += min(value(x) for x in points if low <= x <= high)
+    return total
+
+
+@settings(max_examples=400)
+@given(separable(), st.lists(numbers, min_size=4, max_size=4).map(np.array), st.floats(0, 1e-3), st.integers(0, 100))
+def test_the_bound_of_a_separable_penalty_holds_in_exact_arithmetic(penalty, phi, error, seed):
+    """Proven least values lie below the exact minimum for every slope within the error."""
+    omega = penalty.canonical(4)
+    t = omega.scaling(phi, error)
+    assert 0.0 <= t <= 1.0
+    found = omega.least(t * phi, t * error)
+    assert found > -np.inf or t < 1.0 or exact_minimum(omega, phi) == -np.inf or error > 0
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        d = rng.standard_normal(4)
+        d *= t * error * 0.999 / np.linalg.norm(d)
+        true = exact_minimum(omega, t * phi) if not error else exact_minimum(omega, t * phi + d)
+        assert found == -np.inf or found <= true
+    x = omega.minimiser(phi)
+    if np.isfinite(x).all() and not error:      # the bound is sharp
+        terms = 0.5 * omega.l2 * (x - omega.centre)**2, omega.l1 * np.abs(x), phi * x
+        curved = np.where(omega.l2 > 0.0, omega.l2, np.inf)
+        steep = (omega.l2 * np.abs(omega.centre) + np.abs(phi) + omega.l1)**2 / curved
+        allowed = 1e-13 * sum(np.abs(a).sum() for a in terms) + 1e-30 * steep.sum()
+        assert found >= exact_minimum(omega, phi) - Fraction(allowed) - abs(Fraction(omega.constant)) / 10**15
+
+
+PENALTIES = {
+    "square of each": lambda d: pp.SquaredL2(np.linspace(0.5, 4.0, d), centre=np.linspace(-0.2, 0.2, d)),
+    "l1": lambda d: pp.L1(1.5),
+    "weighted l1": lambda d: pp.L1(np.linspace(0.5, 3.0, d)),
+    "elastic net": lambda d: pp.ElasticNet(1.0, 0.7),
+    "box": lambda d: pp.Box(-0.15, 0.2),
+    "l1 and signs": lambda d: pp.L1(1.0) + pp.Box(0.0),
+    "group lasso": lambda d: pp.L1(1.5, groups=np.arange(d) % 3),
+    "group lasso and square": lambda d: pp.L1(1.0, groups=np.arange(d) % 3) + pp.SquaredL2(0.5),
+    "group elastic net": lambda d: pp.ElasticNet(1.0, 0.5, groups=np.arange(d) % 3),
+    "sparse group lasso": lambda d: pp.SparseGroupLasso(np.arange(d) % 3, 0.7, 0.8),
+    "squared l1": lambda d: pp.SquaredL1(1.0),
+    "squared l2,1": lambda d: pp.SquaredL1(1.0, groups=np.arange(d) % 3),
+    "l2": lambda d: pp.L2(3.0),
+    "tree": lambda d: pp.TreeGroupLasso([[0], list(range(d))], [0.5, 2.0]),
+    "l1.5": lambda d: pp.Lq(1.5, 1.0),
+    "squared l1.5": lambda d: pp.SquaredLq(1.5, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_the_bound_lies_below_every_value(name, data):
+    """`Penalised.lower_bound <= Omega(w) + offset + <phi + d, w>` for every w, near the minimum above all."""
+    d = 6
+    phi = np.array(data.draw(st.lists(numbers, min_size=d, max_size=d)))
+    error = data.draw(st.sampled_from([0.0, 1e-9, 1e-3]))
+    factor = data.draw(st.sampled_from([1.0, 7.0]))
+    objective = Penalised(PENALTIES[name](d).canonical(d), -2.0, factor)
+    bound = objective.lower_bound(3.0, phi, error)
+    assert bound > -np.inf
+    weights = [1e-9, 1e-3, 1.0] if objective.modulus is None else [0.0]
+    points = [np.zeros(d)] + [objective.minimiser(phi * t, weight, 0.0) for weight in weights for t in (0.999, 1.0)]
+    for w in points:
+        risk = max(3.0 + phi @ w - error * np.linalg.norm(w), -2.0)
+        value = objective.value(w) + risk
+        assert bound <= value + 1e-12 * (5.0 + abs(risk) + np.abs(phi * w).sum() + objective.value(w))
+
+
+def chains(n=8):
+    rng = np.random.default_rng(3)
+    y = [rng.integers(0, 2, 5) for _ in range(n)]
+    return [np.eye(3)[labels + rng.integers(0, 2, 5)] for labels in y], y
+
+
+def flat(n=40, d=3, k=3):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((n, d))
+    return X, np.argmax(X @ rng.standard_normal((d, k)) + rng.standard_normal((n, k)), axis=1)
+
+
+def structured(loss):
+    X, y = chains()
+    return pb.risks.Structured(pb.models.Chain(2, 3), X, y, loss=loss)
+
+
+def plain():
+    risk = pb.risks.MulticlassHinge(*flat())
+    return pb.risks.Function(lambda w: (float(risk.planes(w).values.sum()),
+                                        np.asarray(risk.planes(w).slopes.sum(axis=0)).ravel()), risk.dim,
+                             lower_bounds=[0.0])
+
+
+RISKS = {
+    "hinge": lambda: pb.risks.MulticlassHinge(*flat()),
+    "sparse hinge": lambda: pb.risks.MulticlassHinge(sp.csr_array(flat()[0]), flat()[1]),
+    "log-loss": lambda: pb.risks.Structured(pb.models.Multiclass(3, 3), *flat(), loss="logistic"),
+    "chain hinge": lambda: structured("hinge"),
+    "chain log-loss": lambda: structured("logistic"),
+    "callable": plain,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("name", PENALTIES)
+def test_every_penalty_reaches_its_tolerance_with_every_risk(name, risk):
+    """The gap is 1e-6, the value is that of the formula, and no point that another solver finds is below the bound."""
+    risk = RISKS[risk]()
+    omega = PENALTIES[name](risk.dim)
+    result = pb.minimize(risk, penalty=omega, tol=1e-6)
+    assert result.success and result.gap <= 1e-6
+
+    def fun(w):
+        planes = risk.planes(w)
+        return omega.value(w) + float(planes.values.sum()), planes
+    assert np.isclose(fun(result.x)[0], result.fun, rtol=1e-12)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-3, 1e-5):
+        for _ in range(5):
+            near = result.x + size * rng.standard_normal(risk.dim)
+            near = omega.prox(near, size**2)
+            assert result.lower_bound <= fun(near)[0]
+    w, step = result.x.copy(), 1e-3          # proximal subgradient steps find nothing below
+    for k in range(50):
+        slope = np.asarray(fun(w)[1].slopes.sum(axis=0)).ravel()
+        w = omega.prox(w - step / (k + 1) * slope, step / (k + 1))
+        assert result.lower_bound <= fun(w)[0]
+
+
+def hinge_data(n=25, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 0.5
+    return X, np.where(X @ rng.standard_normal(d) + 0.7 * rng.standard_normal(n) > 0.3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("free", [False, True])
+def test_l1_and_boxes_are_linear_programs(seed, free):
+    """Equal to HiGHS to 1e-6, with and without a free intercept."""
+    X, y = hinge_data(seed=seed)
+    X = np.hstack([X, np.ones((len(X), 1))])
+    n, d = X.shape
+    rate, upper = np.linspace(0.5, 2.0, d), np.full(d, 0.8)
+    if free:
+        rate[-1], upper[-1] = 0.0, np.inf
+    result = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pp.L1(rate) + pp.Box(-upper, upper), tol=1e-7)
+    # w = p - m; minimise rate (p + m) + sum xi with xi >= 1 - y X (p - m)
+    Z = y[:, None] * X
+    found = linprog(np.r_[rate, rate, np.ones(n)], A_ub=np.hstack([-Z, Z, -np.eye(n)]), b_ub=-np.ones(n),
+                    bounds=[(0, u if np.isfinite(u) else None) for u in np.r_[upper, upper]] + [(0, None)] * n)
+    assert result.success and abs(result.fun - found.fun) <= 1e-6 * found.fun
+    assert result.lower_bound <= found.fun * (1 + 1e-9) and (np.abs(result.x) <= upper).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_squares_with_a_free_intercept_and_a_prior(seed):
+    """Equal to SLSQP on the quadratic program with slack variables."""
+    X, y = hinge_data(seed=seed)
+    X = np.hstack([X, np.ones((len(X), 1))])
+    n, d = X.shape
+    rate, centre = np.r_[np.linspace(0.5, 2.0, d - 1), 0.0], np.linspace(-1.0, 1.0, d)
+    result = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pp.SquaredL2(rate, centre=centre), tol=1e-8)
+    Z = np.hstack([y[:, None] * X, np.eye(n)])
+    found = minimize(lambda v: 0.5 * rate @ (v[:d] - centre)**2 + v[d:].sum(), np.r_[np.zeros(d), np.ones(n)],
+                     jac=lambda v: np.r_[rate * (v[:d] - centre), np.ones(n)], method="SLSQP",
+                     bounds=[(None, None)] * d + [(0, None)] * n, options={"ftol": 1e-14, "maxiter": 500},
+                     constraints={"type": "ineq", "fun": lambda v: Z @ v - 1.0, "jac": lambda v: Z})
+    assert result.success and abs(result.fun - found.fun) <= 1e-6 * abs(found.fun)
+    assert result.lower_bound <= found.fun * (1 + 1e-7)
+
+
+def test_one_lam_for_each_weight_is_the_square_of_each():
+    risk = pb.risks.MulticlassHinge(*flat())
+    lam = np.linspace(0.5, 3.0, risk.dim)
+    one, other = pb.minimize(risk, lam=lam, tol=1e-7), pb.minimize(risk, penalty=pp.SquaredL2(lam), tol=1e-7)
+    assert one.fun == other.fun and one.success
+    equal = pb.minimize(risk, lam=np.full(risk.dim, 2.0), tol=1e-7)
+    assert np.isclose(equal.fun, pb.minimize(risk, lam=2.0, tol=1e-7).fun, rtol=2e-7)
+
+
+def test_the_mean_scale_and_signs_of_the_risk():
+    risk = pb.risks.MulticlassHinge(*flat())
+    n, omega = risk.n_examples, pp.ElasticNet(0.05, 0.02)
+    mean = pb.minimize(risk, penalty=omega, tol=1e-7, scale="mean")
+    total = pb.minimize(risk, penalty=pp.ElasticNet(0.05 * n, 0.02 * n), tol=1e-7)
+    assert np.isclose(mean.fun * n, total.fun, rtol=3e-7) and mean.success
+    nonneg = np.arange(risk.dim) % 2 == 0
+    result = pb.minimize(risk, penalty=omega, nonneg=nonneg, tol=1e-6)
+    assert result.success and (result.x[nonneg] >= 0.0).all() and (result.x < 0.0).any()
+
+
+def test_planes_of_another_penalty_are_kept():
+    risk = pb.risks.MulticlassHinge(*flat())
+    first = pb.minimize(risk, penalty=pp.L1(1.0), tol=1e-6)
+    warm = pb.minimize(risk, penalty=pp.L1(0.9), tol=1e-6, warm_start=first)
+    cold = pb.minimize(risk, penalty=pp.L1(0.9), tol=1e-6)
+    assert warm.success and warm.n_passes < cold.n_passes and np.isclose(warm.fun, cold.fun, rtol=2e-6)
+    square = pb.minimize(risk, lam=1.0, tol=1e-6, warm_start=first, method="oca")
+    assert square.success
+
+
+def test_lam_0_in_a_box():
+    """Without any penalty the box alone bounds the minimum."""
+    X, y = hinge_data()
+    result = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pp.Box(-10.0, 10.0), tol=1e-6)
+    assert result.success and (np.abs(result.x) <= 10.0).all()
+    free = pb.minimize(pb.risks.BinaryHinge(X, y), lam=np.zeros(X.shape[1]), tol=1e-6)
+    assert free.success and np.isclose(free.fun, result.fun, rtol=2e-6)
+
+
+def test_two_free_weights_of_different_sizes():
+    X, y = hinge_data(60)
+    X = np.hstack([X, np.ones((60, 1)), np.r_[np.zeros(30), np.full(30, 1e3)][:, None]])
+    lam = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    result = pb.minimize(pb.risks.BinaryHinge(X, y), lam=lam, tol=1e-6)
+    assert result.success
+    small = pb.minimize(pb.risks.BinaryHinge(X / [1, 1, 1, 1, 1, 1e3], y), lam=lam, tol=1e-6)
+    assert np.isclose(small.fun, result.fun, rtol=2e-6)
+
+
+def test_a_risk_without_a_minimum_is_not_certified():
+    """One class only: the intercept grows without end, and the infimum is no minimum; the bound stays below it."""
+    X = np.hstack([hinge_data()[0], np.ones((25, 1))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        risk = pb.risks.Logistic(X, np.ones(25), n_classes=2)
+        result = pb.minimize(risk, lam=[1.0, 1, 1, 1, 0], tol=1e-6, max_iter=60)
+    assert result.lower_bound <= 0.0 + 1e-12 and result.fun >= 0.0
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"penalty": pp.L1(1.0), "lam": 1.0}, "exactly one"),
+    ({}, "exactly one"),
+    ({"penalty": 3.0}, "penalty must be"),
+    ({"penalty": pp.L1(1.0), "method": "bcfw"}, "method 'bcfw'"),
+    ({"penalty": pp.L1(1.0), "method": "oca", "line_search": True}, "line_search"),
+    ({"penalty": pp.L1(1.0), "evidence": True}, "evidence"),
+    ({"penalty": pp.L1([1.0, 2.0])}, "rate must"),
+    ({"lam": [1.0, 2.0]}, "lam must"),
+    ({"lam": -np.ones(9)}, "lam must"),
+])
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises((ParameterError, InputTypeError), match=words):
+        pb.minimize(pb.risks.MulticlassHinge(*flat()), **arguments)
+
+
+def test_what_has_no_certificate_is_refused_before_any_pass():
+    calls = []
+
+    def fun(w):
+        calls.append(w)
+        return float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)
+    with pytest.raises(ParameterError, match="lower_bounds"):
+        pb.minimize(pb.risks.Function(fun, 3), penalty=pp.L1(1.0))
+    assert not calls
+    assert pb.minimize(pb.risks.Function(fun, 3), penalty=pp.Box(-2.0, 2.0), tol=1e-6).success
+    with pytest.raises(ParameterError, match="lower must be at most upper"):
+        pp.Box(1.0, 0.0)
+    with pytest.raises(ParameterError, match="SparseGroupLasso"):
+        pp.L1(1.0, groups=[0, 0, 1]) + pp.L1(1.0, groups=[0, 1, 1])
+    with pytest.raises(ParameterError, match="lower must be at most upper"):
+        (pp.Box(1.0, 2.0) + pp.Box(-1.0, 0.0)).value([0.0])

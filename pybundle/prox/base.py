@@ -142,7 +142,7 @@ class Sum(Regulariser):
             if term.is_separable:
                 part = term.canonical(dim)
                 found = part if found is None else found.plus(part)
-        others = [term.canonical(dim) for term in self.terms if not term.is_separable]
+        others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
         if not others:
             return found.canonical(dim)
         rate = float(np.max(found.l2, initial=0.0))

@@ -125,6 +125,8 @@ class RiskBase:
         A proven lower bound of every part; minus infinity is always right.
     smooth : bool
         R is differentiable everywhere.
+    free : bool array, shape (dim,), or None
+        Weights that `lam` and penalties leave free, such as an intercept.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -182,6 +184,7 @@ class RiskBase:
     lower_bounds: Any = -np.inf
     smooth = False
     nonneg: Any = None
+    free: Any = None
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0
@@ -331,7 +334,8 @@ STORED = Capability("needs a risk whose labellings of examples are stored; {name
 FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
-                    lambda risk: risk.sum_planes is not None and (risk.engine is not None or _has_labellings(risk)))
+                    lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
+                        risk.engine is not None or _has_labellings(risk)))
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)

@@ -146,7 +146,7 @@ class Sum(Regulariser):
         if not others:
             return found.canonical(dim)
         rate = float(np.max(found.l2, initial=0.0))
-        inner = others[0]
+        inner: Any = others[0]
         if isinstance(inner, PlusSquaredL2):
             inner, rate = inner.inner, inner.rate + rate
         return PlusSquaredL2(inner, rate)

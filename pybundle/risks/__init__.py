@@ -5,6 +5,8 @@ from .binary import BinaryHinge, Logistic
 from .example_functions import ExampleFunctions
 from .function import Function
 from .multiclass import MulticlassHinge
+from .one_score import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
 from .structured import Structured
 
-__all__ = ["BinaryHinge", "ExampleFunctions", "Function", "Logistic", "MulticlassHinge", "Structured", "kernel_name"]
+__all__ = ["Absolute", "BinaryHinge", "EpsilonInsensitive", "ExampleFunctions", "Function", "Huber", "Logistic",
+           "MulticlassHinge", "Pinball", "SquaredHinge", "Structured", "kernel_name"]

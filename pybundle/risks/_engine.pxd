@@ -9,6 +9,15 @@ cdef enum Loss:
     MULTICLASS = 0    # c max_k [L(y, k) + s_k - s_y],  K >= 2 scores
     HINGE = 1         # c max(0, 1 - y s),              one score, y = -1 or +1
     LOGISTIC = 2      # c log(1 + exp(-y s)),           one score, y = -1 or +1
+    CURVE = 3         # c l(y s - t),                   one score, y = -1 or +1, target t
+
+
+cdef struct Curve:    # l(u) = max over low <= beta <= high of beta u - linear beta - square/2 beta^2 - flat |beta|
+    double low
+    double high
+    double linear
+    double square
+    double flat
 
 
 cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless another size is given
@@ -41,6 +50,11 @@ cdef class Engine(Rows):
     cdef const double[::1] c
     cdef const double[:, ::1] cost
     cdef double largest_loss
+    cdef Curve curve
+    cdef const double[::1] target
+    cdef readonly double offset_unit     # relative rounding error of a sum of offsets
+
+    cdef double _multiplier(self, double u) noexcept nogil
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil

@@ -12,6 +12,8 @@ All work on the data releases the GIL. Each call has scratch of its own; the eng
 
 import numpy as np
 
+from .partition import SHARD_ROWS
+
 from libc.math cimport INFINITY, exp, fabs, log1p
 from libc.stdlib cimport calloc, free
 
@@ -79,12 +81,21 @@ cdef class Engine(Rows):
         None means the 0/1 loss.
     norms : float64 array, shape (n,)
         |x_i|, scale and bias included; used for the rounding bound only.
+    curve : (low, high, linear, square, flat), optional
+        The loss CURVE, see `Curve` in `_engine.pxd`.
+    target : float64 array, shape (n,)
+        t_i of that loss.
     """
 
     def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss,
-                 double scale, bias):
+                 double scale, bias, curve=None, target=None):
         Rows.__init__(self, storage, norms, n_features, n_scores, scale, bias)
-        self._args = (storage, y, c, cost, norms, n_features, n_scores, loss, scale, bias)
+        self._args = (storage, y, c, cost, norms, n_features, n_scores, loss, scale, bias, curve, target)
+        if curve is not None:
+            self.curve = Curve(curve[0], curve[1], curve[2], curve[3], curve[4])
+            self.target = target
+        # additions to the sum of a part, and roundings of a term
+        self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 20)
         self.y, self.c = y, c
         self.has_cost = cost is not None
         if self.has_cost:
@@ -111,9 +122,24 @@ cdef class Engine(Rows):
         return np.empty(0) if self._args[3] is None else self._args[3]
 
     @property
+    def target_array(self):
+        """Targets as given to the constructor, None without them; read only."""
+        return self._args[11]
+
+    @property
     def weight_array(self):
         """Weights as given to the constructor; read only."""
         return self._args[2]
+
+    cdef double _multiplier(self, double u) noexcept nogil:
+        # The beta of largest beta u - h(beta): the slope of the loss at u.
+        cdef double v = u - self.curve.linear, beta
+        beta = v - self.curve.flat if v > self.curve.flat else v + self.curve.flat if v < -self.curve.flat else 0.0
+        if self.curve.square > 0.0:
+            beta /= self.curve.square
+        elif beta != 0.0:
+            beta = INFINITY if beta > 0.0 else -INFINITY
+        return min(max(beta, self.curve.low), self.curve.high)
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
         # Sets label, value and margin of every row; overwrites the scores.
@@ -124,6 +150,20 @@ cdef class Engine(Rows):
         # Scores within a few roundings of each other tie, and the smallest label wins. At the optimum of a small
         # problem examples lie on a kink; without this rule the order of summation would choose the plane there.
         cdef double m, tail, tie, tie_unit = 0.0 if real is float else 64.0 * 2.0 ** -53
+        if self.loss == CURVE:
+            for r in range(n):
+                m = y[rows[r]] * <double>S[r] - self.target[rows[r]]
+                b.coef[r] = self._multiplier(m)
+                tail = self.curve.linear * b.coef[r]
+                m = 0.5 * self.curve.square * b.coef[r] * b.coef[r] + self.curve.flat * fabs(b.coef[r])
+                b.value[r] = b.coef[r] * (y[rows[r]] * <double>S[r] - self.target[rows[r]]) - (tail + m)
+                if b.value[r] < 0.0:        # by rounding: no loss is negative
+                    b.value[r] = 0.0
+                truth = rows[r]
+                b.offset[r] = -(tail + m) - b.coef[r] * self.target[truth]
+                # lowered by what rounding may have added to it and to the sums that it enters
+                b.offset[r] -= self.offset_unit * (fabs(tail) + m + fabs(b.coef[r] * self.target[truth]))
+            return
         if self.loss != MULTICLASS:
             for r in range(n):
                 m = y[rows[r]] * <double>S[r]
@@ -211,7 +251,7 @@ cdef class Engine(Rows):
                 b.offset[r] = ci if b.label[r] else 0.0
                 b.label[r] = 0
             else:
-                b.coef[r] *= -ci * truth
+                b.coef[r] *= ci * truth if self.loss == CURVE else -ci * truth
                 b.offset[r] *= ci
                 b.label[r] = 0
             total += ci * b.value[r]
@@ -279,7 +319,7 @@ cdef class Engine(Rows):
                     self.score(w, &rows[i], count, ahead, b.scores)
                     if w.is_single:
                         self._label[float](<float*>b.scores, &rows[i], count, b)
-                        if self.loss != LOGISTIC:
+                        if self.loss == MULTICLASS or self.loss == HINGE:
                             self._rescore_unsure(w, &rows[i], count, b)
                     else:
                         self._label[double](<double*>b.scores, &rows[i], count, b)
@@ -330,6 +370,16 @@ cdef class Engine(Rows):
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
+        if self.loss == CURVE:
+            v = y * S[0] - self.target[i]
+            slack += unit * fabs(v)
+            p = self._multiplier(v)
+            best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + self.curve.linear * p
+            # the slope of the loss at either end of what the score may be
+            error[0] += ci * (slack * max(fabs(self._multiplier(v - slack)), fabs(self._multiplier(v + slack)))
+                              + 8.0 * unit * (fabs(p * v) + 2.0 * fabs(best)))
+            best = p * v - best
+            return 0.0 if best < 0.0 else ci * best
         slack += 8.0 * unit * self.largest_loss         # rounding of loss plus score
         if self.loss == HINGE:
             best = 1.0 - y * S[0]

@@ -63,7 +63,8 @@ class LinearRisk(Partitioned):
 
     loss = None
 
-    def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh):
+    def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
+               curve=None, target=None):
         self.examples = Examples(X, scale, bias)
         self.n_examples = self.examples.n_examples
         self.n_features = self.examples.n_features
@@ -71,7 +72,7 @@ class LinearRisk(Partitioned):
         self.dim = self.n_scores * self.examples.width
         self._engine = Engine(self.examples.storage, y, weigh(sample_weight, self.n_examples), cost,
                               self.examples.norms, self.n_features, self.n_scores, loss, self.examples.scale,
-                              self.examples.bias)
+                              self.examples.bias, curve, None if target is None else target(self.n_examples))
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
         self._set_precision("float32" if precision is None else precision)

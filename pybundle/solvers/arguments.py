@@ -8,7 +8,7 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ..prox import Box, Regulariser, SquaredL2
+from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
@@ -78,9 +78,12 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
     if method == "cutting-plane":
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
     if lam is not None and np.ndim(lam) == 0:
-        return SquaredNorm(n * _check_scale("lam", lam), nonneg)
-    if lam is not None:
-        lam = check_vector("lam", lam, risk.dim)
+        lam = _check_scale("lam", lam)
+        if risk.free is None:
+            return SquaredNorm(n * lam, nonneg)
+        penalty = SquaredL2(lam)
+    elif lam is not None:
+        lam = check_vector("lam", lam, risk.dim if risk.free is None else np.count_nonzero(~risk.free))
         if lam.min() < 0.0 or lam.max() > LARGEST:
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
@@ -93,6 +96,8 @@ def _penalised(penalty, risk, nonneg, n):
     if not isinstance(penalty, Regulariser):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
+    if risk.free is not None:
+        penalty = _spread(penalty, ~risk.free)
     if nonneg is not None:
         penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
     objective = Penalised(penalty.canonical(risk.dim), float(lower_bounds_of(risk).sum()), float(n))
@@ -102,6 +107,20 @@ def _penalised(penalty, risk, nonneg, n):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
+
+
+def _spread(penalty, places):
+    """The penalty on the weights at `places`; the others are free."""
+    inner = penalty.canonical(np.count_nonzero(places))
+    if not isinstance(inner, Separable):
+        raise ParameterError("penalty must be a sum over entries where the risk has an intercept, got "
+                             f"{type(penalty).__name__}; take L1, SquaredL2, ElasticNet, Box or a sum, or leave out "
+                             "fit_intercept")
+    arrays = {}
+    for name, other in (("l2", 0.0), ("l1", 0.0), ("centre", 0.0), ("lower", -np.inf), ("upper", np.inf)):
+        arrays[name] = np.full(len(places), other)
+        arrays[name][places] = getattr(inner, name)
+    return Separable(**arrays)
 
 
 def _check_scale(name, value):

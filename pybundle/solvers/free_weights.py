@@ -74,7 +74,7 @@ class FreeWeights:
                 rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
                 rests[j] = np.maximum(rests[j], rest)
                 rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
-        self._wait *= 2
+        self._wait *= 4
         self._next += self._wait
         if rests.sum(axis=1).max() < 0.5:
             limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE

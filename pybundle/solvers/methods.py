@@ -91,7 +91,7 @@ def make_run(name, problem):
     """The run of a method, with its requirements and options checked."""
     method = METHODS[name]
     if isinstance(problem.objective, Penalised) and not method.any_penalty:
-        raise ParameterError(f"method {name!r} takes one number lam, got a penalty; use method 'auto' or 'oca'")
+        raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights; use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

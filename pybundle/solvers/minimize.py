@@ -59,8 +59,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     w0 : array_like, shape (dim,), optional
         Starting point, default 0.
     lam : float or array_like, shape (dim,)
-        Regularisation constant, or one for each weight: `sum_k lam_k/2 w_k^2`. Exactly one of lam, radius and penalty
-        is given.
+        Regularisation constant, or one for each weight: `sum_k lam_k/2 w_k^2`, where 0 leaves a weight free. An
+        intercept of the risk (`fit_intercept`) is not counted. Exactly one of lam, radius and penalty is given.
     radius : float
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser

@@ -281,11 +281,18 @@ RECIPES |= {
 
 # ---------------------------------------------------------------------- risks
 
-LINEAR = {"MulticlassHinge": flat, "BinaryHinge": binary, "Logistic": binary}
+def numbers(r):
+    return {**flat(r), "y": f(r, 12)}
+
+
+ONE_SCORE = {"Pinball": numbers, "Absolute": numbers, "EpsilonInsensitive": numbers, "Huber": numbers,
+             "SquaredHinge": binary}
+LINEAR = {"MulticlassHinge": flat, "BinaryHinge": binary, "Logistic": binary, **ONE_SCORE}
 for _name, _data in LINEAR.items():
     def _linear(r, name=_name, data=_data):
         given = data(r)
-        return {**given, "n_parts": 2, "sample_weight": r.random(12), "bias": 1.0, "scale": 0.5,
+        constant = {"fit_intercept": True} if name in ONE_SCORE else {"bias": 1.0}
+        return {**given, "n_parts": 2, "sample_weight": r.random(12), **constant, "scale": 0.5,
                 **({"loss": 1.0 - np.eye(3)} if name == "MulticlassHinge" and r.integers(2) else {})}
     _K = 3 if _name == "MulticlassHinge" else 1
     RECIPES |= {f"risks.{_name}": _linear, f"risks.{_name}.renewed": lambda r: {"whole": True},
@@ -295,10 +302,13 @@ for _name, _data in LINEAR.items():
                                                                "b": 0.5, "upper": 1.0},
                 f"risks.{_name}.planes_at": lambda r, K=_K: {"S": f(r, 12, K)},
                 f"risks.{_name}.scores": lambda r, K=_K: {"w": f(r, 4 * K)}}
+    if _name in ONE_SCORE:
+        del RECIPES[f"risks.{_name}.oracle"]
+        RECIPES[f"risks.{_name}.multipliers"] = lambda r: {"scores": f(r, 12)}
     if _name == "Logistic":
         RECIPES[f"risks.{_name}.value_errors"] = lambda r: {"w": f(r, 4), "values": r.random(2)}
 for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Structured": None,
-                    "ExampleFunctions": None, "Function": 3}.items():
+                    "ExampleFunctions": None, "Function": 3, **dict.fromkeys(ONE_SCORE, 4)}.items():
     def _w(r, name=_name, dim=_dim):
         return f(r, dim if dim else pb.models.Chain(3, 2).dim if name == "Structured" else 2)
     RECIPES |= {f"risks.{_name}.{method}": lambda r, w=_w: {"w": w(r)} for method in (
@@ -310,7 +320,8 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
     else:
         RECIPES |= {
             f"risks.{_name}.derive": lambda r: {"n_parts": 2},
-            f"risks.{_name}.excerpt": lambda r: {"numbers": [0]}, f"risks.{_name}.oracle": lambda r: {},
+            f"risks.{_name}.excerpt": lambda r: {"numbers": [0]},
+            **({} if _name in ONE_SCORE else {f"risks.{_name}.oracle": lambda r: {}}),
             f"risks.{_name}.renewed": lambda r: {"whole": True},
             f"risks.{_name}.sum_planes": lambda r: {"work": lambda rows, slope: (1.0, 0.0)}}
 for _name in ("Structured", "ExampleFunctions"):

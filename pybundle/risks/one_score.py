@@ -1,0 +1,348 @@
+"""Risks with one score for each example and a loss of it: quantiles, absolute errors, Huber, squared hinge.
+
+    R(w) = sum_i c_i l(s_i <w, x_i> - t_i),    l(u) = max over low <= beta <= high of beta u - h(beta),
+    h(beta) = linear beta + square/2 beta^2 + flat |beta|
+
+with s_i = 1 and the target t_i in regression, and with the label s_i and t_i = 0 in classification. A class names five
+numbers, its `curve`; values, planes, line search and errors follow from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.exceptions import InputTypeError
+from ..core.labels import example_weights, sign_labels
+from ..core.rounding import UNIT
+from ..core.types import Array, Data, Floats
+from ..core.validation import check_number, check_vector
+from .linear import LinearRisk
+
+CURVE = 3       # of `Loss` in _engine.pxd
+
+
+class OneScore(LinearRisk):
+    """Base class of risks of one score; a subclass sets `curve` = (low, high, linear, square, flat) before `_prepare`.
+
+    Attributes
+    ----------
+    curve : tuple of float
+        Bounds of the multiplier beta, and the three coefficients of h.
+    free : bool array, shape (dim,), or None
+        Weights that `lam` and penalties leave out: the intercept of `fit_intercept=True`, the last one.
+    """
+
+    curve: tuple[float, float, float, float, float]
+    is_regression = True
+    oracle = None  # type: ignore[assignment]
+    _piecewise_linear = False
+    _steepest = 0.0         # bound on |beta| of the planes so far, where none holds for all
+
+    def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
+        if not isinstance(fit_intercept, (bool, np.bool_)):
+            raise InputTypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+        if self.is_regression:
+            labels, target = _ones, lambda n: np.array(check_vector("y", y, n))
+        else:
+            labels, target = lambda n: sign_labels(y, n, None), np.zeros
+        self._assemble(X, labels, target, n_parts, sample_weight, scale, 1.0 if fit_intercept else None, partition,
+                       random_state, precision)
+
+    def _assemble(self, X, labels, target, n_parts, sample_weight, scale, bias, partition, random_state, precision):
+        self._build(X, lambda n: (labels(n), 1, None, CURVE), n_parts, sample_weight, scale, bias, partition,
+                    random_state, precision, example_weights, self.curve, target)
+        self.smooth = self.curve[3] > 0.0
+        self.free = None if bias is None else np.arange(self.dim) == self.dim - 1
+
+    @classmethod
+    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, curve):
+        risk = cls.__new__(cls)
+        risk.curve = curve
+        labels, target = (_ones, lambda n: y) if cls.is_regression else (lambda n: y, np.zeros)
+        risk._assemble(X, labels, target, None, sample_weight, scale, bias, "strided", 0, precision)
+        return risk
+
+    @property
+    def labels(self) -> Array:
+        """Targets, float64, or labels -1/+1, int32; shape (n,)."""
+        return self._engine.target_array if self.is_regression else self._engine.y_array
+
+    @property
+    def has_exact_blocks(self) -> bool:
+        """False: the dual of one example is not maximised on its own yet."""
+        return False
+
+    @property
+    def fingerprint(self) -> Any:
+        """As in `LinearRisk`, with targets and curve."""
+        return hash((super().fingerprint, self.curve, self._engine.target_array.tobytes()))
+
+    # ------------------------------------------------------------------ rounding
+    @property
+    def errors_grow(self) -> bool:
+        """Whether multipliers have no bound: then `slope_errors` holds for the planes so far."""
+        return not np.isfinite(self.curve[:2]).all()
+
+    def planes(self, w: ArrayLike) -> Any:
+        w = check_vector("w", w, self.dim)
+        if self.errors_grow:
+            self._grow(w)
+        return super().planes(w)
+
+    def planes_at(self, S: Array) -> Any:
+        S = self._check_scores("S", S)
+        if self.errors_grow:
+            self._steepest = max(self._steepest, float(np.abs(self.multipliers(S[:, 0])).max(initial=0.0)))
+        return super().planes_at(S)
+
+    def _grow(self, w):
+        largest = 1.01 * float(np.linalg.norm(w)) * float(self.examples.norms.max())
+        largest += float(np.abs(self._engine.target_array).max(initial=0.0)) + sum(np.abs(self.curve[2:]))
+        self._steepest = max(self._steepest, largest / min(1.0, self.curve[3]))
+
+    @property
+    def slope_errors(self) -> Floats:
+        steepest = self._steepest if self.errors_grow else max(np.abs(self.curve[:2]))
+        weighted = self.examples.norms * self.sample_weight
+        sizes = np.array([weighted[rows].sum() for rows in self._parts])
+        return 1.01 * self._engine.offset_unit * steepest * sizes
+
+    @property
+    def slope_sizes(self) -> Any:
+        """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
+        if self.errors_grow:
+            return None
+        weighted = self.examples.norms * self.sample_weight
+        return max(np.abs(self.curve[:2])) * np.array([weighted[rows].sum() for rows in self._parts])
+
+    @property
+    def offset_errors(self) -> Floats:
+        """Zeros: offsets are lowered by their errors."""
+        return np.zeros(self.n_parts)
+
+    # ------------------------------------------------------------------ the loss
+    def multipliers(self, scores: ArrayLike) -> Floats:
+        """Return the slopes of the losses at scores `<w, x_i>`, shape (n,)."""
+        return self._slopes(self._engine.y_array * np.asarray(scores, dtype=np.float64) - self._engine.target_array)
+
+    def _slopes(self, u):
+        low, high, linear, square, flat = self.curve
+        v = u - linear
+        beta = np.sign(v) * np.maximum(np.abs(v) - flat, 0.0)
+        if square > 0.0:
+            beta /= square
+        else:
+            beta = np.where(beta > 0.0, np.inf, np.where(beta < 0.0, -np.inf, 0.0))
+        return np.clip(beta, low, high)
+
+    def _losses(self, u):
+        _, _, linear, square, flat = self.curve
+        beta = self._slopes(u)
+        return np.maximum(beta * u - (linear * beta + 0.5 * square * beta * beta + flat * np.abs(beta)), 0.0)
+
+    def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
+        """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
+
+        Arguments as in `LinearRisk`. The derivative rises and is piecewise linear. Examples that are on one piece at
+        both ends of the bracket are on it in between; they leave the search, which costs O(n) in all.
+        """
+        S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
+        a, b = check_number("a", a), check_number("b", b, low=0.0)
+        upper = check_number("upper", upper, low=0.0)
+        signs, c = self._engine.y_array, self.sample_weight
+        u, step = signs * S0 - self._engine.target_array, signs * (S1 - S0)
+        t = self._zero(u, step, c, a, b, upper)
+        return t, float(c @ self._losses(u + t * step))
+
+    def _zero(self, u, step, c, a, b, upper, max_trials=200):
+        """Where the derivative along the segment is 0; an end of it if it has one sign."""
+        square = self.curve[3]
+
+        def pieces(slopes):
+            inside = (slopes > self.curve[0]) & (slopes < self.curve[1]) & (slopes != 0.0)
+            return np.where(inside & (square > 0.0), 2.0 + np.sign(slopes), np.where(slopes == 0.0, 0.5, slopes))
+
+        at_low, at_high = self._slopes(u), self._slopes(u + upper * step)
+        low, high = 0.0, upper
+        first, last = a + (c * step) @ at_low, a + b * upper + (c * step) @ at_high
+        if first >= 0.0 or upper == 0.0:
+            return 0.0
+        if last <= 0.0:
+            return upper
+        for trial in range(max_trials):
+            moves = pieces(at_low) != pieces(at_high)
+            if not moves.all():
+                # on its piece the slope of an example is s0 + (s1 - s0) (t - low) / (high - low)
+                still, rise = ~moves, (at_high - at_low) / (high - low)
+                weights = (c * step)[still]
+                a += float(weights @ (at_low - rise * low)[still])
+                b += float(weights @ rise[still])
+                u, step, c, at_low, at_high = (array[moves] for array in (u, step, c, at_low, at_high))
+            if len(u) == 0:
+                return float(np.clip(-a / b, low, high)) if b > 0.0 else low
+            t = 0.5 * (low + high) if trial % 3 == 2 else low - first * (high - low) / (last - first)
+            if not low < t < high:
+                t = 0.5 * (low + high)
+            if not low < t < high:
+                return high if abs(last) < abs(first) else low
+            at_t = self._slopes(u + t * step)
+            value = a + b * t + float((c * step) @ at_t)
+            if value == 0.0:
+                return t
+            if value < 0.0:
+                low, first, at_low = t, value, at_t
+            else:
+                high, last, at_high = t, value, at_t
+        return low
+
+    def _arguments(self, rows):
+        return super()._arguments(rows) | {"curve": self.curve}
+
+
+class Pinball(OneScore):
+    """Pinball risk: R(w) = sum_i c_i max(q u_i, (q - 1) u_i) with u_i = y_i - <w, x_i> and the quantile q.
+
+    Its minimiser predicts the quantile q of y given x [Koenker & Bassett 1978].
+
+    Parameters
+    ----------
+    X, n_parts, sample_weight, scale, partition, random_state, precision
+        As in `MulticlassHinge`; w has shape (d,), or (d + 1,) with an intercept.
+    y : array, shape (n,)
+        Targets, finite.
+    quantile : float in (0, 1), default 0.5
+    fit_intercept : bool, default False
+        Adds an intercept, the last weight, which `lam` and penalties leave free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import Pinball
+    >>> Pinball(np.array([[2.0], [1.0]]), [1.0, -1.0], quantile=0.8).evaluate(np.array([1.0]))[0]
+    array([0.6])
+    """
+
+    quantile: float
+
+    def __init__(self, X: Data, y: ArrayLike, quantile: float = 0.5, n_parts: int | None = None, *,
+                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, high=1.0 - UNIT)
+        self.curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
+        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+
+
+class Absolute(OneScore):
+    """Absolute errors: R(w) = sum_i c_i |<w, x_i> - y_i|.
+
+    Parameters
+    ----------
+    X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision
+        As in `Pinball`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import Absolute
+    >>> Absolute(np.array([[2.0], [1.0]]), [1.0, -1.0]).evaluate(np.array([1.0]))[0]
+    array([3.])
+    """
+
+    curve = -1.0, 1.0, 0.0, 0.0, 0.0
+
+    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
+                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 precision: str | None = None) -> None:
+        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+
+
+class EpsilonInsensitive(OneScore):
+    """Risk of support vector regression: R(w) = sum_i c_i max(0, |<w, x_i> - y_i| - epsilon).
+
+    Parameters
+    ----------
+    X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision
+        As in `Pinball`.
+    epsilon : float >= 0, default 0.1
+        Errors up to this are free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import EpsilonInsensitive
+    >>> EpsilonInsensitive(np.array([[2.0], [1.0]]), [1.0, -1.0], 0.5).evaluate(np.array([1.0]))[0]
+    array([2.])
+    """
+
+    epsilon: float
+
+    def __init__(self, X: Data, y: ArrayLike, epsilon: float = 0.1, n_parts: int | None = None, *,
+                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+        self.epsilon = check_number("epsilon", epsilon, low=0.0)
+        self.curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
+        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+
+
+class Huber(OneScore):
+    """Huber risk: R(w) = sum_i c_i l(<w, x_i> - y_i), l(u) = u^2/2 for |u| <= delta, else delta (|u| - delta/2).
+
+    Smooth.
+
+    Parameters
+    ----------
+    X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision
+        As in `Pinball`.
+    delta : float > 0, default 1
+        The error from which the loss is linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import Huber
+    >>> Huber(np.array([[2.0], [1.0]]), [1.0, -1.0], delta=1.0).evaluate(np.array([1.0]))[0]
+    array([2.])
+    """
+
+    delta: float
+
+    def __init__(self, X: Data, y: ArrayLike, delta: float = 1.0, n_parts: int | None = None, *,
+                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+        self.delta = check_number("delta", delta, low=0.0, strict=True)
+        self.curve = -self.delta, self.delta, 0.0, 1.0, 0.0
+        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+
+
+class SquaredHinge(OneScore):
+    """Squared hinge risk: R(w) = sum_i c_i max(0, 1 - y_i <w, x_i>)^2 / 2. Smooth.
+
+    Parameters
+    ----------
+    X, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision
+        As in `Pinball`.
+    y : array, shape (n,)
+        -1/+1 or 0/1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pybundle.risks import SquaredHinge
+    >>> SquaredHinge(np.array([[2.0], [1.0]]), [1, -1]).evaluate(np.array([0.25]))[0]
+    array([0.90625])
+    """
+
+    curve = -np.inf, 0.0, 1.0, 1.0, 0.0
+    is_regression = False
+
+    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
+                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 precision: str | None = None) -> None:
+        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+
+
+def _ones(n):
+    return np.ones(n, dtype=np.int32)

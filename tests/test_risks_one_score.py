@@ -1,0 +1,218 @@
+"""Losses of one score: values on a grid of multipliers, planes in exact arithmetic, line search, intercept, solvers."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+import pybundle as pb
+from pybundle import prox as pp
+from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.risks import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
+
+# name: (class, arguments, l(u) with u = score - target, or label times score)
+LOSSES = {
+    "median": (Pinball, {}, lambda u: 0.5 * np.abs(u)),
+    "quantile": (Pinball, {"quantile": 0.8}, lambda u: np.maximum(-0.8 * u, 0.2 * u)),
+    "absolute": (Absolute, {}, np.abs),
+    "insensitive": (EpsilonInsensitive, {"epsilon": 0.3}, lambda u: np.maximum(np.abs(u) - 0.3, 0.0)),
+    "huber": (Huber, {"delta": 0.7}, lambda u: np.where(np.abs(u) <= 0.7, u * u / 2, 0.7 * (np.abs(u) - 0.35))),
+    "squared hinge": (SquaredHinge, {}, lambda u: np.maximum(1.0 - u, 0.0)**2 / 2),
+}  # fmt: skip
+every = pytest.mark.parametrize("name", LOSSES)
+
+
+def data(name, n=60, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X @ rng.standard_normal(d) + rng.standard_normal(n)
+    return X, (np.where(y > 0.0, 1.0, -1.0) if name == "squared hinge" else y)
+
+
+def made(name, X, y, **given):
+    Risk, arguments, _ = LOSSES[name]
+    return Risk(X, y, **arguments, **given)
+
+
+def errors(name, X, y, w):
+    return y * (X @ w) if name == "squared hinge" else X @ w - y
+
+
+@every
+def test_the_loss_is_its_formula_and_the_maximum_over_multipliers(name):
+    _, _, loss = LOSSES[name]
+    u = np.linspace(-4.0, 4.0, 801)
+    risk = made(name, *data(name))
+    low, high, linear, square, flat = risk.curve
+    beta = np.linspace(max(low, -6.0), high, 4001)
+    h = linear * beta + square / 2 * beta**2 + flat * np.abs(beta)
+    grid = (beta[:, None] * u - h[:, None]).max(axis=0)
+    np.testing.assert_allclose(loss(u), grid, atol=3e-6)
+    np.testing.assert_allclose(risk._losses(u), loss(u), atol=1e-14)
+    assert ((risk._slopes(u[:-1]) <= risk._slopes(u[1:])).all() and (risk._slopes(u) >= low).all()
+            and (risk._slopes(u) <= high).all())
+
+
+@every
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_all_storages_parts_and_weights(name, fit_intercept):
+    X, y = data(name)
+    rng = np.random.default_rng(1)
+    c = rng.random(len(y)) + 0.1
+    Z = np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
+    loss = LOSSES[name][2]
+    for storage, rough in [(X, 1e-12), (sp.csr_array(X), 1e-12), (X.astype(np.float32), 1e-5)]:
+        risk = made(name, storage, y, n_parts=3, sample_weight=c, fit_intercept=fit_intercept)
+        assert risk.dim == Z.shape[1] and (risk.free is None) != fit_intercept
+        for w in (np.zeros(risk.dim), rng.standard_normal(risk.dim)):
+            planes = risk.planes(w)
+            each = c * loss(errors(name, Z, y, w))
+            wanted = [each[rows].sum() for rows in risk.parts]
+            np.testing.assert_allclose(planes.values, wanted, rtol=10 * rough, atol=rough)
+            np.testing.assert_allclose(planes.offsets + planes.dot(w), wanted, rtol=10 * rough, atol=100 * rough)
+            values, bound = risk.derive(precision="float64").values(w)
+            assert (np.abs(values - [Fraction(each[rows].sum()) for rows in risk.parts])
+                    <= bound + (1e-5 if storage is not X and rough > 1e-6 else 1e-13) * (1 + values)).all()
+            scores = risk.scores(w)
+            np.testing.assert_allclose(risk.planes_at(scores).values, planes.values, rtol=1e-6)
+
+
+def exact_loss(risk, u):
+    low, high, linear, square, flat = (Fraction(x) if np.isfinite(x) else x for x in risk.curve)
+    points = [Fraction(0)] + [x for x in (low, high) if isinstance(x, Fraction)]
+    if square:
+        points += [(u - linear - flat) / square, (u - linear + flat) / square]
+    points = [p for p in points if low <= p <= high]
+    return max(p * u - linear * p - square / 2 * p * p - flat * abs(p) for p in points)
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1e-8, 1.0, 1e8]), shift=st.sampled_from([0.0, 1e6]))
+def test_planes_lie_below_the_risk_in_exact_arithmetic(name, seed, size, shift):
+    """Offsets are lowered by their rounding: slope errors alone, as declared, are left."""
+    rng = np.random.default_rng(seed)
+    X, y = data(name, 7, 2, seed)
+    if name != "squared hinge":
+        y = y * size + shift
+    X = X * rng.choice([1e-3, 1.0, 1e3])
+    risk = made(name, X, y, sample_weight=rng.random(7))
+    w, v = size * rng.standard_normal((2, 2))
+    planes = risk.planes(w)
+    slope_error = Fraction(float(risk.slope_errors[0]))
+    for point in (w, v):
+        true = Fraction(0)
+        for x, t, c in zip(X, y, risk.sample_weight, strict=True):
+            score = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, point, strict=True))
+            u = Fraction(float(t)) * score if name == "squared hinge" else score - Fraction(float(t))
+            true += Fraction(float(c)) * exact_loss(risk, u)
+        plane = Fraction(float(planes.offsets[0])) + sum(
+            Fraction(float(a)) * Fraction(float(b)) for a, b in zip(planes.slopes[0], point, strict=True))
+        assert plane <= true + slope_error * Fraction(float(np.linalg.norm(point)) * (1 + 1e-12))
+        value, error = risk.values(point)
+        assert abs(Fraction(float(value[0])) - true) <= Fraction(float(error[0]))
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), b=st.sampled_from([0.0, 1e-3, 10.0]), tied=st.booleans())
+def test_line_search(name, seed, b, tied):
+    """No point of the segment is better, ties and kinks at the ends included."""
+    rng = np.random.default_rng(seed)
+    X, y = data(name, 20, 2, seed)
+    if tied:
+        X, y = np.round(X), np.where(np.round(y) == 0.0, 1.0, np.sign(y))
+    risk, a = made(name, X, y, sample_weight=rng.integers(0, 3, 20) + 0.5), rng.standard_normal()
+    S0, S1 = risk.scores(rng.standard_normal(2)), risk.scores(rng.standard_normal(2) * rng.choice([1e-6, 1.0, 10.0]))
+
+    def fun(t):
+        S = S0 + t * (S1 - S0)
+        return a * t + b * t * t / 2 + float(risk.planes_at(S).values.sum())
+    t, value = risk.line_search(S0, S1, a, b)
+    assert 0.0 <= t <= 1.0 and np.isclose(a * t + b * t * t / 2 + value, fun(t), rtol=1e-12)
+    best = minimize_scalar(fun, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12})
+    scale = 1e-10 * (1.0 + abs(a) + b + risk.planes_at(S0).values.sum() + risk.planes_at(S1).values.sum())
+    assert fun(t) <= min(fun(s) for s in (best.x, *np.linspace(0.0, 1.0, 51))) + scale
+
+
+@every
+@pytest.mark.parametrize("method", ["auto", "oca", "bmrm", "prox-bmrm"])
+def test_every_method_that_takes_planes(name, method):
+    risk = made(name, *data(name), n_parts=2)
+    tol = 1e-5 if method in ("auto", "oca") else 1e-2
+    result = pb.minimize(risk, lam=1.0, method=method, tol=tol)
+    fine = pb.minimize(risk, lam=1.0, tol=1e-7)
+    assert fine.success and result.gap <= tol and result.lower_bound <= fine.fun <= result.fun * (1 + 1e-7)
+
+
+@every
+@pytest.mark.parametrize("penalty", [pp.L1(1.0), pp.ElasticNet(1.0, 0.5), pp.Box(-0.5, 0.5)], ids=["l1", "net", "box"])
+def test_penalties_and_a_free_intercept(name, penalty):
+    """Shifting all targets shifts the intercept alone, with any penalty on the other weights."""
+    X, y = data(name)
+    result = pb.minimize(made(name, X, y, fit_intercept=True), penalty=penalty, tol=1e-6)
+    assert result.success
+    if name != "squared hinge":
+        shifted = pb.minimize(made(name, X, y + 3.0, fit_intercept=True), penalty=penalty, tol=1e-6)
+        assert np.isclose(shifted.fun, result.fun, rtol=3e-6)
+        # weights are penalised, the intercept is not
+        assert result.fun <= pb.minimize(made(name, X, y), penalty=penalty, tol=1e-6).fun * (1 + 2e-6)
+
+
+@every
+def test_copies_fingerprints_and_workers(name):
+    X, y = data(name)
+    risk = made(name, X, y, n_parts=2, fit_intercept=True)
+    twin = pickle.loads(pickle.dumps(risk))
+    w = np.linspace(-1.0, 1.0, risk.dim)
+    assert np.array_equal(twin.planes(w).slopes, risk.planes(w).slopes) and twin.fingerprint == risk.fingerprint
+    other = made(name, X, -y, n_parts=2, fit_intercept=True)
+    assert other.fingerprint != risk.fingerprint
+    first = pb.minimize(risk, lam=1.0, tol=1e-4)
+    with pytest.raises(ParameterError, match="warm_start"):
+        pb.minimize(other, lam=1.0, warm_start=first)
+    with pb.distributed.Processes(2) as workers:
+        there = pb.minimize(made(name, X, y, n_parts=2), lam=1.0, tol=1e-5, method="oca", executor=workers)
+    here = pb.minimize(made(name, X, y, n_parts=2), lam=1.0, tol=1e-5, method="oca")
+    assert there.success and np.isclose(there.fun, here.fun, rtol=2e-5)
+
+
+def test_the_quantile_is_a_quantile():
+    """Without features the intercept is the quantile of y; the share of errors below follows from optimality."""
+    rng = np.random.default_rng(0)
+    y = rng.standard_exponential(1001)
+    for q in (0.1, 0.5, 0.9):
+        result = pb.minimize(Pinball(np.ones((1001, 1)), y, q), lam=[0.0], tol=1e-9)
+        assert result.success and np.isclose(result.x[0], np.quantile(y, q), atol=1e-3)
+        assert np.isclose(result.fun, np.maximum(q * (y - np.quantile(y, q)), (q - 1) * (y - np.quantile(y, q))).sum())
+
+
+@pytest.mark.parametrize(("arguments", "kind", "words"), [
+    ({"quantile": 0.0}, ParameterError, "quantile"),
+    ({"quantile": 1.0}, ParameterError, "quantile"),
+    ({"quantile": "half"}, InputTypeError, "quantile"),
+    ({"fit_intercept": 1}, InputTypeError, "fit_intercept"),
+    ({"y": np.full(60, np.nan)}, ParameterError, "y must be finite"),
+    ({"y": np.zeros(3)}, ParameterError, "y must be of shape"),
+    ({"sample_weight": -np.ones(60)}, ParameterError, "sample_weight"),
+])
+def test_wrong_arguments_are_named(arguments, kind, words):
+    X, y = data("median")
+    with pytest.raises(kind, match=words):
+        Pinball(**{"X": X, "y": y} | arguments)
+    with pytest.raises(ParameterError, match="epsilon"):
+        EpsilonInsensitive(X, y, epsilon=-1.0)
+    with pytest.raises(ParameterError, match="delta"):
+        Huber(X, y, delta=0.0)
+    with pytest.raises(ParameterError, match="fit_intercept"):
+        pb.minimize(Pinball(X, y, fit_intercept=True), penalty=pp.L1(1.0, groups=[0, 0, 1, 1]))
+    for method in ("sgd", "bcfw", "prox-bcfw"):
+        with pytest.raises(ParameterError, match=f"method '{method}' needs"):
+            pb.minimize(Pinball(X, y), lam=1.0, method=method)
+    with pytest.raises(ParameterError, match="free weights"):
+        pb.minimize(Pinball(X, y, fit_intercept=True), lam=1.0, method="bmrm")

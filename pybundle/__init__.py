@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import mkl as mkl
     from . import plotting as plotting
-    from . import prox as prox
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
     from .estimators import ChainSVM as ChainSVM
     from .estimators import ChainSVMCV as ChainSVMCV
     from .estimators import DependencyParser as DependencyParser
     from .estimators import LandmarkDetector as LandmarkDetector
+    from .estimators import LinearSVR as LinearSVR
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
     from .estimators import OnlineMKLClassifier as OnlineMKLClassifier
+    from .estimators import QuantileRegressor as QuantileRegressor
     from .estimators import SegmentationSVM as SegmentationSVM
     from .estimators import load as load
 
@@ -78,11 +79,11 @@ __all__ = [
 ]
 
 ESTIMATORS = frozenset({
-    "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "MulticlassSVM",
-    "MulticlassSVMCV", "OnlineMKLClassifier", "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "LinearSVR",
+    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
-FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting", "prox"})
+FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})
 """Folders that no solver needs; they are imported on first use."""
 
 

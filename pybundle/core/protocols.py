@@ -127,6 +127,8 @@ class RiskBase:
         R is differentiable everywhere.
     free : bool array, shape (dim,), or None
         Weights that `lam` and penalties leave free, such as an intercept.
+    means : ndarray, shape (dim,), or None
+        Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -185,6 +187,7 @@ class RiskBase:
     smooth = False
     nonneg: Any = None
     free: Any = None
+    means: Any = None
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0

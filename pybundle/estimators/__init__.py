@@ -14,6 +14,7 @@ from .cv import ChainSVMCV, MulticlassSVMCV
 from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
 from .multiclass import MulticlassSVM
+from .regression import LinearSVR, QuantileRegressor
 from .saving import load
 from .segmentation import SegmentationSVM
 
@@ -27,9 +28,11 @@ __all__ = [
     "ChainSVMCV",
     "DependencyParser",
     "LandmarkDetector",
+    "LinearSVR",
     "MulticlassSVM",
     "MulticlassSVMCV",
     "OnlineMKLClassifier",
+    "QuantileRegressor",
     "SegmentationSVM",
     "load",
 ]

@@ -179,7 +179,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                 warm = {"warm_start": state}
             else:
                 warm = {"w0": self._last_point(risk, fitted)}
-        result = minimize(risk, lam=self._lam(), callback=self._watch(fitted, X, y), n_jobs=self.n_jobs,
+        result = minimize(risk, **self._regulariser(), callback=self._watch(fitted, X, y), n_jobs=self.n_jobs,
                           **self._options(), **warm)
         self._store(result, fitted)
         self._state = result.state if self.warm_start else None
@@ -198,6 +198,10 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         """scikit-learn's callbacks are set up; to be called first in a `fit` decorated with `with_callbacks`."""
         if hasattr(self, "_init_callback_context"):
             self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+    def _regulariser(self):
+        """Return the argument of `minimize` that is the regulariser."""
+        return {"lam": self._lam()}
 
     def _lam(self):
         return 1.0 / check_number("C", self.C, low=0.0, strict=True)

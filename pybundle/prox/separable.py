@@ -22,6 +22,8 @@ from .base import Regulariser
 from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
+UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
+
 
 class Separable(Regulariser):
     """`Omega(x) = sum_k l2_k/2 (x_k - centre_k)^2 + l1_k |x_k|`, infinite unless `lower_k <= x_k <= upper_k`.
@@ -154,6 +156,8 @@ class Separable(Regulariser):
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
             rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 16.0 * UNIT**2 * float(np.sum(shift))
+            if ((phi != 0.0) & (self.l2 > 0.0)).any():
+                rounding += len(x) * UNDERFLOW
             found = float(np.sum(square + line + product)) - rounding - 1.01 * error * euclidean(reach) + self.constant
         return found if np.isfinite(found) else -np.inf
 

@@ -66,6 +66,15 @@ class OneScore(LinearRisk):
         return risk
 
     @property
+    def means(self) -> Any:
+        """Weighted means of the columns and 0 for the intercept, shape (dim,); None without an intercept."""
+        if self.free is None:
+            return None
+        c = self.sample_weight
+        sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
+        return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
+
+    @property
     def labels(self) -> Array:
         """Targets, float64, or labels -1/+1, int32; shape (n,)."""
         return self._engine.target_array if self.is_regression else self._engine.y_array

@@ -56,7 +56,7 @@ class FreeWeights:
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
-        level, u = fun + MARGIN * abs(fun), w[self.free]
+        level, u = fun + MARGIN * abs(fun), self.objective.inner_point(w)[self.free]
         far = FAR * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
@@ -83,6 +83,6 @@ class FreeWeights:
         return None
 
     def _moved(self, w, u):
-        point = w.copy()
+        point = np.array(self.objective.inner_point(w))
         point[self.free] = u
-        return point
+        return self.objective.outer_point(point)

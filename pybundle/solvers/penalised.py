@@ -29,6 +29,8 @@ class Penalised(Objective):
         A lower bound of R that the risk declares; -inf if none.
     factor : float
         Number of examples in the mean scale, else 1.
+    means : ndarray, shape (dim,), or None
+        Means m of the columns for a risk with an intercept, its last weight, where they are 0. See `inner_point`.
     proven : Regulariser
         Omega, and infinite beyond the limits that are proven for free weights at all points with F at most `level`.
 
@@ -42,11 +44,31 @@ class Penalised(Objective):
     floor: float
     factor: float = 1.0
     nonneg: None = None
+    means: np.ndarray | None = None
     level: float = np.inf
     proven: Regulariser = field(init=False)
 
     def __post_init__(self):
         self.proven = self.penalty
+
+    # ------------------------------------------------------------------ the intercept at the mean of the columns
+    def inner_point(self, w):
+        """Return w with the intercept at the mean of the columns, `b + <m, w>`.
+
+        A free intercept takes up every shift of the columns. Distances between points are measured with this one, so
+        that columns far from 0 cost no more passes than centred ones.
+        """
+        return w if self.means is None else np.append(w[:-1], w[-1] + float(self.means @ w))
+
+    def outer_point(self, w):
+        """Inverse of `inner_point`."""
+        return w if self.means is None else np.append(w[:-1], w[-1] - float(self.means @ w))
+
+    def inner_slope(self, phi):
+        """Return the slope by these coordinates, `phi - m phi_b`; so that inner products stay the same."""
+        return phi if self.means is None else phi - phi[-1] * self.means
+
+    # ------------------------------------------------------------------ the penalty
 
     @property
     def is_free(self):
@@ -77,14 +99,23 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        t, least = self._least(self.proven, phi, error)
+        t, least = self._least(self.proven, *self._inner(phi, error))
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
 
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0."""
+        phi, error = self._inner(phi, error)
         phi, bounds = np.where(self.is_free, 0.0, phi), np.where(self.is_free, 0.0, np.inf)
         return self._least((self.penalty + Box(-bounds, bounds)).canonical(len(phi)), phi, error)
+
+    def _inner(self, phi, error):
+        """Return the slope by the coordinates of `inner_point`, and its error."""
+        if self.means is None or not np.isfinite(phi).all():
+            return phi, error
+        size = float(np.linalg.norm(self.means))
+        grown = (1.0 + size) * error + 2.0 * UNIT * (float(np.linalg.norm(phi)) + size * abs(float(phi[-1])))
+        return self.inner_slope(phi), 1.01 * grown
 
     def _least(self, penalty, phi, error):
         """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""
@@ -96,8 +127,11 @@ class Penalised(Objective):
         return t, self.factor * penalty.least(t * phi, t * error)
 
     def minimiser(self, phi, weight=0.0, centre=0.0):
-        """Return the minimiser of regulariser plus `<phi, w> + weight/2 |w - centre|^2`."""
-        return self.penalty.minimiser(phi / self.factor, weight / self.factor, centre)
+        """Return the minimiser of regulariser plus `<phi, w> + weight/2 |w - centre|^2`, the norm by `inner_point`."""
+        if weight and self.means is not None:
+            centre = self.inner_point(centre)
+        phi = self.inner_slope(phi) / self.factor
+        return self.outer_point(self.penalty.minimiser(phi, weight / self.factor, centre))
 
     def stiffness(self, w, weight):
         """Return minus the derivative of entries of the minimiser w for those of phi, or None if they are coupled."""

@@ -451,6 +451,7 @@ def faces(r):
 
 
 ESTIMATORS = {
+    "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
     "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
     "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
@@ -458,7 +459,8 @@ ESTIMATORS = {
         "X": strips(r)["X"], "y": [[(0, 0), (1, 1)], [(1, 0)]]}),
 }
 for _name, (_given, _data) in ESTIMATORS.items():
-    RECIPES[f"estimators.{_name}"] = lambda r, given=_given: {"C": 1.0, **SMALL, **given}
+    RECIPES[f"estimators.{_name}"] = lambda r, given=_given: {
+        **({} if "alpha" in given else {"C": 1.0}), **SMALL, **given}
     RECIPES[f"estimators.{_name}.fit"] = _data
     RECIPES[f"estimators.{_name}.score"] = _data
     for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba"):

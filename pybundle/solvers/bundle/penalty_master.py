@@ -24,6 +24,8 @@ from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
 
 LIGHT = 1e-3        # of the last weight of the centre, where there has to be one
+ROUNDING = 1e-14    # relative, of the duality gap of a QP
+PATIENCE = 6        # steps that do not halve the smallest gap
 DIFFERENCE = 1e-6   # relative steps of differences, and their error
 SHORT = 0.1         # a step shorter than this fraction got nowhere
 
@@ -67,7 +69,7 @@ class PenaltyMaster:
     objective : Penalised
     """
 
-    max_rounds = 100
+    max_rounds = 40
     max_moves = 10      # of a light centre
 
     def __init__(self, bundle, slack, objective):
@@ -78,7 +80,7 @@ class PenaltyMaster:
 
     def first_alpha(self, fun):
         """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F)."""
-        slope, _ = self.bundle.combine(self._start())
+        slope = self.objective.inner_slope(self.bundle.combine(self._start())[0])
         alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(abs(fun), 1e-100))
         self.lightest = 1e-8 * alpha
         return alpha
@@ -105,21 +107,26 @@ class PenaltyMaster:
     def _solve(self, tol, alpha, centre, beta):
         bundle, is_short = self.bundle, False
         phi, _ = bundle.combine(beta)
+        best, n_idle = None, 0
         for _ in range(self.max_rounds):
             w = self._minimiser(phi, alpha, centre)
             products = bundle.dot(w)
             gains = bundle.offsets + products
             model = float(bundle.model(products, self.slack).sum())
             gap = model - float(beta @ gains)
-            if gap <= tol:
+            n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
+            if best is None or gap < best.gap:
+                best = PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
+            if gap <= tol or n_idle >= PATIENCE:        # rounding allows no more: a light centre makes H / alpha vast
                 break
             if is_short:
-                H = bundle.H / np.min(self.objective.moduli + 2.0 * alpha)
+                H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.objective.moduli + 2.0 * alpha)))
             else:
                 H = self._hessian(phi, w, alpha, centre)
-            x = beta.copy()
-            self._qp.solve(H, gains + H @ beta, bundle.parts, self.slack, x, scale=1.0, tol=0.1 * min(gap, 10.0 * tol),
-                           max_steps=100_000)
+            x, f = beta.copy(), gains + H @ beta
+            rounding = ROUNDING * float(beta @ (np.abs(f) + H.diagonal()))
+            self._qp.solve(H, f, bundle.parts, self.slack, x, scale=1.0,
+                           tol=max(min(0.1 * gap, tol), rounding), max_steps=100_000)
             step = feasible(x, bundle.parts, self.slack) - beta
             slope, _ = bundle.combine(step)
             t = self._search(phi, slope, float(step @ bundle.offsets), alpha, centre)
@@ -127,7 +134,7 @@ class PenaltyMaster:
             if t == 0.0 and not is_short:
                 break               # rounding
             beta, phi = beta + t * step, phi + t * slope
-        return PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
+        return best
 
     def products(self, solution):
         """`<a_j, w>` for every plane at the minimiser."""
@@ -163,7 +170,7 @@ class PenaltyMaster:
         """Minus the second derivative of D; from differences of the minimiser if its entries are coupled."""
         bundle, weights = self.bundle, self.objective.stiffness(w, 2.0 * alpha)
         if weights is not None:
-            return bundle.weighted_gram(weights)
+            return self._gram(weights)
         H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
         size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
         for j in np.flatnonzero(norms):
@@ -174,6 +181,16 @@ class PenaltyMaster:
         H = 0.5 * (H + H.T)
         H[np.diag_indices(len(H))] += DIFFERENCE * norms**2 / np.min(self.objective.moduli + 2.0 * alpha)
         return H
+
+    def _gram(self, weights):
+        """`A diag(weights) A'` for the slopes by `inner_point`, which are `a - a_b m`."""
+        bundle, means = self.bundle, self.objective.means
+        gram = bundle.weighted_gram(weights)
+        if means is not None:
+            last, cross = bundle.dot(np.append(np.zeros(bundle.dim - 1), 1.0)), bundle.dot(weights * means)
+            gram -= np.outer(cross, last) + np.outer(last, cross)
+            gram += float(means @ (weights * means)) * np.outer(last, last)
+        return gram
 
     def _search(self, phi, slope, offset, alpha, centre, max_trials=30):
         """The t in [0, 1] at which D is largest along a step; D' falls in t."""

@@ -248,7 +248,8 @@ class BestPoint(Centred):
         solution = loop.solve(self.alpha)
         self._model = loop.master.value(solution)
         floor = 1e-14 * max(abs(loop.fun), 1e-300)
-        while solution.gap > 0.1 * (loop.fun - self._model) and solution.tol > floor:
+        # a master that missed its tolerance is at the end of float64
+        while solution.tol >= solution.gap > 0.1 * (loop.fun - self._model) and solution.tol > floor:
             solution = loop.solve(self.alpha, max(0.01 * solution.tol, floor))
             self._model = loop.master.value(solution)
         if loop.rule.holds(loop.fun, self._model, 0.5) or k % PLAIN_EVERY == 0:

@@ -1,0 +1,235 @@
+"""Linear regression with losses of one score: quantiles, and support vector regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.labels import example_weights
+from ..core.types import Callbacks, Data, Floats
+from ..core.validation import check_number
+from ..prox import Separable
+from ..risks import EpsilonInsensitive, Pinball
+from .base import CertifiedEstimator, documented
+from .collections import by_blocks
+from .compat import validate_data
+
+PENALTY = """l1_ratio : float in [0, 1]
+        Share rho of the l1 norm in the penalty `rho |w|_1 + (1 - rho)/2 |w|^2`; with 1 many weights are exactly 0.
+    fit_intercept : bool
+        Adds an intercept, which the penalty leaves free."""
+
+FITTED = """coef_ : ndarray, shape (d,)
+    intercept_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Where X had names.
+    weight_mean_ : float
+        Mean of the weights c_i."""
+
+
+class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
+    """Base class of linear regression; a subclass defines `_loss(X, y, **options)` and `_strength()`."""
+
+    fit_intercept: bool
+    l1_ratio: float
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _take(self, X, y, sample_weight):
+        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        weights = example_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weights)
+        if len(kept) < len(y):
+            X, y, weights = X[kept], y[kept], weights[kept]
+        return X, y.astype(np.float64, copy=False), weights
+
+    def _survey(self, X, y, weights):
+        """The number of columns, the sum of the weights, and the number of examples."""
+        return int(X.shape[1]), float(weights.sum()), len(y)
+
+    def _learn(self, surveys):
+        widths = sorted({width for width, _, _ in surveys})
+        if len(widths) > 1:
+            raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
+        total, n = (sum(survey[k] for survey in surveys) for k in (1, 2))
+        return {"n_features_in_": widths[0], "weight_mean_": float(total / n)}
+
+    def _risk(self, X, y, weights, fitted):
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise InputTypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        return self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=bool(self.fit_intercept))
+
+    def _unit(self, fitted):
+        """Weights are divided by this."""
+        return 1.0
+
+    def _regulariser(self):
+        ratio, strength = check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0), self._strength()
+        if ratio == 0.0 and strength > 0.0:
+            return {"lam": strength}
+        return {"penalty": Separable(l2=strength * (1.0 - ratio), l1=strength * ratio)}
+
+    def _unpack(self, w):
+        d = self.n_features_in_
+        return {"coef_": w[:d].copy(), "intercept_": float(w[d]) if self.fit_intercept else 0.0}
+
+    def _last_point(self, risk, fitted):
+        if not hasattr(self, "coef_"):
+            return None
+        w = np.r_[self.coef_, self.intercept_] if self.fit_intercept else self.coef_
+        return w if len(w) == risk.dim else None
+
+    def _check_state(self):
+        super()._check_state()
+        if self.coef_.shape != (self.n_features_in_,) or not isinstance(self.intercept_, float) or not np.isfinite(
+                self.intercept_):
+            raise StateError("coef_ and intercept_ must fit n_features_in_")
+
+    @by_blocks
+    def predict(self, X: Data) -> Floats:
+        """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **FORMATS)
+        return safe_sparse_dot(X, self.coef_.astype(X.dtype, copy=False), dense_output=True) + X.dtype.type(
+            self.intercept_)
+
+
+@documented(penalty=PENALTY, fitted=FITTED)
+class QuantileRegressor(LinearRegressionEstimator):
+    """Linear quantile regression, trained to a certified gap.
+
+    It minimises the objective of `sklearn.linear_model.QuantileRegressor`, there with `l1_ratio = 1`:
+
+        F(w, b) = sum_i c_i max(q u_i, (q - 1) u_i) / sum_i c_i + alpha (rho |w|_1 + (1 - rho)/2 |w|^2),
+
+    with `u_i = y_i - <w, x_i> - b`, the quantile q and `rho = l1_ratio`. With `alpha = 0` there is no penalty at all,
+    and the lower bound is proven nevertheless.
+
+    Parameters
+    ----------
+    quantile : float in (0, 1)
+    alpha : float >= 0
+        Strength of the penalty.
+    {penalty}
+    tol : float
+        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
+    method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
+        As in `MulticlassSVM`.
+
+    Attributes
+    ----------
+    {fitted}
+    {certificate}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 3))
+    >>> y = X[:, 0] + rng.standard_exponential(500)
+    >>> model = pb.QuantileRegressor(quantile=0.9, alpha=0.01).fit(X, y)
+    >>> model.converged_, int(np.count_nonzero(model.coef_)), float(np.mean(y <= model.predict(X)).round(2))
+    (True, 1, 0.9)
+    """
+
+    def __init__(self, *, quantile: float = 0.5, alpha: float = 1.0, l1_ratio: float = 1.0, fit_intercept: bool = True,
+                 tol: float = 1e-5, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
+        self.quantile = quantile
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _loss(self, X, y, **options):
+        return Pinball(X, y, self.quantile, **options)
+
+    def _strength(self):
+        return check_number("alpha", self.alpha, low=0.0)
+
+    def _unit(self, fitted):
+        return fitted["weight_mean_"]
+
+    def _options(self):
+        return super()._options() | {"scale": "mean"}
+
+
+@documented(penalty=PENALTY, fitted=FITTED)
+class LinearSVR(LinearRegressionEstimator):
+    """Linear support vector regression, trained to a certified gap.
+
+        F(w, b) = (rho |w|_1 + (1 - rho)/2 |w|^2) / C + sum_i c_i max(0, |<w, x_i> + b - y_i| - epsilon)
+
+    with `rho = l1_ratio`. With 0, the default, F is 1/C times the objective of `sklearn.svm.SVR(kernel="linear")`.
+    Unlike in `sklearn.svm.LinearSVR` the intercept is not penalised.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the losses against the penalty.
+    epsilon : float >= 0
+        Errors up to this cost nothing.
+    {penalty}
+    tol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
+        As in `MulticlassSVM`.
+
+    Attributes
+    ----------
+    {fitted}
+    {certificate}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> model = pb.LinearSVR(C=100.0, epsilon=0.1).fit(X, 3.0 * X[:, 0] + 1.0)
+    >>> model.converged_, model.predict([[0.5]]).round(1)
+    (True, array([2.5]))
+    """
+
+    def __init__(self, C: float = 1.0, *, epsilon: float = 0.1, l1_ratio: float = 0.0, fit_intercept: bool = True,
+                 tol: float = 1e-3, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.method = method
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _loss(self, X, y, **options):
+        return EpsilonInsensitive(X, y, self.epsilon, **options)
+
+    def _strength(self):
+        return self._lam()
+
+
+FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}

@@ -1,0 +1,113 @@
+"""Estimators of regression: scikit-learn's checks, objectives of its solvers, penalties, saving, Dask."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import QuantileRegressor as OfSklearn
+from sklearn.svm import SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pybundle as pb
+
+
+@parametrize_with_checks([pb.QuantileRegressor(tol=1e-9), pb.LinearSVR(tol=1e-9)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def data(n=200, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 1.0
+    return X, X @ np.array([2.0, -1.0, 0.0, 0.0, 0.5]) + 3.0 + rng.standard_t(3, n), rng.integers(1, 4, n).astype(float)
+
+
+def pinball(model, X, y, q, alpha, ratio, weights):
+    u, w = y - X @ model.coef_ - model.intercept_, model.coef_
+    return (np.average(np.maximum(q * u, (q - 1.0) * u), weights=weights)
+            + alpha * (ratio * np.abs(w).sum() + (1.0 - ratio) / 2 * w @ w))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("q", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("alpha", [0.0, 0.02, 0.3])
+def test_the_objective_is_that_of_scikit_learn(fit_intercept, q, alpha):
+    X, y, weights = data()
+    ours = pb.QuantileRegressor(quantile=q, alpha=alpha, fit_intercept=fit_intercept, tol=1e-7).fit(X, y, weights)
+    theirs = OfSklearn(quantile=q, alpha=alpha, fit_intercept=fit_intercept).fit(X, y, weights)
+    value = pinball(theirs, X, y, q, alpha, 1.0, weights)
+    assert ours.converged_ and ours.certified_
+    assert np.isclose(ours.objective_, pinball(ours, X, y, q, alpha, 1.0, weights), rtol=1e-12)
+    assert ours.lower_bound_ <= value * (1 + 1e-12) and ours.objective_ <= value * (1 + 1e-7)
+    if alpha == 0.3:
+        assert (ours.coef_ == 0.0).any()
+    assert np.isclose(ours.score(X, y), theirs.score(X, y), atol=0.02)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3])
+def test_squares_and_mixtures(ratio):
+    X, y, weights = data()
+    for fit_intercept in (True, False):
+        model = pb.QuantileRegressor(alpha=0.1, l1_ratio=ratio, tol=1e-6, fit_intercept=fit_intercept)
+        model.fit(X, y, weights)
+        assert model.converged_
+        assert np.isclose(model.objective_, pinball(model, X, y, 0.5, 0.1, ratio, weights), rtol=1e-12)
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            other = pb.QuantileRegressor().set_params(**model.get_params())
+            other.coef_ = model.coef_ + 1e-2 * rng.standard_normal(5)
+            other.intercept_ = model.intercept_ + fit_intercept * 1e-2 * rng.standard_normal()
+            assert pinball(other, X, y, 0.5, 0.1, ratio, weights) >= model.lower_bound_
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_support_vector_regression_is_libsvm(C):
+    X, y, weights = data(100)
+    ours = pb.LinearSVR(C=C, epsilon=0.3, tol=1e-8).fit(X, y, weights)
+    theirs = SVR(kernel="linear", C=C, epsilon=0.3, tol=1e-8).fit(X, y, weights)
+
+    def fun(w, b):
+        return w @ w / (2 * C) + weights @ np.maximum(np.abs(X @ w + b - y) - 0.3, 0.0)
+    assert ours.converged_ and ours.objective_ <= fun(theirs.coef_[0], theirs.intercept_[0]) * (1 + 1e-8)
+    assert np.isclose(ours.objective_, fun(ours.coef_, ours.intercept_), rtol=1e-12)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_[0], atol=1e-3)         # the intercept need not be unique
+
+
+def test_an_uncentred_column_changes_nothing():
+    X, y, _ = data()
+    one, other = (pb.QuantileRegressor(alpha=0.01, tol=1e-6).fit(X + shift, y) for shift in (0.0, 100.0))
+    assert one.converged_ and other.converged_ and np.isclose(one.objective_, other.objective_, rtol=3e-6)
+    assert other.n_passes_ <= 2 * one.n_passes_
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-3)
+
+
+def test_sparse_single_precision_and_pipelines(tmp_path):
+    X, y, weights = data()
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    dense = pb.QuantileRegressor(alpha=0.01, tol=1e-6).fit(X, y, weights)
+    for other in (sp.csr_matrix(X), X.astype(np.float32)):
+        model = pb.QuantileRegressor(alpha=0.01, tol=1e-6).fit(other, y, weights)
+        assert model.converged_ and np.isclose(model.objective_, dense.objective_, rtol=1e-5)
+        np.testing.assert_allclose(model.predict(other), dense.predict(X), atol=5e-3)
+    dense.save(tmp_path / "model.npz")
+    loaded = pb.load(tmp_path / "model.npz")
+    assert np.array_equal(loaded.predict(X), dense.predict(X)) and loaded.objective_ == dense.objective_
+
+
+def test_a_warm_start_needs_fewer_passes():
+    X, y, _ = data(2000)
+    model = pb.QuantileRegressor(alpha=0.01, tol=1e-6, warm_start=True).fit(X, y)
+    cold = model.n_passes_
+    assert model.fit(X, y).n_passes_ <= cold / 2
+    model.set_params(alpha=0.011).fit(X, y)
+    assert model.converged_ and model.n_passes_ < cold
+
+
+@pytest.mark.parametrize("parameters", [{"quantile": 1.5}, {"alpha": -1.0}, {"l1_ratio": 2.0}, {"fit_intercept": "no"},
+                                        {"method": "bcfw"}, {"tol": 0.0}])
+def test_wrong_parameters_are_named(parameters):
+    X, y, _ = data(50)
+    name = next(iter(parameters))
+    with pytest.raises((ValueError, TypeError), match=name):
+        pb.QuantileRegressor(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match="epsilon"):
+        pb.LinearSVR(epsilon=-1.0).fit(X, y)

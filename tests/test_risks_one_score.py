@@ -14,6 +14,7 @@ import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.risks import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
+from pybundle.solvers.block.exact_blocks import ExactBlocks
 
 # name: (class, arguments, l(u) with u = score - target, or label times score)
 LOSSES = {
@@ -150,6 +151,54 @@ def test_every_method_that_takes_planes(name, method):
     assert fine.success and result.gap <= tol and result.lower_bound <= fine.fun <= result.fun * (1 + 1e-7)
 
 
+KINKED = [name for name in LOSSES if name not in ("huber", "squared hinge")]
+
+
+@pytest.mark.parametrize("name", KINKED)
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, np.float32])
+def test_exact_steps_on_single_examples(name, storage):
+    """"prox-bcfw" reaches the value of "oca"; what it proves holds for a fit in the other storage, too."""
+    X, y = data(name, 80, 5)
+    X = (X * (np.abs(X) > 0.5)).astype(np.float32)
+    c = np.random.default_rng(4).integers(0, 4, 80).astype(float)
+    risk = made(name, storage(X), y, sample_weight=c)
+    for lam in (0.1, 10.0):
+        result = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-8)
+        other = pb.minimize(made(name, X.astype(float), y, sample_weight=c), lam=lam, method="oca", tol=1e-8)
+        assert result.success and result.lower_bound <= other.fun and other.lower_bound <= result.fun
+        warm = pb.minimize(risk, lam=2 * lam, method="prox-bcfw", tol=1e-8, warm_start=result)
+        assert warm.success
+
+
+@pytest.mark.parametrize("name", KINKED)
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1e-6, 1.0, 1e6]), passes=st.integers(1, 4))
+def test_what_multipliers_of_examples_prove_holds_in_exact_arithmetic(name, seed, size, passes):
+    rng = np.random.default_rng(seed)
+    X, y = data(name, 9, 2, seed)
+    y = y * size + rng.choice([0.0, 1e6])
+    X[0] = 0.0
+    risk = made(name, X, y, sample_weight=rng.random(9) + 0.01)
+    core = ExactBlocks(risk)
+    core.place(rng.choice([1e-3, 1.0]), 0.0, np.zeros(2))
+    before = -np.inf
+    for _ in range(passes):
+        assert core.oracle_pass(rng.permutation(9)) >= 0.0
+        offset, phi, error, offset_error = core.aggregate()
+        dual = offset - phi @ phi / (2 * core._lam)
+        assert dual >= before - 1e-9 * (abs(offset) + phi @ phi / core._lam)      # every step ascends
+        before = dual
+    for point in (core.w, size * rng.standard_normal(2)):
+        true = Fraction(0)
+        for x, t, c in zip(X, y, risk.sample_weight, strict=True):
+            score = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, point, strict=True))
+            true += Fraction(float(c)) * exact_loss(risk, score - Fraction(float(t)))
+        plane = Fraction(float(offset)) + sum(
+            Fraction(float(a)) * Fraction(float(b)) for a, b in zip(phi, point, strict=True))
+        allowed = Fraction(float(offset_error)) + Fraction(float(error * np.linalg.norm(point) * (1 + 1e-12)))
+        assert plane <= true + allowed
+
+
 @every
 @pytest.mark.parametrize("penalty", [pp.L1(1.0), pp.ElasticNet(1.0, 0.5), pp.Box(-0.5, 0.5)], ids=["l1", "net", "box"])
 def test_penalties_and_a_free_intercept(name, penalty):
@@ -211,7 +260,7 @@ def test_wrong_arguments_are_named(arguments, kind, words):
         Huber(X, y, delta=0.0)
     with pytest.raises(ParameterError, match="fit_intercept"):
         pb.minimize(Pinball(X, y, fit_intercept=True), penalty=pp.L1(1.0, groups=[0, 0, 1, 1]))
-    for method in ("sgd", "bcfw", "prox-bcfw"):
+    for method in ("sgd", "bcfw", "alm"):
         with pytest.raises(ParameterError, match=f"method '{method}' needs"):
             pb.minimize(Pinball(X, y), lam=1.0, method=method)
     with pytest.raises(ParameterError, match="free weights"):

@@ -339,6 +339,8 @@ FURTHER = Capability("needs a model that returns more than the best labelling; t
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
                         risk.engine is not None or _has_labellings(risk)))
+SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
+                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)

@@ -1,5 +1,6 @@
 # The pass engine of linear risks: blocks of rows -> scores -> loss (value, offset, coefficients) -> slopes.
 
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t
 
 from ..features._rows cimport BLOCK, Rows, PackedWeights, real
@@ -18,6 +19,27 @@ cdef struct Curve:    # l(u) = max over low <= beta <= high of beta u - linear b
     double linear
     double square
     double flat
+
+
+cdef inline double curve_slope(const Curve* h, double u) noexcept nogil:
+    """The beta of largest `beta u - h(beta)`: the slope of the loss at u."""
+    cdef double v = u - h.linear, beta
+    beta = v - h.flat if v > h.flat else v + h.flat if v < -h.flat else 0.0
+    if h.square > 0.0:
+        beta /= h.square
+    elif beta != 0.0:
+        beta = INFINITY if beta > 0.0 else -INFINITY
+    return min(max(beta, h.low), h.high)
+
+
+cdef inline double curve_term(const Curve* h, double beta, double u) noexcept nogil:
+    """`beta u - h(beta)`."""
+    return beta * u - (h.linear * beta + 0.5 * h.square * beta * beta + h.flat * fabs(beta))
+
+
+cdef inline double curve_loss(const Curve* h, double u) noexcept nogil:
+    """The loss at u; by rounding alone it would be negative."""
+    return max(curve_term(h, curve_slope(h, u), u), 0.0)
 
 
 cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless another size is given
@@ -53,8 +75,6 @@ cdef class Engine(Rows):
     cdef Curve curve
     cdef const double[::1] target
     cdef readonly double offset_unit     # relative rounding error of a sum of offsets
-
-    cdef double _multiplier(self, double u) noexcept nogil
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil

@@ -131,16 +131,6 @@ cdef class Engine(Rows):
         """Weights as given to the constructor; read only."""
         return self._args[2]
 
-    cdef double _multiplier(self, double u) noexcept nogil:
-        # The beta of largest beta u - h(beta): the slope of the loss at u.
-        cdef double v = u - self.curve.linear, beta
-        beta = v - self.curve.flat if v > self.curve.flat else v + self.curve.flat if v < -self.curve.flat else 0.0
-        if self.curve.square > 0.0:
-            beta /= self.curve.square
-        elif beta != 0.0:
-            beta = INFINITY if beta > 0.0 else -INFINITY
-        return min(max(beta, self.curve.low), self.curve.high)
-
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
         # Sets label, value and margin of every row; overwrites the scores.
         cdef real* best = <real*>b.best
@@ -153,16 +143,13 @@ cdef class Engine(Rows):
         if self.loss == CURVE:
             for r in range(n):
                 m = y[rows[r]] * <double>S[r] - self.target[rows[r]]
-                b.coef[r] = self._multiplier(m)
-                tail = self.curve.linear * b.coef[r]
-                m = 0.5 * self.curve.square * b.coef[r] * b.coef[r] + self.curve.flat * fabs(b.coef[r])
-                b.value[r] = b.coef[r] * (y[rows[r]] * <double>S[r] - self.target[rows[r]]) - (tail + m)
-                if b.value[r] < 0.0:        # by rounding: no loss is negative
-                    b.value[r] = 0.0
-                truth = rows[r]
-                b.offset[r] = -(tail + m) - b.coef[r] * self.target[truth]
+                b.coef[r] = curve_slope(&self.curve, m)
+                b.value[r] = max(curve_term(&self.curve, b.coef[r], m), 0.0)
+                m = self.target[rows[r]]
+                b.offset[r] = curve_term(&self.curve, b.coef[r], -m)
                 # lowered by what rounding may have added to it and to the sums that it enters
-                b.offset[r] -= self.offset_unit * (fabs(tail) + m + fabs(b.coef[r] * self.target[truth]))
+                b.offset[r] -= self.offset_unit * (fabs(b.coef[r] * m) + fabs(curve_term(&self.curve, b.coef[r], 0.0))
+                                                   + 2.0 * fabs(b.coef[r] * self.curve.linear))
             return
         if self.loss != MULTICLASS:
             for r in range(n):
@@ -373,13 +360,13 @@ cdef class Engine(Rows):
         if self.loss == CURVE:
             v = y * S[0] - self.target[i]
             slack += unit * fabs(v)
-            p = self._multiplier(v)
-            best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + self.curve.linear * p
+            p = curve_slope(&self.curve, v)
+            best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + fabs(self.curve.linear * p)
             # the slope of the loss at either end of what the score may be
-            error[0] += ci * (slack * max(fabs(self._multiplier(v - slack)), fabs(self._multiplier(v + slack)))
-                              + 8.0 * unit * (fabs(p * v) + 2.0 * fabs(best)))
-            best = p * v - best
-            return 0.0 if best < 0.0 else ci * best
+            error[0] += ci * (slack * max(fabs(curve_slope(&self.curve, v - slack)),
+                                          fabs(curve_slope(&self.curve, v + slack)))
+                              + 8.0 * unit * (fabs(p * v) + best))
+            return ci * curve_loss(&self.curve, v)
         slack += 8.0 * unit * self.largest_loss         # rounding of loss plus score
         if self.loss == HINGE:
             best = 1.0 - y * S[0]

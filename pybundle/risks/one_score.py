@@ -81,8 +81,8 @@ class OneScore(LinearRisk):
 
     @property
     def has_exact_blocks(self) -> bool:
-        """False: the dual of one example is not maximised on its own yet."""
-        return False
+        """Whether the dual of one example is maximised in closed form and no smooth method suits better."""
+        return not self.smooth
 
     @property
     def fingerprint(self) -> Any:
@@ -230,7 +230,8 @@ class Pinball(OneScore):
     --------
     >>> import numpy as np
     >>> from pybundle.risks import Pinball
-    >>> Pinball(np.array([[2.0], [1.0]]), [1.0, -1.0], quantile=0.8).evaluate(np.array([1.0]))[0]
+    >>> risk = Pinball(np.array([[2.0], [1.0]]), [1.0, -1.0], quantile=0.8)
+    >>> risk.evaluate(np.array([1.0]))[0]
     array([0.6])
     """
 
@@ -282,7 +283,8 @@ class EpsilonInsensitive(OneScore):
     --------
     >>> import numpy as np
     >>> from pybundle.risks import EpsilonInsensitive
-    >>> EpsilonInsensitive(np.array([[2.0], [1.0]]), [1.0, -1.0], 0.5).evaluate(np.array([1.0]))[0]
+    >>> risk = EpsilonInsensitive(np.array([[2.0], [1.0]]), [1.0, -1.0], 0.5)
+    >>> risk.evaluate(np.array([1.0]))[0]
     array([2.])
     """
 

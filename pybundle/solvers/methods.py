@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..core.protocols import BOUNDED, LABELLINGS, completed, require
+from ..core.protocols import BOUNDED, LABELLINGS, SINGLE, completed, require
 from .block.frank_wolfe import FRANK_WOLFE
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
@@ -52,12 +52,14 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:
         why = "planes of parts can be kept under a memory limit"
-    elif not (LABELLINGS.holds(risk) and BOUNDED.holds(risk)):
+    elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and is_free))):
         why = "the risk has planes of parts only"
     else:
         has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
         why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"
-        if is_free and is_fine(problem.settings.gap.tol):
+        if not LABELLINGS.holds(risk):
+            why = "the dual of an example is maximised exactly"
+        elif is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         elif has_labels:

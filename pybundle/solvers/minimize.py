@@ -70,9 +70,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
         "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks, "prox-bcfw" if the risk can
-        decode single examples, and "oca" otherwise, also under a memory limit. After "prox-bcfw" it may
-        continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated and 150 passes do not halve the
-        gap) and with "oca" (if that stalls). `message` names the choice
+        decode single examples or step on them exactly, and "oca" otherwise, also under a memory limit and with a
+        penalty. After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated
+        and 150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice
         and its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.

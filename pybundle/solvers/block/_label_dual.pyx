@@ -10,7 +10,8 @@ The step at example i, all other multipliers as they are [sequential dual method
     3   new = Proj(alpha_i + u s / |x_i|^2)                onto c_i times the simplex: the exact maximiser
     4   W_k -= (new_k - alpha_ik) x_i / s,  alpha_i = new
 
-With one score (binary hinge) alpha_i is a number in [0, c_i], u = 1 - y_i <w, x_i>, and Proj clips.
+With one score (binary hinge) alpha_i is a number in [0, c_i], u = 1 - y_i <w, x_i>, and Proj clips. For another loss
+of one score, `l(u) = max_beta beta u - h(beta)`, it is -c_i beta, and the step maximises over beta in closed form.
 
 Dense rows are scored four at a time, a group, which the tile of the score kernels wants, and their moves reach W
 together. If a row moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the
@@ -26,7 +27,8 @@ from libc.string cimport memset
 
 from pybundle.features._rows cimport (BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, pb_dots_fn, pb_score_fn,
                                       pb_update_fn, real)
-from pybundle.risks._engine cimport LOGISTIC, MULTICLASS, Engine
+from pybundle.risks._engine cimport (CURVE, LOGISTIC, MULTICLASS, Curve, Engine, curve_loss, curve_slope,
+                                     curve_term)
 from pybundle.solvers.newton._proximal_steps cimport project
 
 from pybundle.features._rows import aligned, transpose
@@ -140,6 +142,49 @@ cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha,
     return True
 
 
+cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example* x, double score, real* alpha,
+                               real* coef, double* total) noexcept nogil:
+    """The same for `c l(y score - target)`, with alpha = -c beta: beta maximises `beta u - h(beta)` and a square."""
+    cdef double c = x.c, u = x.y * score - target, q, beta, new, change
+    cdef real after
+    if c <= 0.0:
+        return False
+    beta = -alpha[0] / c
+    total[0] += c * max(curve_loss(h, u) - curve_term(h, beta, u), 0.0)
+    q = c * x.square / p.s
+    if x.square <= 1e-30 * p.s:
+        beta = curve_slope(h, u)
+    else:
+        new = q * beta + u - h.linear
+        new = new - h.flat if new > h.flat else new + h.flat if new < -h.flat else 0.0
+        beta = min(max(new / (q + h.square), h.low), h.high)
+    after = <real>(-c * beta)
+    x.vertex = curve_vertex(h, beta)
+    x.active = x.vertex < 0 or after != alpha[0]
+    change = <double>after - <double>alpha[0]
+    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
+    p.base[0] += x.y * change / p.s * p.bias * p.bias
+    alpha[0] = after
+    return True
+
+
+cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
+    """0 or 1 at an end, 2 at 0 if the loss is flat there, -1 in between: where beta stays when scores move a little."""
+    return 0 if beta == h.high else 1 if beta == h.low else 2 if beta == 0.0 and h.flat > 0.0 else -1
+
+
+cdef inline bint may_leave(const Curve* h, int vertex, double u, double margin) noexcept nogil:
+    """Whether the score is within `margin` of a change of the multiplier."""
+    cdef double v = u - h.linear
+    if vertex == 0:
+        return v < h.square * h.high + (h.flat if h.high > 0.0 else -h.flat if h.high < 0.0 else 0.0) + margin
+    if vertex == 1:
+        return v > h.square * h.low + (h.flat if h.low > 0.0 else -h.flat if h.low < 0.0 else 0.0) - margin
+    return vertex < 0 or fabs(v) > h.flat - margin
+
+
 cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
     """top[r] = max_k S[k * BLOCK + r] of a group, of one row if the data are sparse."""
     cdef int k, r
@@ -185,7 +230,10 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
         highest(S, K, top, dual.dense)
     for r in range(count):
         x = &dual.rows[rows[r]]
-        if not many:
+        if e.loss == CURVE:
+            has_moved = step_at_curve(&point, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
+                                      coef + r * ldc, total)
+        elif not many:
             has_moved = step_at_binary(&point, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
         elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
             x.active = False                # line 2: all weight is on the best label
@@ -255,7 +303,7 @@ cdef class LabelDual:
     Parameters
     ----------
     engine : Engine
-        Loss MULTICLASS or HINGE.
+        Any loss but LOGISTIC.
     precision : {"float32", "float64"}
         Precision of W, scores and multipliers; float32 if storage and range of the data allow it.
     multipliers : ndarray, shape (n, K), optional
@@ -328,7 +376,8 @@ cdef class LabelDual:
         """Takes over multipliers of the same examples, made feasible."""
         cdef Engine e = self.e
         c, y = np.asarray(e.weight_array), np.asarray(e.y_array)
-        alpha = np.clip(np.asarray(multipliers, dtype=np.float64), 0.0, c[:, None])
+        low, high = (-e.curve.high, -e.curve.low) if e.loss == CURVE else (0.0, 1.0)
+        alpha = np.clip(np.asarray(multipliers, dtype=np.float64), low * c[:, None], high * c[:, None])
         if e.loss == MULTICLASS:
             alpha[np.arange(len(y)), y] = 0.0
             total = alpha.sum(axis=1)
@@ -337,6 +386,8 @@ cdef class LabelDual:
         self.alpha[:] = alpha
         if e.loss == MULTICLASS:
             vertex = np.where(np.count_nonzero(self.alpha, axis=1) == 1, self.alpha.argmax(axis=1), -1)
+        elif e.loss == CURVE:
+            vertex = np.full(len(c), -1)        # the next step sets it
         else:
             vertex = np.where(self.alpha[:, 0] == 0.0, 0,
                               np.where(self.alpha[:, 0] == c.astype(self.alpha.dtype), 1, -1))
@@ -362,7 +413,7 @@ cdef class LabelDual:
         if not 0.0 < state["s"] < INFINITY:
             raise ValueError("s must be a number > 0")
         vertex = state["vertex"]
-        if ((vertex < -1) | (vertex >= max(2, self.e.n_scores))).any():
+        if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")
         self.alpha[:], self.packed[:] = state["alpha"], state["packed"]
         np.asarray(self.base)[:] = state["base"]
@@ -371,8 +422,19 @@ cdef class LabelDual:
 
     @property
     def largest_loss(self):
-        """The largest entry of the cost matrix, 1 without one."""
-        return self.e.largest_loss
+        """The largest entry of the cost matrix, 1 without one; the spread of the targets in regression."""
+        return self.e.largest_loss if self.e.loss != CURVE else float(np.std(self.e.target_array)) or 1.0
+
+    @property
+    def target_sum(self):
+        """What the targets add to the sizes of the numbers in a sum of losses."""
+        return 0.0 if self.e.loss != CURVE else self.steepest * float(
+            np.abs(self.e.target_array) @ np.asarray(self.e.weight_array))
+
+    @property
+    def steepest(self):
+        """The largest slope of a loss by its score."""
+        return max(fabs(self.e.curve.low), fabs(self.e.curve.high)) if self.e.loss == CURVE else 1.0
 
     @property
     def score_terms(self):
@@ -464,6 +526,11 @@ cdef class LabelDual:
             for i in range(S.shape[0]):
                 x = &self.rows[first + i]
                 s = &S[i, 0]
+                if e.loss == CURVE:
+                    u = x.y * <double>s[0] - e.target[first + i]
+                    risk += x.c * curve_loss(&e.curve, u)
+                    x.active = x.c > 0.0 and may_leave(&e.curve, x.vertex, u, margin)
+                    continue
                 if e.loss != MULTICLASS:
                     u = 1.0 - x.y * <double>s[0]
                     risk += x.c * max(u, 0.0)
@@ -503,7 +570,9 @@ cdef class LabelDual:
         with nogil:
             for i in range(e.n_examples):
                 y, top = e.y[i], 0.0
-                if e.loss != MULTICLASS:
+                if e.loss == CURVE:
+                    top = curve_loss(&e.curve, y * S[i, 0] - e.target[i])
+                elif e.loss != MULTICLASS:
                     top = max(0.0, 1.0 - y * S[i, 0])
                 else:
                     for k in range(K):
@@ -558,7 +627,7 @@ cdef class LabelDual:
         cdef int K = e.n_scores, k, y
         # a block of dense rows stays in the cache; for sparse rows the slope of a class should
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
-        cdef double offset = 0.0, reach = 0.0, total, c, b, ratio
+        cdef double offset = 0.0, size_of = 0.0, reach = 0.0, total, c, b, ratio, beta
         cdef bint single = e.loss != MULTICLASS
         # entries of a block of rows, class by class: K entries a row are the most
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
@@ -572,7 +641,20 @@ cdef class LabelDual:
                     y, c = e.y[i], e.c[i]
                     if self.dense and self.rows[i].vertex != (0 if single else y):
                         fetch_row(e, i)
-                    if single:
+                    if e.loss == CURVE:
+                        b = min(max(<double>alphas[i, 0], -e.curve.high * c), -e.curve.low * c)
+                        if b != 0.0:
+                            beta = min(max(-b / c, e.curve.low), e.curve.high)
+                            b = -c * beta
+                            offset += c * curve_term(&e.curve, beta, -e.target[i])
+                            size_of += c * (fabs(beta * e.target[i]) + fabs(curve_term(&e.curve, beta, 0.0))
+                                            + 2.0 * fabs(beta * e.curve.linear))
+                            reach += fabs(b) * e.norms[i]
+                            row[0, count[0]] = i
+                            coef[0, count[0]] = -b * y
+                            count[0] += 1
+                            size += 1
+                    elif single:
                         b = min(max(<double>alphas[i, 0], 0.0), c)
                         if b > 0.0:
                             offset += b
@@ -615,7 +697,7 @@ cdef class LabelDual:
         # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are
         # added
         return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * reach,
-                1.01 * UNIT * (products + K + 7) * offset)
+                1.01 * UNIT * (products + K + 15) * (size_of if e.loss == CURVE else offset))
 
 
 def fits_float32(values):

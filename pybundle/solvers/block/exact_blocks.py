@@ -220,6 +220,8 @@ class ExactBlocks(Core):
 
     def evidence(self, objective, risk):
         """The multipliers of labels as evidence, and the bound that they prove."""
+        if self.risk.oracle is None:        # its multipliers are no labels
+            return None
         return of_labels(risk, objective, self._dual.alpha, self.aggregate())
 
     def _ranges(self):
@@ -238,8 +240,8 @@ class ExactBlocks(Core):
         if self._scores is None or self._scored is not w:
             return None
         value, weighted = self._dual.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
-        error = 2.02 * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
-            value + self._dual.largest_loss)
+        error = 2.02 * self._dual.steepest * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
+            value + self._dual.largest_loss + self._dual.target_sum)
         return value, error
 
     def _largest(self, w):

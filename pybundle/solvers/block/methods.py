@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.exceptions import ParameterError
-from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, STORED
+from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
@@ -32,6 +32,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks,
                            Accelerated(fraction_before=0.06, most_passes=12), kappa, problem.random_state or 0)
+    require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
 
@@ -76,7 +77,7 @@ BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (LABELLINGS,)), "batch
 STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
-PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(LABELLINGS, BOUNDED),
+PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
                    serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated))
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))

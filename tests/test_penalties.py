@@ -304,3 +304,45 @@ def test_what_has_no_certificate_is_refused_before_any_pass():
         pp.L1(1.0, groups=[0, 0, 1]) + pp.L1(1.0, groups=[0, 1, 1])
     with pytest.raises(ParameterError, match="lower must be at most upper"):
         (pp.Box(1.0, 2.0) + pp.Box(-1.0, 0.0)).value([0.0])
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+def test_a_free_intercept_is_no_worse_than_that_of_scikit_learn(C, shift):
+    """Objectives of SVC(kernel="linear") and LogisticRegression, whose intercepts are free, and columns far from 0."""
+    svm, linear = pytest.importorskip("sklearn.svm"), pytest.importorskip("sklearn.linear_model")
+    X, y = hinge_data(150)
+    X = X + shift
+    risks = {"hinge": (pb.risks.BinaryHinge, svm.SVC(kernel="linear", C=C, tol=1e-8), lambda m: np.maximum(1 - m, 0.0)),
+             "log": (pb.risks.Logistic, linear.LogisticRegression(C=C, tol=1e-10, max_iter=100_000),
+                     lambda m: np.logaddexp(0.0, -m))}
+    for Risk, other, loss in risks.values():
+        other.fit(X - shift, y)
+        w = other.coef_[0]
+        theirs = w @ w / (2 * C) + loss(y * ((X - shift) @ w + other.intercept_[0])).sum()
+        ours = pb.minimize(Risk(X, y, fit_intercept=True), lam=1.0 / C, tol=1e-6)
+        assert ours.success and ours.fun <= theirs * (1 + 1e-6) and ours.lower_bound <= theirs * (1 + 1e-9)
+        w = ours.x[:-1]
+        assert np.isclose(w @ w / (2 * C) + loss(y * (X @ w + ours.x[-1])).sum(), ours.fun, rtol=1e-10)
+        centred = pb.minimize(Risk(X - shift, y, fit_intercept=True), lam=1.0 / C, tol=1e-6)
+        assert ours.n_passes <= 2 * centred.n_passes
+    with pytest.raises(ParameterError, match="bias must be None"):
+        pb.risks.BinaryHinge(X, y, bias=1.0, fit_intercept=True)
+
+
+def test_an_intercept_is_free_where_workers_hold_the_parts():
+    X, y = hinge_data(60)
+    here = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6)
+    with pb.distributed.Processes(2) as workers:
+        there = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6,
+                            executor=workers)
+        risk = workers.place(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True))
+        assert np.array_equal(risk.free, np.arange(5) == 4)
+        np.testing.assert_allclose(risk.means, np.append(X.mean(axis=0), 0.0))
+    assert there.success and np.isclose(here.fun, there.fun, rtol=2e-6)
+
+
+def test_results_with_a_penalty_have_no_certificate_to_save():
+    """Certificates know lam and radius; one that could not be verified would promise too much."""
+    result = pb.minimize(pb.risks.MulticlassHinge(*flat()), penalty=pp.L1(1.0))
+    assert result.certified and result.certificate is None

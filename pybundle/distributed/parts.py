@@ -33,6 +33,8 @@ class Description(NamedTuple):
     slope_sizes: np.ndarray | None
     smooth: bool
     nonneg: np.ndarray | None
+    free: np.ndarray | None
+    means: np.ndarray | None
     fingerprint: Any
 
     @classmethod
@@ -45,7 +47,7 @@ class Description(NamedTuple):
         if hasattr(risk, "parts"):
             sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
         return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.fingerprint)
 
 
 class Parts:

@@ -55,6 +55,8 @@ class RemoteRisk(RiskBase):
     offset_errors: Any
     smooth: Any
     nonneg: Any
+    free: Any
+    means: Any
     fingerprint: Any
     slope_errors: Array
     part_sizes: Any
@@ -74,6 +76,7 @@ class RemoteRisk(RiskBase):
         self.dim, self.n_examples, self.n_parts = known.dim, known.n_examples, len(known.lower_bounds)
         self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
         self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
+        self.free, self.means = known.free, known.means
         self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
         self.slope_sizes = known.slope_sizes
         self._exact_errors = known.slope_errors
@@ -306,7 +309,10 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
+    means = first.means         # any will do: they only say how distances are measured
+    if means is not None:
+        means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
     names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
-                       all(record.smooth for record in known), first.nonneg,
+                       all(record.smooth for record in known), first.nonneg, first.free, means,
                        tuple(None if record is None else record.fingerprint for record in records))

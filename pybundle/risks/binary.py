@@ -13,7 +13,7 @@ from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, integer_array, real_array
-from .linear import LinearRisk
+from .linear import LinearRisk, constant
 from .partition import SHARD_ROWS
 
 
@@ -25,16 +25,24 @@ class _Binary(LinearRisk):
 
     def __init__(self, X: Data, y: Any, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
                  scale: Any = 1.0, bias: float | None = None, partition: str = "strided", random_state: Any = 0,
-                 precision: str | None = None, n_classes: int | None = None) -> None:
+                 precision: str | None = None, n_classes: int | None = None, fit_intercept: bool = False) -> None:
+        one = constant(fit_intercept)
+        if one is not None and bias is not None:
+            raise ParameterError(f"bias must be None with fit_intercept=True, got {bias!r}; a bias is penalised")
         self._build(X, lambda n: (sign_labels(y, n, n_classes), 1, None, self._loss), n_parts, sample_weight, scale,
-                    bias, partition, random_state, precision, example_weights)
+                    bias if one is None else one, partition, random_state, precision, example_weights)
+        self._free_last(fit_intercept)
 
     @classmethod
-    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision):
+    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, fit_intercept):
         risk = cls.__new__(cls)         # labels are -1/+1 already, and one of them may be absent
         risk._build(X, lambda n: (y, 1, None, cls._loss), None, sample_weight, scale, bias, "strided", 0, precision,
                     example_weights)
+        risk._free_last(fit_intercept)
         return risk
+
+    def _arguments(self, rows):
+        return super()._arguments(rows) | {"fit_intercept": self.free is not None}
 
 
 class BinaryHinge(_Binary):
@@ -48,6 +56,8 @@ class BinaryHinge(_Binary):
         -1/+1 or 0/1.
     n_classes : int, optional
         2 if one class may be absent from y, for example because X, y are only some of the data.
+    fit_intercept : bool, default False
+        Adds an intercept, the last weight, which `lam` and penalties leave free; `bias` adds one that is penalised.
 
     Examples
     --------
@@ -88,7 +98,8 @@ class Logistic(_Binary):
 
     Parameters
     ----------
-    X, y, n_parts, sample_weight, scale, bias, partition, random_state, precision, n_classes
+    X, y, n_parts, sample_weight, scale, bias, partition, random_state, precision, n_classes, \
+fit_intercept
         As in `BinaryHinge`.
 
     Examples

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
@@ -20,6 +20,13 @@ from ._line_search import line_search
 from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
+
+
+def constant(fit_intercept):
+    """The value of the constant feature that belongs to an intercept, or None."""
+    if not isinstance(fit_intercept, (bool, np.bool_)):
+        raise InputTypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    return 1.0 if fit_intercept else None
 
 
 class LinearRisk(Partitioned):
@@ -44,6 +51,8 @@ class LinearRisk(Partitioned):
         Precision of steps that enter no certificate: float32 also for float64 data in CSR, unless float64 was chosen.
     smooth : bool
         Whether the loss is differentiable.
+    free : bool array, shape (dim,), or None
+        Weights that `lam` and penalties leave out: the intercept of `fit_intercept=True`, the last one.
     loss : ndarray, shape (K, K), or None
         Costs of labels; None if every wrong label costs 1.
     examples : Examples
@@ -82,6 +91,18 @@ class LinearRisk(Partitioned):
     def _set_precision(self, precision):
         self.search_precision = check_choice("precision", precision, ("float32", "float64"))
         self.precision = precision if self._single else "float64"
+
+    def _free_last(self, has_intercept):
+        self.free = np.arange(self.dim) == self.dim - 1 if has_intercept else None
+
+    @property
+    def means(self) -> Any:
+        """Weighted means of the columns and 0 for the intercept, shape (dim,); None without a free intercept."""
+        if self.free is None:
+            return None
+        c = self.sample_weight
+        sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
+        return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
     def _shards_of(self, parts):
         return shards(parts)

@@ -10,16 +10,16 @@ numbers, its `curve`; values, planes, line search and errors follow from them.
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError
 from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
-from .linear import LinearRisk
+from .linear import LinearRisk, constant
 
 CURVE = 3       # of `Loss` in _engine.pxd
 
@@ -31,8 +31,6 @@ class OneScore(LinearRisk):
     ----------
     curve : tuple of float
         Bounds of the multiplier beta, and the three coefficients of h.
-    free : bool array, shape (dim,), or None
-        Weights that `lam` and penalties leave out: the intercept of `fit_intercept=True`, the last one.
     """
 
     curve: tuple[float, float, float, float, float]
@@ -42,20 +40,18 @@ class OneScore(LinearRisk):
     _steepest = 0.0         # bound on |beta| of the planes so far, where none holds for all
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
-        if not isinstance(fit_intercept, (bool, np.bool_)):
-            raise InputTypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
         if self.is_regression:
             labels, target = _ones, lambda n: np.array(check_vector("y", y, n))
         else:
             labels, target = lambda n: sign_labels(y, n, None), np.zeros
-        self._assemble(X, labels, target, n_parts, sample_weight, scale, 1.0 if fit_intercept else None, partition,
+        self._assemble(X, labels, target, n_parts, sample_weight, scale, constant(fit_intercept), partition,
                        random_state, precision)
 
     def _assemble(self, X, labels, target, n_parts, sample_weight, scale, bias, partition, random_state, precision):
         self._build(X, lambda n: (labels(n), 1, None, CURVE), n_parts, sample_weight, scale, bias, partition,
                     random_state, precision, example_weights, self.curve, target)
         self.smooth = self.curve[3] > 0.0
-        self.free = None if bias is None else np.arange(self.dim) == self.dim - 1
+        self._free_last(bias is not None)
 
     @classmethod
     def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, curve):
@@ -64,15 +60,6 @@ class OneScore(LinearRisk):
         labels, target = (_ones, lambda n: y) if cls.is_regression else (lambda n: y, np.zeros)
         risk._assemble(X, labels, target, None, sample_weight, scale, bias, "strided", 0, precision)
         return risk
-
-    @property
-    def means(self) -> Any:
-        """Weighted means of the columns and 0 for the intercept, shape (dim,); None without an intercept."""
-        if self.free is None:
-            return None
-        c = self.sample_weight
-        sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
-        return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
     @property
     def labels(self) -> Array:
@@ -87,7 +74,7 @@ class OneScore(LinearRisk):
     @property
     def fingerprint(self) -> Any:
         """As in `LinearRisk`, with targets and curve."""
-        return hash((super().fingerprint, self.curve, self._engine.target_array.tobytes()))
+        return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
     # ------------------------------------------------------------------ rounding
     @property

@@ -37,6 +37,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     unequal size or huge C. The last fallback is "oca".
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
+    keeps = problem.settings.record is not None         # points of planes, as evidence
 
     def later(name):
         return lambda: make_run(name, problem)
@@ -52,7 +53,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:
         why = "planes of parts can be kept under a memory limit"
-    elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and is_free))):
+    elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and is_free and not keeps))):
         why = "the risk has planes of parts only"
     else:
         has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"

@@ -347,7 +347,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
 
 def _certificate(run, result, home, divisor):
     """The certificate of a result, with evidence where there is some; that may take passes over the data."""
-    if not result.certified:
+    if not result.certified or isinstance(run.objective, Penalised):       # certificates know lam and radius only
         return None
     found = None
     if result.state is not None:

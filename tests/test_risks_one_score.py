@@ -231,6 +231,22 @@ def test_copies_fingerprints_and_workers(name):
     assert there.success and np.isclose(there.fun, here.fun, rtol=2e-5)
 
 
+def test_paths_with_an_intercept():
+    """A grid is solved; an interval is refused, as its bounds count the intercept among the penalised weights."""
+    risk = Pinball(*data("median"), fit_intercept=True)
+    found = pb.path(risk, [10.0, 1.0], tol=1e-6)
+    assert all(r.success and np.isclose(r.fun, pb.minimize(risk, lam=r.lam, tol=1e-6).fun, rtol=2e-6) for r in found)
+    with pytest.raises(ParameterError, match="free intercept"):
+        pb.path(risk, (10.0, 1.0), interval=True)
+
+
+def test_a_minimum_of_zero_without_a_penalty():
+    """Fewer examples than weights: every target is met, and the bound is 0 as declared."""
+    X, y = data("median", 3, 5)
+    result = pb.minimize(Absolute(X, y), lam=np.zeros(5))
+    assert result.success and result.certified and 0.0 <= result.lower_bound <= result.fun <= 1e-9
+
+
 def test_the_quantile_is_a_quantile():
     """Without features the intercept is the quantile of y; the share of errors below follows from optimality."""
     rng = np.random.default_rng(0)

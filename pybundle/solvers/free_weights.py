@@ -49,14 +49,15 @@ class FreeWeights:
         """Whether to look for limits: after 1, 2, 4, ... iterations."""
         return n_iter >= self._next
 
-    def prove(self, w, fun):
+    def prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
 
-        Until there are limits one pass at such a point is asked for after every iteration.
+        `size` is about F(0), for values of about 0. Until there are limits one pass at such a point is asked for after
+        every iteration.
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
-        level, u = fun + MARGIN * abs(fun), self.objective.inner_point(w)[self.free]
+        level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         far = FAR * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))

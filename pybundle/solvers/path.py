@@ -154,6 +154,9 @@ class Interval:
     def __init__(self, risk, lams, options):
         if len(lams) != 2:
             raise ParameterError(f"lams must be (high, low) with interval=True, got {len(lams)} numbers")
+        if completed(risk).free is not None:
+            raise ParameterError("risk must have no free intercept with interval=True, whose bounds count all weights; "
+                                 "pass a grid of lams")
         bounds = completed(risk).lower_bounds
         if not np.all(bounds >= 0.0):
             raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "

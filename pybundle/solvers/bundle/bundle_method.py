@@ -119,7 +119,7 @@ class BundleMethod(Run):
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
         if self.free is not None and self.free.is_due(self.trace.n_iter):
-            missing = self.free.prove(self.w, self.fun)
+            missing = self.free.prove(self.w, self.fun, self.trace.size)
             if missing is not None:
                 found.planes.append(self.visit(missing)[0])
         self._changing = True

@@ -25,8 +25,9 @@ from ...runtime.lower_bound import feasible
 
 LIGHT = 1e-3        # of the last weight of the centre, where there has to be one
 ROUNDING = 1e-14    # relative, of the duality gap of a QP
+MISSED = 1e-7       # fraction of F: a master with a larger gap was not solved
 PATIENCE = 6        # steps that do not halve the smallest gap
-DIFFERENCE = 1e-6   # relative steps of differences, and their error
+DIFFERENCE = 1e-8   # relative steps of differences, and their error
 SHORT = 0.1         # a step shorter than this fraction got nowhere
 
 
@@ -134,6 +135,8 @@ class PenaltyMaster:
             if t == 0.0 and not is_short:
                 break               # rounding
             beta, phi = beta + t * step, phi + t * slope
+        if best.gap > max(tol, MISSED * abs(best.value)):       # too light: norms of groups bend D too sharply
+            self.lightest = max(self.lightest, 4.0 * alpha)
         return best
 
     def products(self, solution):

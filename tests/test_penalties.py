@@ -346,3 +346,27 @@ def test_results_with_a_penalty_have_no_certificate_to_save():
     """Certificates know lam and radius; one that could not be verified would promise too much."""
     result = pb.minimize(pb.risks.MulticlassHinge(*flat()), penalty=pp.L1(1.0))
     assert result.certified and result.certificate is None
+
+
+def test_free_weights_with_a_bound_on_one_side():
+    """Bounds that do not hold 0, and an intercept that must not be negative, at columns far from 0."""
+    X, y = hinge_data(60)
+    for low in (0.5, -3.0):
+        result = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pp.Box(lower=low), tol=1e-6)
+        both = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pp.Box(low, 1e3), tol=1e-6)
+        assert result.success and (result.x >= low).all() and np.isclose(result.fun, both.fun, rtol=2e-6)
+    X = X + 5.0
+    signs = np.arange(5) == 4
+    result = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, nonneg=signs, tol=1e-6)
+    Z = np.hstack([X, np.ones((60, 1))])
+    other = pb.minimize(pb.risks.BinaryHinge(Z, y), lam=[1.0, 1, 1, 1, 0], nonneg=signs, tol=1e-6)
+    free = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, tol=1e-6)
+    assert free.x[4] < 0.0 <= result.x[4] and result.success and np.isclose(result.fun, other.fun, rtol=2e-6)
+
+
+def test_a_group_elastic_net_without_its_square_is_the_group_lasso():
+    risk, groups = pb.risks.MulticlassHinge(*flat()), np.arange(9) % 3
+    net, lasso = (pb.minimize(risk, penalty=omega, tol=1e-6) for omega in (
+        pp.ElasticNet(1.0, 0.0, groups=groups), pp.L1(1.0, groups=groups)))
+    assert net.success and np.isclose(net.fun, lasso.fun, rtol=2e-6)
+    assert pb.minimize(risk, penalty=pp.L1(1.0, groups=groups) + pp.SquaredL2(0.0), tol=1e-6).success

@@ -149,7 +149,7 @@ class Sum(Regulariser):
         inner: Any = others[0]
         if isinstance(inner, PlusSquaredL2):
             inner, rate = inner.inner, inner.rate + rate
-        return PlusSquaredL2(inner, rate)
+        return PlusSquaredL2(inner, rate) if rate > 0.0 else inner
 
     @property
     def is_separable(self) -> bool:

@@ -142,7 +142,8 @@ class ElasticNet(GroupwiseRegulariser):
     def canonical(self, dim: int) -> Regulariser:
         if self.is_separable:
             return Separable(self.l2, self.l1).canonical(dim)
-        return PlusSquaredL2(L1(self.l1, self.groups).canonical(dim), self.l2)
+        norms = L1(self.l1, self.groups).canonical(dim)
+        return PlusSquaredL2(norms, self.l2) if self.l2 > 0.0 else norms
 
 
 class _Rated(GroupwiseRegulariser):

@@ -100,7 +100,9 @@ def _penalised(penalty, risk, nonneg, n):
         penalty = _spread(penalty, ~risk.free)
     if nonneg is not None:
         penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
-    objective = Penalised(penalty.canonical(risk.dim), float(lower_bounds_of(risk).sum()), float(n), means=risk.means)
+    # a bound on the intercept itself is none on the intercept at the means
+    means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
+    objective = Penalised(penalty.canonical(risk.dim), float(lower_bounds_of(risk).sum()), float(n), means=means)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):

@@ -106,8 +106,11 @@ class Penalised(Objective):
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0."""
         phi, error = self._inner(phi, error)
-        phi, bounds = np.where(self.is_free, 0.0, phi), np.where(self.is_free, 0.0, np.inf)
-        return self._least((self.penalty + Box(-bounds, bounds)).canonical(len(phi)), phi, error)
+        omega, free = self.penalty, self.is_free
+        held = Separable(omega.l2, omega.l1, omega.centre, np.where(free, 0.0, omega.lower),
+                         np.where(free, 0.0, omega.upper))
+        held.constant = omega.constant
+        return self._least(held, np.where(free, 0.0, phi), error)
 
     def _inner(self, phi, error):
         """Return the slope by the coordinates of `inner_point`, and its error."""

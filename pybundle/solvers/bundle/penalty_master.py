@@ -176,6 +176,7 @@ class PenaltyMaster:
             return self._gram(weights)
         H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
         size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
+        size = size or 1.0
         for j in np.flatnonzero(norms):
             slope, _ = bundle.combine((np.arange(bundle.n_planes) == j).astype(np.float64))
             h = DIFFERENCE * size / norms[j]

@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference.arborescence import all_trees
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import expit
@@ -12,7 +14,7 @@ from scipy.special import expit
 import pybundle as pb
 from pybundle.features import MapFeatures
 from pybundle.solvers.objective import SquaredNorm
-from pybundle.solvers.smooth.lbfgs import Pairs
+from pybundle.solvers.smooth.quasi_newton import Faces, Pairs
 from pybundle.solvers.smooth.recent_planes import RecentPlanes
 from pybundle.solvers.smooth.wolfe import WolfeSearch
 
@@ -412,3 +414,69 @@ def test_auto_takes_a_smooth_risk_whole(monkeypatch):
     monkeypatch.setattr(pb.risks.Logistic, "derive", watched)
     pb.minimize(risk_of("binary"), lam=1.0)
     assert 1 in asked and set(asked) <= {1, None}
+
+
+SEPARABLE = {
+    "l1": pb.prox.L1(3.0), "elastic net": pb.prox.ElasticNet(3.0, 1.0), "box": pb.prox.Box(-0.1, 0.3),
+    "l1 and signs": pb.prox.L1(3.0) + pb.prox.Box(0.0), "light l1": pb.prox.L1(0.2),
+    "rates and centre": pb.prox.SquaredL2(np.linspace(0.5, 4.0, 12), centre=0.2),
+}  # fmt: skip
+
+
+def smooth_risk(kind, fit_intercept):
+    rng = np.random.default_rng(5)
+    X, noise = rng.standard_normal((150, 12)), rng.standard_normal(150)
+    target = X[:, 0] - 0.5 * X[:, 1] + noise
+    if kind == "huber":
+        return pb.risks.Huber(X, target, delta=0.5, fit_intercept=fit_intercept)
+    if kind == "sparse squared hinge":
+        return pb.risks.SquaredHinge(sp.csr_array(X), np.sign(target), fit_intercept=fit_intercept)
+    return pb.risks.Logistic(X, np.sign(target), fit_intercept=fit_intercept)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", ["logistic", "huber", "sparse squared hinge"])
+@pytest.mark.parametrize("name", SEPARABLE)
+def test_separable_penalties_reach_the_optimum_of_planes(name, kind, fit_intercept):
+    """L-BFGS in an orthant and the bundle method meet within their gaps; the bounds lie below both values."""
+    risk, penalty = smooth_risk(kind, fit_intercept), SEPARABLE[name]
+    found = pb.minimize(risk, penalty=penalty, method="lbfgs", tol=1e-5)
+    other = pb.minimize(risk, penalty=penalty, method="oca", tol=1e-5)
+    assert found.success and found.certified and other.success
+    assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
+    assert found.n_passes <= 60
+    if "l1" in name and name != "light l1":
+        assert np.count_nonzero(found.x == 0.0) >= 1        # exact zeros
+    if "signs" in name:
+        assert found.x[:12].min() >= 0.0
+
+
+def test_a_chain_with_an_l1_norm():
+    """The gradient of a log-loss of structures, and its plane, are those of any risk."""
+    rng = np.random.default_rng(3)
+    Y = [rng.integers(0, 2, 5) for _ in range(12)]
+    X = [np.eye(3)[y + rng.integers(0, 2, 5)] for y in Y]
+    risk = pb.risks.Structured(pb.models.Chain(2, 3), X, Y, loss="logistic")
+    found = pb.minimize(risk, penalty=pb.prox.L1(1.0), tol=1e-5)
+    other = pb.minimize(risk, penalty=pb.prox.L1(1.0), method="oca", tol=1e-5)
+    assert "'lbfgs'" in found.message and found.success and np.count_nonzero(found.x) < risk.dim
+    assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
+
+
+def test_groups_are_refused_by_lbfgs():
+    risk = smooth_risk("logistic", False)
+    with pytest.raises(pb.ParameterError, match="sum over entries"):
+        pb.minimize(risk, penalty=pb.prox.L1(1.0, groups=np.arange(12) % 3), method="lbfgs")
+
+
+@settings(max_examples=100)
+@given(st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(np.array),
+       st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(np.array))
+def test_the_norm_is_linear_within_its_faces(x, gradient):
+    """Between the bounds `l1 |v| = tilt v`, x lies between them, and no other orthant descends faster."""
+    l1 = np.array([1.0, 0.0, 0.5])
+    lower, upper, tilt = Faces(-1.0, 3.0, l1).at(np.clip(x, -1.0, 3.0), gradient)
+    x = np.clip(x, -1.0, 3.0)
+    assert (lower <= x).all() and (x <= upper).all()
+    for v in (lower, upper, x):
+        assert np.array_equal(l1 * np.abs(v), tilt * v) or not np.isfinite(v).all()

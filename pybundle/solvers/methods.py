@@ -45,7 +45,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     stages = [Stage(later("oca"), None, np.inf)]
     if isinstance(problem.objective, Ball):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
-    if isinstance(problem.objective, Penalised):
+    if isinstance(problem.objective, Penalised) and not (risk.smooth and problem.objective.penalty.is_separable):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
         return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")

@@ -79,6 +79,14 @@ class Objective(ABC):
         """Return the feasible point nearest to w; w itself if its signs are right."""
         return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
+    def inner_point(self, w):
+        """Return w in the coordinates in which steps are measured; see `Penalised`."""
+        return w
+
+    def outer_point(self, x):
+        """Inverse of `inner_point`."""
+        return x
+
     def effective(self, phi):
         """Return phi without its positive parts in N, which the constraints cancel."""
         return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
@@ -105,6 +113,15 @@ class SquaredNorm(Objective):
     @property
     def modulus(self):
         return self.lam
+
+    @property
+    def moduli(self):
+        """Constants of strong convexity of the entries."""
+        return self.lam
+
+    def gradient(self, w, slope):
+        """Return the gradient of regulariser plus risk, from the slope of the risk at w."""
+        return self.lam * w + slope
 
     def value(self, w):
         with np.errstate(over="ignore"):

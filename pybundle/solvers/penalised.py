@@ -89,6 +89,10 @@ class Penalised(Objective):
         """Constants of strong convexity of the regulariser, by entries; a number or shape (dim,)."""
         return self.factor * self.penalty.moduli
 
+    def gradient(self, w, slope):
+        """Return the gradient of F without l1 norm and bounds of a separable penalty, by `inner_slope`."""
+        return self.moduli * (w - self.penalty.centre) + self.inner_slope(slope)
+
     @property
     def modulus(self):
         least = float(np.min(self.moduli, initial=np.inf))

@@ -8,6 +8,9 @@
 
 A step of the solver is one trial, that is one pass. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2
 lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`.
+
+A separable penalty adds its squares to the gradient. Its l1 norm and its bounds are linear around an iterate, in an
+orthant; the directions stay there, see `Faces`.
 """
 
 from __future__ import annotations
@@ -20,9 +23,12 @@ from ...core.protocols import SMOOTH
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_points
+from ..free_weights import FreeWeights
 from ..method import WARM_START, Method, Option, integer, or_none
+from ..penalised import Penalised
 from ..run import Run, State, working_bytes
-from .quasi_newton import Pairs, QuasiNewtonSteps
+from .penalty_planes import PenaltyPlanes
+from .quasi_newton import Faces, Pairs, QuasiNewtonSteps
 from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
 
@@ -54,8 +60,11 @@ class QuasiNewton(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
         pairs, planes = rooms(rows)
-        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, objective.lam), self.signs())
+        self._rates = objective.moduli if isinstance(objective, Penalised) else objective.lam
+        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, self._rates), self.faces())
         self.planes = self.make_planes(planes)
+        is_free = isinstance(objective, Penalised) and objective.is_free.any()
+        self.free = FreeWeights(objective) if is_free else None
         self._slope_error = 0.0         # largest error of a slope so far
         self._origins = []      # numbers of the recorded points of the planes, if evidence is kept
 
@@ -66,7 +75,7 @@ class QuasiNewton(Run):
             self.take(state)
             w0 = state.w
             if state.pairs is not None:
-                self.steps.pairs = state.pairs.moved(self.objective.lam, self.steps.pairs.room)
+                self.steps.pairs = state.pairs.moved(self._rates, self.steps.pairs.room)
         known = float(self.lower_bounds.sum())
         if np.isfinite(known):
             self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
@@ -77,21 +86,32 @@ class QuasiNewton(Run):
         if self.is_close():
             return Status.CONVERGED
         self.trace.n_iter += 1
-        w = self.steps.trial(self._first_step)
-        if w is None:
+        x = self.steps.trial(self._first_step)
+        if x is None:
             return Status.STALLED
-        fun, gradient = self._value_and_gradient(w)
+        fun, gradient = self._value_and_gradient(self.objective.outer_point(x))
+        if self.free is not None and self.free.is_due(self.trace.n_iter):
+            missing = self.free.prove(self.w, self.fun, self.trace.size)
+            if missing is not None:
+                self._value_and_gradient(missing)
         if self.is_close():
             return Status.CONVERGED
-        return None if self.steps.update(w, fun, gradient) else Status.STALLED
+        return None if self.steps.update(x, fun, gradient) else Status.STALLED
 
-    def signs(self):
-        """Return which variables must not be negative: bool array, or None."""
-        return self.objective.nonneg
+    def faces(self):
+        """Return bounds and l1 norm of the objective, or None."""
+        objective = self.objective
+        if isinstance(objective, Penalised):
+            penalty = objective.penalty
+            return Faces(penalty.lower, penalty.upper, objective.factor * penalty.l1)
+        return None if objective.nonneg is None else Faces(np.where(objective.nonneg, 0.0, -np.inf))
 
     def make_planes(self, room):
         """Return the store of at most `room` planes that proves the bound."""
-        return RecentPlanes(self.risk.dim, room, bool((self.lower_bounds >= 0.0).all()))
+        slack = bool((self.lower_bounds >= 0.0).all())
+        if isinstance(self.objective, Penalised):
+            return PenaltyPlanes(self.risk.dim, room, slack, self.objective)
+        return RecentPlanes(self.risk.dim, room, slack)
 
     def memory(self):
         rows = 2 * self.steps.pairs.room + self.planes.room + self.risk.n_parts
@@ -134,7 +154,7 @@ class QuasiNewton(Run):
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self.steps.begin(w, *self._value_and_gradient(w))
+        self.steps.begin(self.objective.inner_point(w), *self._value_and_gradient(w))
 
     def _value_and_gradient(self, w):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
@@ -143,14 +163,18 @@ class QuasiNewton(Run):
         offset, slope, error = self.summed(planes)
         self._slope_error = max(self._slope_error, error)
         with self.trace.clock.phase("qp"):
+            if self.free is not None:
+                self.free.add(offset, slope, error)
             j = self.planes.add(offset, slope)
             if self.settings.record is not None:
                 self._origins[j:j + 1] = [planes.origin]
                 self.settings.record.keep(self._origins)
-            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
+            found = self.planes.bound(self.objective, self._tolerance(), self._slope_error, w)
+            if found is not None:
+                self.offer(found)
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         self.log(fun)
-        return fun, self.objective.lam * w + slope
+        return fun, self.objective.gradient(w, slope)
 
     def _tolerance(self):
         """Return the tolerance of the bound: a hundredth of the gap, but between 1e-14 and 1e-3 of the best value."""
@@ -159,10 +183,16 @@ class QuasiNewton(Run):
 
     def _first_step(self, slope):
         """Return first step and growth; without pairs the step that would reach the bound if F were linear."""
-        return (1.0, 10.0) if len(self.steps.pairs) else ((self.steps.fun - self.bound.value) / -slope, 100.0)
+        if len(self.steps.pairs):
+            return 1.0, 10.0
+        gap = self.steps.fun - self.bound.value
+        return (gap if np.isfinite(gap) else max(abs(self.steps.fun), 1e-300)) / -slope, 100.0
 
 
 def lbfgs(problem, memory):
+    if isinstance(problem.objective, Penalised) and not problem.objective.penalty.is_separable:
+        raise ParameterError("method 'lbfgs' takes a penalty that is a sum over entries, got norms of groups; use "
+                             "method 'oca'")
     return QuasiNewton(problem.risk, problem.objective, problem.settings, memory)
 
 
@@ -174,4 +204,4 @@ def rooms(rows):
 
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
-               serialised=(QuasiNewton, QuasiNewtonSteps, Pairs, RecentPlanes, WolfeSearch))
+               serialised=(QuasiNewton, QuasiNewtonSteps, Faces, Pairs, RecentPlanes, WolfeSearch), any_penalty=True)

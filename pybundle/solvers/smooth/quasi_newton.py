@@ -1,8 +1,9 @@
 """Quasi-Newton steps on any smooth function: pairs of steps and changes of the gradient, directions, line searches.
 
 The callers evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
-kernel weights. Constraints x_k >= 0 are met by projection [Bertsekas 1982]: coordinates at 0 with a positive gradient
-are fixed, the others follow the direction of the pairs restricted to them, and trials are projected.
+kernel weights. Bounds are met by projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound
+are fixed, the others follow the direction of the pairs restricted to them, and trials are projected. With an l1 norm
+the bounds of an iteration also include 0: in an orthant the norm is linear [Andrew & Gao 2007].
 """
 
 from __future__ import annotations
@@ -16,21 +17,55 @@ from ..objective import inner
 from .wolfe import WolfeSearch
 
 
+class Faces:
+    """Bounds and l1 norm `sum_k l1_k |x_k|`, as the intervals around a point in which they are linear.
+
+    Parameters
+    ----------
+    lower, upper, l1 : float or ndarray, broadcast to the shape of x
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> faces = Faces(-np.inf, np.inf, l1=1.0)
+    >>> faces.at(np.array([2.0, 0.0, 0.0]), np.array([0.0, 3.0, 0.5]))      # lower, upper, slopes of the norm
+    (array([  0., -inf,   0.]), array([inf,  0.,  0.]), array([ 1., -1.,  0.]))
+    """
+
+    def __init__(self, lower=-np.inf, upper=np.inf, l1=0.0):
+        self.lower, self.upper, self.l1 = lower, upper, l1
+
+    def at(self, x, gradient):
+        """Return bounds (lower, upper) that contain x, and the slopes of the l1 norm between them.
+
+        `gradient` is that of the smooth part. A coordinate at 0 gets the orthant into which F falls; if F falls into
+        neither, both of its bounds are 0.
+        """
+        if not np.any(self.l1):
+            return self.lower, self.upper, 0.0
+        leaving = np.where(gradient + self.l1 < 0.0, 1.0, np.where(gradient - self.l1 > 0.0, -1.0, 0.0))
+        sign = np.where(x == 0.0, leaving, np.sign(x))
+        is_linear = np.equal(self.l1, 0.0)
+        lower = np.where(is_linear | (sign < 0.0), self.lower, np.maximum(self.lower, 0.0))
+        upper = np.where(is_linear | (sign > 0.0), self.upper, np.minimum(self.upper, 0.0))
+        return lower, upper, self.l1 * sign
+
+
 class QuasiNewtonSteps:
     """The iterate x of limited-memory BFGS, its pairs, and the line search in progress.
 
     Parameters
     ----------
     pairs : Pairs
-    nonneg : bool array, broadcast to the shape of x, or None
-        Coordinates kept at or above 0.
+    faces : Faces or None
+        Bounds and l1 norm of the objective, if there are any.
     rounding : float
         Relative rounding error of values.
 
     Attributes
     ----------
     x, fun, gradient : ndarray, float, ndarray
-        The iterate, and its value and gradient.
+        The iterate, its value, and the gradient of the smooth part.
 
     Examples
     --------
@@ -45,9 +80,9 @@ class QuasiNewtonSteps:
     array([1., 2.])
     """
 
-    def __init__(self, pairs, nonneg=None, rounding=1e-12):
-        self.pairs, self.nonneg, self.rounding = pairs, nonneg, rounding
-        self._search = None
+    def __init__(self, pairs, faces=None, rounding=1e-12):
+        self.pairs, self.faces, self.rounding = pairs, faces, rounding
+        self._search, self._lower, self._upper, self._tilt = None, -np.inf, np.inf, 0.0
 
     def begin(self, x, fun, gradient):
         """Set the iterate x; pairs stay."""
@@ -63,8 +98,8 @@ class QuasiNewtonSteps:
             return None
         x = self.x + self._search.step * self._direction
         self._moving = self._direction
-        if self.nonneg is not None:
-            clipped = np.where(self.nonneg, np.maximum(x, 0.0), x)
+        if self.faces is not None:
+            clipped = np.minimum(np.maximum(x, self._lower), self._upper)
             self._moving, x = np.where(x == clipped, self._direction, 0.0), clipped
         return x
 
@@ -73,7 +108,8 @@ class QuasiNewtonSteps:
 
         Return False if the search has failed along the steepest descent, too.
         """
-        if self._search.update(fun, inner(gradient, self._moving)):
+        slope = gradient if self.faces is None else gradient + self._tilt
+        if self._search.update(fun, inner(slope, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
         elif self._search.has_failed:
@@ -93,15 +129,17 @@ class QuasiNewtonSteps:
 
     def _aim(self, first):
         """Set direction and line search from x; return False if there is no descent."""
-        resting = at_zero = None
-        if self.nonneg is not None:
-            at_zero = self.nonneg & (self.x <= 0.0)
-            resting = at_zero & (self.gradient >= 0.0)
+        gradient, resting = self.gradient, None
+        if self.faces is not None:
+            self._lower, self._upper, self._tilt = self.faces.at(self.x, gradient)
+            gradient = gradient + self._tilt
+            at_lower, at_upper = self.x <= self._lower, self.x >= self._upper
+            resting = (at_lower & (gradient >= 0.0)) | (at_upper & (gradient <= 0.0))
         while True:
-            self._direction = self._moving = self.pairs.direction(self.gradient, resting)
-            if at_zero is not None:
-                self._direction[at_zero & (self._direction < 0.0)] = 0.0
-            slope = inner(self.gradient, self._direction)
+            self._direction = self._moving = self.pairs.direction(gradient, resting)
+            if resting is not None:
+                self._direction[(at_lower & (self._direction < 0.0)) | (at_upper & (self._direction > 0.0))] = 0.0
+            slope = inner(gradient, self._direction)
             if slope < 0.0:
                 break
             if len(self.pairs) == 0:
@@ -119,7 +157,7 @@ class Pairs:
     Parameters
     ----------
     room : int
-    lam : float
+    lam : float or ndarray, shape (dim,)
 
     Notes
     -----
@@ -163,7 +201,7 @@ class Pairs:
         """Return the pairs for another lam."""
         other = type(self)(room, lam)
         for s, y, _ in self._pairs:
-            other.add(s, y if lam == self.lam else y + (lam - self.lam) * s)
+            other.add(s, y if np.array_equal(lam, self.lam) else y + (lam - self.lam) * s)
         return other
 
     def direction(self, gradient, resting=None):

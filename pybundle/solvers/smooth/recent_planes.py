@@ -95,7 +95,7 @@ class RecentPlanes:
         self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
         return j
 
-    def bound(self, objective, tol, slope_error=0.0):
+    def bound(self, objective, tol, slope_error=0.0, at=None):
         """Return the best lower bound to within `tol`, including rounding errors.
 
         Parameters
@@ -103,6 +103,8 @@ class RecentPlanes:
         objective : SquaredNorm
         slope_error : float
             Bound on the rounding error of any slope in the Euclidean norm; offsets must not exceed the true ones.
+        at : ndarray
+            Not needed here: squares need no centre.
 
         Notes
         -----

@@ -1,0 +1,94 @@
+"""The best lower bound from a few planes of the whole risk with a penalty, for quasi-Newton methods.
+
+The multipliers solve the master problem of a bundle method with one part and a few planes, by a few Newton steps. As
+with `RecentPlanes` any multipliers prove a bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...bundle import Bundle
+from ...core.plane import Planes
+from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
+from ..bundle.penalty_master import PenaltyMaster
+
+LIGHT, LIGHTEST = 1e-9, 1e-13       # of the weight at which a step along the slope would reach 0: the first one tried
+FACTORS = 1.0, 0.03, 30.0       # of the last best weight: tried next
+WIDE, SELDOM = 100_000, 4           # beyond so many weights a bound is due after a quarter more passes
+ROUNDS = 4          # of Newton steps: more prove little more
+
+
+class PenaltyPlanes:
+    """At most `room` planes, their multipliers and lower bound; members as in `RecentPlanes`.
+
+    Parameters
+    ----------
+    dim, room : int
+    slack : bool
+        Whether R is never negative.
+    objective : Penalised
+    """
+
+    def __init__(self, dim, room, slack, objective):
+        self.room, self._bundle = room, Bundle(dim, 1)
+        self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
+        self._master.max_rounds = ROUNDS
+        self._alpha, self._best, self._n_asked, self._next = None, -np.inf, 0, 1
+
+    @property
+    def n_planes(self):
+        return self._bundle.n_planes
+
+    def check(self, dim, slack):
+        """Raise ValueError if these are planes of another risk."""
+        if self._bundle.dim != dim or self._master.slack.tolist() != [slack]:
+            raise ValueError("the planes belong to another risk")
+
+    def add(self, offset, slope):
+        """Store a plane and return its index; if there is no room, that of the smallest multiplier leaves."""
+        if self.n_planes == self.room:
+            self._bundle.drop(np.array([np.argmin(self._bundle.beta)]))
+        self._bundle.append(Planes(np.zeros(1), np.array([offset]), slope[None, :]), self._master.slack)
+        return self.n_planes - 1
+
+    def bound(self, objective, tol, slope_error=0.0, at=None):
+        """Return the best lower bound found; arguments as in `RecentPlanes`, and the point of the newest plane.
+
+        None if it is not due: with many weights a master costs more than a pass, and is solved ever more rarely.
+
+        If the squares do not hold all entries, a light centre at that point does. The bound leaves it out, and is best
+        at a weight that is not known before: every call tries some.
+        """
+        bundle = self._bundle
+        if bundle.n_planes == 0:
+            return LowerBound.from_aggregate(objective, 0.0, np.zeros(bundle.dim))
+        self._n_asked += 1
+        if self._n_asked < self._next:
+            return None
+        self._next += 1 + (self._n_asked // SELDOM if bundle.dim > WIDE else 0)
+        self._master.move_centre(at)
+        if objective.modulus is not None:
+            best, beta = self._at_weight(objective, None, tol, slope_error)
+        else:
+            if self._alpha is None:
+                self._first = self._master.first_alpha(objective.value(at) + abs(float(bundle.offsets[0])))
+                self._alpha = LIGHT * self._first
+            tried = [(*self._at_weight(objective, factor * self._alpha, tol, slope_error), factor * self._alpha)
+                     for factor in FACTORS]
+            best, beta, alpha = max(tried, key=lambda item: item[0].value)
+            is_better, self._best = best.value > self._best, max(best.value, self._best)
+            self._alpha = alpha if is_better else FACTORS[2]**2 * self._alpha
+            if not LIGHTEST <= self._alpha / self._first <= 1.0:
+                self._alpha = LIGHTEST * self._first        # once around
+        bundle.settle(beta)
+        return best
+
+    def _at_weight(self, objective, alpha, tol, slope_error):
+        """Return the bound, and its multipliers, from the master at this weight of the centre."""
+        bundle, master = self._bundle, self._master
+        beta = feasible(master.solve(tol, alpha).beta, bundle.parts, master.slack)
+        phi, offset = bundle.combine(beta)
+        errors = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
+                                    np.array([slope_error]), np.zeros(1))
+        return LowerBound.from_aggregate(objective, offset, phi, *errors), beta

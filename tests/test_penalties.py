@@ -243,6 +243,40 @@ def test_planes_of_another_penalty_are_kept():
     assert square.success
 
 
+@pytest.mark.parametrize("reuse", ["planes", "solution"])
+def test_a_path_over_penalties(reuse):
+    """In their order, each certified, equal to single runs; what one run has proven of R helps the next."""
+    risk = pb.risks.MulticlassHinge(*flat())
+    penalties = [pp.L1(3.0), pp.L1(0.5) + pp.Box(-1.0, 1.0), pp.ElasticNet(1.0, 0.1)]
+    results = pb.path(risk, penalties, reuse=reuse, tol=1e-6)
+    assert [result.penalty for result in results] == penalties and "lam" not in results[0]
+    assert [result.state is None for result in results] == [True, True, False]
+    for penalty, result in zip(penalties, results, strict=True):
+        cold = pb.minimize(risk, penalty=penalty, tol=1e-6)
+        assert result.success and np.isclose(result.fun, cold.fun, rtol=2e-6)
+        assert max(result.lower_bound, cold.lower_bound) <= min(result.fun, cold.fun) * (1.0 + 1e-12)
+    same = pb.path(risk, [pp.L1(1.0), pp.L1(1.0)], tol=1e-6)
+    assert same[1].n_passes <= 2.0 < same[0].n_passes
+
+
+def test_a_path_over_penalties_with_a_free_intercept():
+    X, y = hinge_data()
+    risk = pb.risks.BinaryHinge(X, y, fit_intercept=True)
+    for result in pb.path(risk, [pp.L1(2.0), pp.L1(1.0)], tol=1e-6):
+        cold = pb.minimize(risk, penalty=result.penalty, tol=1e-6)
+        assert result.success and np.isclose(result.fun, cold.fun, rtol=2e-6)
+
+
+def test_paths_refuse_by_name_what_they_do_not_take():
+    risk = pb.risks.BinaryHinge(*hinge_data())
+    with pytest.raises(ParameterError, match="interval=True, got penalties"):
+        pb.path(risk, [pp.L1(1.0), pp.L1(0.1)], interval=True)
+    with pytest.raises(ParameterError, match="penalty is no argument of path"):
+        pb.path(risk, [1.0], penalty=pp.L1(1.0))
+    with pytest.raises(InputTypeError, match="lams must be"):
+        pb.path(risk, [1.0, pp.L1(1.0)])
+
+
 def test_lam_0_in_a_box():
     """Without any penalty the box alone bounds the minimum."""
     X, y = hinge_data()

@@ -33,8 +33,8 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
         Regularisation constants, solved from the largest to the smallest. Or penalties of `pybundle.prox`, solved in
         their order, best from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
     reuse : {"planes", "solution"}
-        "planes" keeps all planes: they bound R and do not depend on lam or penalty, so the next run starts with a lower bound and
-        without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+        "planes" keeps all planes: they bound R and do not depend on lam or penalty, so the next run starts with a lower
+        bound and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
     interval : bool
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: every lam in between lies in
         the `lam_range` of a result, whose point has the relative gap `tol` there. Each lam is solved to `tol / 2`, and
@@ -45,8 +45,9 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
     -------
     list of Result
         In the order of `lams`; for an interval from the largest lam down. Each result has the field `lam`, or
-        `penalty` where that is what was given, and with `interval` also `lam_range = (low, high)`. Only the last one that was solved keeps its `state`. After Ctrl-C,
-        or if a callback stops the path, the results so far; an exception carries them as `error.finished`.
+        `penalty` where that is what was given, and with `interval` also `lam_range = (low, high)`. Only the last one
+        that was solved keeps its `state`. After Ctrl-C, or if a callback stops the path, the results so far; an
+        exception carries them as `error.finished`.
 
     Examples
     --------

@@ -222,6 +222,12 @@ def test_one_lam_for_each_weight_is_the_square_of_each():
     assert np.isclose(equal.fun, pb.minimize(risk, lam=2.0, tol=1e-7).fun, rtol=2e-7)
 
 
+def test_equal_lam_are_one_number():
+    risk = pb.risks.BinaryHinge(*hinge_data())
+    one, many = pb.minimize(risk, lam=2.0, tol=1e-6), pb.minimize(risk, lam=np.full(4, 2.0), tol=1e-6)
+    assert many.message == one.message and np.array_equal(many.x, one.x) and many.certificate is not None
+
+
 def test_the_mean_scale_and_signs_of_the_risk():
     risk = pb.risks.MulticlassHinge(*flat())
     n, omega = risk.n_examples, pp.ElasticNet(0.05, 0.02)

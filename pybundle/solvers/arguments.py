@@ -87,6 +87,8 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
         if lam.min() < 0.0 or lam.max() > LARGEST:
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
+        if risk.free is None and lam.min() == lam.max() >= 1.0 / LARGEST:
+            return SquaredNorm(n * float(lam[0]), nonneg)       # for which there are more methods
         penalty = SquaredL2(lam)
     return _penalised(penalty, risk, nonneg, n)
 

@@ -222,6 +222,15 @@ def test_one_lam_for_each_weight_is_the_square_of_each():
     assert np.isclose(equal.fun, pb.minimize(risk, lam=2.0, tol=1e-7).fun, rtol=2e-7)
 
 
+def test_a_prox_of_one_sweep_is_refused_unless_groups_are_a_tree():
+    risk, crossing, tree = pb.risks.BinaryHinge(*hinge_data()), [[0, 1], [1, 2], [2, 3]], [[0, 1, 2, 3], [0, 1]]
+    for penalty in (pp.OverlappingGroupLasso(crossing), pp.OverlappingGroupLasso(crossing) + pp.SquaredL2(1.0)):
+        with pytest.raises(ParameterError, match="penalty must have an exact prox, got OverlappingGroupLasso"):
+            pb.minimize(risk, penalty=penalty)
+    for penalty in (pp.OverlappingGroupLasso(tree), pp.OverlappingGroupLasso(crossing, sweeps=1000)):
+        assert pb.minimize(risk, penalty=penalty, tol=1e-5).success
+
+
 def test_equal_lam_are_one_number():
     risk = pb.risks.BinaryHinge(*hinge_data())
     one, many = pb.minimize(risk, lam=2.0, tol=1e-6), pb.minimize(risk, lam=np.full(4, 2.0), tol=1e-6)

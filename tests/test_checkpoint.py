@@ -47,6 +47,7 @@ def chain(loss="hinge"):
 RISKS = {
     "dense": dense, "csr": lambda: pb.risks.MulticlassHinge(SPARSE, LABELS), "chain": chain,
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
+    "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
     "crf": lambda: chain("logistic"), "callable": lambda: distances,
 }  # fmt: skip
 CASES = [(method, name, {}) for name in ("dense", "csr", "chain")
@@ -60,6 +61,11 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", {"nonneg": NONNEG}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
+
+CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)}) for name in ("dense", "chain", "intercept")]
+CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.repeat(np.arange(8), 4), 0.3, 0.3)}),
+          ("oca", "dense", {"lam": np.arange(32.0), "scale": "mean"}), ("auto", "intercept", {"lam": 1.0}),
+          ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]
 
 
 def solve(method, name, options, **more):
@@ -140,6 +146,18 @@ def test_seconds_count_from_the_first_start(tmp_path):
     third = pb.minimize(dense(), **options, max_iter=first.nit + 3, checkpoint=file)
     assert third.nit == first.nit + 3
     assert third.history["time"][-1] > first.history["time"][-1] and np.all(np.diff(third.history["time"]) >= 0.0)
+
+
+def test_another_penalty_is_named(tmp_path):
+    file, l1 = tmp_path / "run.npz", pb.prox.L1
+    pb.minimize(dense(), penalty=l1(0.5), max_iter=2, checkpoint=file)
+    for changes, words in [
+            ({"penalty": l1(0.4)}, r"penalty is 'L1\(groups=None, rate=0.5\)' there and 'L1\(groups=None, rate=0.4"),
+            ({"penalty": l1(np.full(32, 0.5))}, "penalty is .* there and 'L1"),
+            ({"penalty": l1(0.5) + pb.prox.Box(-1.0, 1.0)}, "penalty is .* there and 'Sum"),
+            ({"penalty": l1(0.5), "nonneg": NONNEG}, "nonneg is None there"), ({"lam": 0.5}, "lam is None there")]:
+        with pytest.raises(pb.StateError, match=words):
+            pb.minimize(dense(), checkpoint=file, **changes)
 
 
 CHANGES = [({"lam": 2.0}, "lam is 1.0 there and 2.0 here"),

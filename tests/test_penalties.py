@@ -222,6 +222,21 @@ def test_one_lam_for_each_weight_is_the_square_of_each():
     assert np.isclose(equal.fun, pb.minimize(risk, lam=2.0, tol=1e-7).fun, rtol=2e-7)
 
 
+def test_a_prox_of_one_sweep_is_refused_unless_groups_are_a_tree():
+    risk, crossing, tree = pb.risks.BinaryHinge(*hinge_data()), [[0, 1], [1, 2], [2, 3]], [[0, 1, 2, 3], [0, 1]]
+    for penalty in (pp.OverlappingGroupLasso(crossing), pp.OverlappingGroupLasso(crossing) + pp.SquaredL2(1.0)):
+        with pytest.raises(ParameterError, match="penalty must have an exact prox, got OverlappingGroupLasso"):
+            pb.minimize(risk, penalty=penalty)
+    for penalty in (pp.OverlappingGroupLasso(tree), pp.OverlappingGroupLasso(crossing, sweeps=1000)):
+        assert pb.minimize(risk, penalty=penalty, tol=1e-5).success
+
+
+def test_equal_lam_are_one_number():
+    risk = pb.risks.BinaryHinge(*hinge_data())
+    one, many = pb.minimize(risk, lam=2.0, tol=1e-6), pb.minimize(risk, lam=np.full(4, 2.0), tol=1e-6)
+    assert many.message == one.message and np.array_equal(many.x, one.x) and many.certificate is not None
+
+
 def test_the_mean_scale_and_signs_of_the_risk():
     risk = pb.risks.MulticlassHinge(*flat())
     n, omega = risk.n_examples, pp.ElasticNet(0.05, 0.02)
@@ -241,6 +256,40 @@ def test_planes_of_another_penalty_are_kept():
     assert warm.success and warm.n_passes < cold.n_passes and np.isclose(warm.fun, cold.fun, rtol=2e-6)
     square = pb.minimize(risk, lam=1.0, tol=1e-6, warm_start=first, method="oca")
     assert square.success
+
+
+@pytest.mark.parametrize("reuse", ["planes", "solution"])
+def test_a_path_over_penalties(reuse):
+    """In their order, each certified, equal to single runs; what one run has proven of R helps the next."""
+    risk = pb.risks.MulticlassHinge(*flat())
+    penalties = [pp.L1(3.0), pp.L1(0.5) + pp.Box(-1.0, 1.0), pp.ElasticNet(1.0, 0.1)]
+    results = pb.path(risk, penalties, reuse=reuse, tol=1e-6)
+    assert [result.penalty for result in results] == penalties and "lam" not in results[0]
+    assert [result.state is None for result in results] == [True, True, False]
+    for penalty, result in zip(penalties, results, strict=True):
+        cold = pb.minimize(risk, penalty=penalty, tol=1e-6)
+        assert result.success and np.isclose(result.fun, cold.fun, rtol=2e-6)
+        assert max(result.lower_bound, cold.lower_bound) <= min(result.fun, cold.fun) * (1.0 + 1e-12)
+    same = pb.path(risk, [pp.L1(1.0), pp.L1(1.0)], tol=1e-6)
+    assert same[1].n_passes <= 2.0 < same[0].n_passes
+
+
+def test_a_path_over_penalties_with_a_free_intercept():
+    X, y = hinge_data()
+    risk = pb.risks.BinaryHinge(X, y, fit_intercept=True)
+    for result in pb.path(risk, [pp.L1(2.0), pp.L1(1.0)], tol=1e-6):
+        cold = pb.minimize(risk, penalty=result.penalty, tol=1e-6)
+        assert result.success and np.isclose(result.fun, cold.fun, rtol=2e-6)
+
+
+def test_paths_refuse_by_name_what_they_do_not_take():
+    risk = pb.risks.BinaryHinge(*hinge_data())
+    with pytest.raises(ParameterError, match="interval=True, got penalties"):
+        pb.path(risk, [pp.L1(1.0), pp.L1(0.1)], interval=True)
+    with pytest.raises(ParameterError, match="penalty is no argument of path"):
+        pb.path(risk, [1.0], penalty=pp.L1(1.0))
+    with pytest.raises(InputTypeError, match="lams must be"):
+        pb.path(risk, [1.0, pp.L1(1.0)])
 
 
 def test_lam_0_in_a_box():

@@ -8,7 +8,7 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ..prox import Box, Regulariser, Separable, SquaredL2
+from ..prox import Box, OverlappingGroupLasso, OverlappingGroups, Regulariser, Separable, SquaredL2
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
@@ -87,6 +87,8 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
         if lam.min() < 0.0 or lam.max() > LARGEST:
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
+        if risk.free is None and lam.min() == lam.max() >= 1.0 / LARGEST:
+            return SquaredNorm(n * float(lam[0]), nonneg)       # for which there are more methods
         penalty = SquaredL2(lam)
     return _penalised(penalty, risk, nonneg, n)
 
@@ -102,13 +104,24 @@ def _penalised(penalty, risk, nonneg, n):
         penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
     # a bound on the intercept itself is none on the intercept at the means
     means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
-    objective = Penalised(penalty.canonical(risk.dim), float(lower_bounds_of(risk).sum()), float(n), means=means)
+    omega = penalty.canonical(risk.dim)
+    _check_exact(omega, risk.dim)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
+
+
+def _check_exact(omega, dim):
+    """Refuses the prox of one sweep over groups that are no tree, which is not the minimiser that the master needs."""
+    inner = getattr(omega, "inner", omega)
+    if isinstance(inner, OverlappingGroupLasso) and inner.sweeps == 1 and not OverlappingGroups.of(
+            inner.groups, dim).is_tree:
+        raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
+                             "are no tree; pass more sweeps, such as 1000")
 
 
 def _spread(penalty, places):

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.exceptions import BundleError, StateError
 from ..core.protocols import Completed, RiskBase, errors_of, is_risk, name_of
+from ..prox import Regulariser
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
@@ -27,6 +28,8 @@ SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """Exceptions that inconsistent objects cause."""
+PROVEN = ("level", "proven")
+"""Attributes of objectives that runs set."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
@@ -41,21 +44,25 @@ def classes():
     return found
 
 
-class Risks:
-    """The risk of the caller and its float64 version, which are never written."""
+class Given:
+    """The risk of the caller, its float64 version, and the penalty, which are never written."""
 
-    def __init__(self, risk):
-        self._risk, self._exact = risk, None
+    def __init__(self, risk, penalty):
+        self._risk, self._exact, self._penalty = risk, None, penalty
 
     def name(self, x):
-        """A word for a risk, None for anything else."""
+        """A word for what is given, None for anything else."""
         if x is self._risk:
             return "risk"
+        if x is self._penalty and x is not None:
+            return "penalty"
         return "float64" if isinstance(x, (RiskBase, Completed)) and is_risk(x) else None       # known planes are none
 
     def find(self, word):
         if word == "risk":
             return self._risk
+        if word == "penalty" and self._penalty is not None:
+            return self._penalty
         if word != "float64":
             raise ValueError(f"{word!r:.20} is unknown")
         if self._exact is None:
@@ -114,10 +121,12 @@ class Checkpointing(NoCheckpoint):
     terms : dict
         See `terms_of`.
     settings : Settings
+    penalty : Regulariser or None
+        That of the objective; the same one must be given again.
     """
 
-    def __init__(self, path, every, risk, terms, settings):
-        self._file = Checkpoint(path, every, terms, classes(), Risks(risk))
+    def __init__(self, path, every, risk, terms, settings, penalty=None):
+        self._file = Checkpoint(path, every, terms, classes(), Given(risk, penalty))
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
         self._risk = risk
 
@@ -242,6 +251,8 @@ class Checkpointing(NoCheckpoint):
 
 
 def _equal(mine, theirs):
+    """Whether two objectives are the same problem; what a run has proven of one on its way is no part of that."""
+    mine, theirs = ({name: x for name, x in part.items() if name not in PROVEN} for part in (mine, theirs))
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
@@ -252,7 +263,7 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
     ----------
     risk, given : Risk
         Divided into the parts of the run, and as the caller passed it.
-    objective : SquaredNorm or Ball
+    objective : Objective
     options, w0, **parameters
         Arguments of `minimize`.
     """
@@ -261,7 +272,7 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
     fingerprint = risk.fingerprint
     terms["data"] = _probe(risk, objective.project(w0)) if fingerprint is None else _word(fingerprint)
     terms |= {name: _word(value) for name, value in parameters.items()}
-    terms |= {"method": method, "w0": _word(w0 if w0.any() else None), "nonneg": _word(objective.nonneg)}
+    terms |= {"method": method, "w0": _word(w0 if w0.any() else None)}
     for name, value in sorted(options.items()):
         state = getattr(value, "state", value)
         terms[name] = _word(state.w if isinstance(state, State) else value)
@@ -276,7 +287,21 @@ def _word(value):
         return value
     if isinstance(value, np.ndarray):
         return f"array {value.shape} of check sum {crc32(np.ascontiguousarray(value))}"
+    if isinstance(value, Regulariser):
+        text = _spelled(value)
+        return text if len(text) <= 50 else f"{type(value).__name__} of check sum {crc32(text.encode())}"
     return f"{type(value).__name__} of check sum {crc32(repr(value).encode())}"
+
+
+def _spelled(value):
+    """Return a penalty and all that it is made of in words; arrays are check sums."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_spelled, value))}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_spelled(part)}" for name, part in sorted(value.items()))
+    if hasattr(value, "__dict__"):
+        return f"{type(value).__name__}({_spelled(vars(value))})"
+    return str(_word(value))
 
 
 def _probe(risk, w):

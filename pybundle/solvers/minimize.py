@@ -201,7 +201,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     given = risk = as_risk(risk, w0)
     # planes of other data prove nothing: only where some are taken over all is read
     risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
-    objective = make_objective(method, risk, make_signs(nonneg, risk), risk.n_examples if scale == "mean" else 1,
+    signs = make_signs(nonneg, risk)
+    objective = make_objective(method, risk, signs, risk.n_examples if scale == "mean" else 1,
                                lam=lam, radius=radius, penalty=penalty)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
@@ -224,9 +225,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
     if evidence:
         settings = replace(settings, record=getattr(state, "record", None) or Record())
-    if isinstance(objective, Penalised) and (evidence or checkpoint is not None):
-        raise ParameterError(f"{'evidence' if evidence else 'checkpoint'} takes one number lam or a radius, got a "
-                             "penalty; leave one of them out")
+    if isinstance(objective, Penalised) and evidence:
+        raise ParameterError("evidence takes one number lam or a radius, got a penalty; leave one of them out")
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     result, checkpointing = None, NoCheckpoint()
@@ -239,8 +239,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
             if checkpoint is not None:
                 checkpointing = Checkpointing(
                     check_path("checkpoint", checkpoint), every, working,
-                    terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius, scale=scale,
-                             random_state=random_state, deterministic=bool(deterministic)), settings)
+                    terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
+                             penalty=penalty, nonneg=signs, scale=scale, random_state=random_state,
+                             deterministic=bool(deterministic)), settings,
+                    getattr(objective, "penalty", None))
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)

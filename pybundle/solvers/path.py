@@ -1,8 +1,9 @@
-"""`path`: solve for many regularisation constants, largest first, each run warm-started by the previous one."""
+"""`path`: solve for many regularisation constants or penalties, each run warm-started by the previous one."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
 from ..core.validation import check_choice, check_number, check_path
 from ..core.warn import warn_user
+from ..prox import Regulariser
 from ..runtime.result import Result, Status
 from ..runtime.stopping import one_clock
 from .arguments import as_callbacks
@@ -19,31 +21,33 @@ from .lam_range import SHARE, reach
 from .minimize import minimize
 
 
-def path(risk: Any, lams: ArrayLike, *, reuse: str = "planes", interval: bool = False,
+def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "planes", interval: bool = False,
          w0: ArrayLike | None = None, method: str = "auto", **options: Any) -> list[Result]:
-    """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval.
+    """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval; or for every penalty of a list.
 
     Parameters
     ----------
     risk, method, **options
         As in `minimize`; with `checkpoint="run.npz"` the solves write the files run-0.npz, run-1.npz, ...
-    lams : sequence of float
-        Regularisation constants, solved from the largest to the smallest.
+    lams : sequence of float, or of Regulariser
+        Regularisation constants, solved from the largest to the smallest. Or penalties of `pybundle.prox`, solved in
+        their order, best from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
     reuse : {"planes", "solution"}
-        "planes" keeps all planes: they bound R and do not depend on lam, so the next run starts with a lower bound and
-        without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+        "planes" keeps all planes: they bound R and do not depend on lam or penalty, so the next run starts with a lower
+        bound and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
     interval : bool
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: every lam in between lies in
         the `lam_range` of a result, whose point has the relative gap `tol` there. Each lam is solved to `tol / 2`, and
         the next lam is the lower end of its range. The risk must never be negative. If a run does not reach `tol`, its
-        `lam_range` is None and the path ends. The default of `atol` is 0 here.
+        `lam_range` is None and the path ends. The default of `atol` is 0 here. An interval has no penalties.
 
     Returns
     -------
     list of Result
-        In the order of `lams`; for an interval from the largest lam down. Each result has the field `lam`, and with
-        `interval` also `lam_range = (low, high)`. Only the result of the smallest lam keeps its `state`. After Ctrl-C,
-        or if a callback stops the path, the results so far; an exception carries them as `error.finished`.
+        In the order of `lams`; for an interval from the largest lam down. Each result has the field `lam`, or
+        `penalty` where that is what was given, and with `interval` also `lam_range = (low, high)`. Only the last one
+        that was solved keeps its `state`. After Ctrl-C, or if a callback stops the path, the results so far; an
+        exception carries them as `error.finished`.
 
     Examples
     --------
@@ -56,13 +60,22 @@ def path(risk: Any, lams: ArrayLike, *, reuse: str = "planes", interval: bool = 
     (10.0, 0.1, True)
     """
     check_choice("reuse", reuse, ("planes", "solution"))
+    for name in ("lam", "penalty", "radius"):
+        if name in options:
+            raise ParameterError(f"{name} is no argument of path; write path(risk, lams), where lams are numbers or "
+                                 "penalties")
     if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
-        raise ParameterError(f"lams must be a non-empty sequence of numbers, got {lams!r}")
-    lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
+        raise ParameterError(f"lams must be a non-empty sequence of numbers or of penalties, got {lams!r:.60}")
+    are_penalties = all(isinstance(lam, Regulariser) for lam in lams)
+    if not are_penalties:
+        lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     checkpoint = options.pop("checkpoint", None)
     if not isinstance(interval, (bool, np.bool_)):
         raise InputTypeError(f"interval must be True or False, got {type(interval).__name__}")
-    plan = Interval(risk, lams, options) if interval else Grid(lams)
+    if are_penalties and interval:
+        raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
+                             "certified; leave out interval")
+    plan = InOrder(lams) if are_penalties else Interval(risk, lams, options) if interval else Grid(lams)
     callbacks = as_callbacks(options.pop("callback", None))
     options["callback"] = watching = [_OfPath(function) for function in callbacks]
     with one_clock(callbacks):
@@ -79,8 +92,8 @@ def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
         for callback in watching:
             callback.asked = False
         try:
-            result = minimize(risk, lam=lam, method=method, checkpoint=_numbered(checkpoint, len(found)), **warm,
-                              **options)
+            result = minimize(risk, **{plan.argument: lam}, method=method,
+                              checkpoint=_numbered(checkpoint, len(found)), **warm, **options)
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -90,7 +103,7 @@ def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
             raise
         if previous is not None:
             previous.state = None           # its planes live on in the new bundle
-        previous, result.lam = result, lam
+        previous, result[plan.argument] = result, lam
         found.append(result)
         warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
         following = plan.next(result)
@@ -134,10 +147,15 @@ def _numbered(checkpoint, k):
 class Grid:
     """Every lam of a list, largest first."""
 
+    argument = "lam"        # of `minimize`, and the field of its result
+
     def __init__(self, lams):
-        self.order = sorted(range(len(lams)), key=lambda k: -lams[k])
+        self.order = self.order_of(lams)
         self.lams, self.n = lams, 0
         self.first = lams[self.order[0]]
+
+    def order_of(self, lams):
+        return sorted(range(len(lams)), key=lambda k: -lams[k])
 
     def next(self, result):
         self.n += 1
@@ -148,8 +166,19 @@ class Grid:
         return [result for _, result in sorted(zip(self.order, found, strict=False), key=lambda pair: pair[0])]
 
 
+class InOrder(Grid):
+    """Every penalty of a list, as it comes."""
+
+    argument = "penalty"
+
+    def order_of(self, lams):
+        return range(len(lams))
+
+
 class Interval:
     """Solve at the lam where the previous certificate ends, and so on; sets the tolerance of the runs in `options`."""
+
+    argument = "lam"
 
     def __init__(self, risk, lams, options):
         if len(lams) != 2:

@@ -23,6 +23,7 @@ from ...core.object_graph import check_array
 from ...core.plane import PartialPlanes, Planes
 from ...core.protocols import errors_of
 from ...core.validation import read_only
+from ...prox import Separable
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ...runtime.result import Status
@@ -62,7 +63,8 @@ class Aggregate(NamedTuple):
 class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
-    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP)
+    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP, PenaltyMaster,
+                  Penalised, Separable, FreeWeights)
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, risk, objective, policy, settings):

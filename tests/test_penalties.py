@@ -379,6 +379,46 @@ def test_a_free_intercept_is_no_worse_than_that_of_scikit_learn(C, shift):
         pb.risks.BinaryHinge(X, y, bias=1.0, fit_intercept=True)
 
 
+def shifted_risks(X, y):
+    return [pb.risks.BinaryHinge(X, y, fit_intercept=True), pb.risks.Logistic(X, y, fit_intercept=True),
+            pb.risks.Pinball(X, y, 0.8, fit_intercept=True)]
+
+
+def test_columns_far_from_0_cost_at_most_twice_the_passes():
+    X, y = hinge_data(400, 10)
+    for here, there in zip(shifted_risks(X, y), shifted_risks(X + 1e4, y), strict=True):
+        centred, far = pb.minimize(here, lam=1.0, tol=1e-6), pb.minimize(there, lam=1.0, tol=1e-6)
+        assert far.success and far.certified and far.n_passes <= 2 * centred.n_passes
+        assert far.lower_bound <= centred.fun * (1 + 1e-8) and centred.lower_bound <= far.fun * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("shift", [1e4, 1e6])
+@pytest.mark.parametrize("seed", range(10))
+def test_errors_of_slopes_and_values_hold_in_exact_arithmetic_far_from_0(shift, seed):
+    """The slope, also by the coordinates in which it enters a bound, and the value, of rows added in fractions."""
+    rng = np.random.default_rng(seed)
+    X, y = hinge_data(30, 3, seed)
+    X = X + shift * rng.choice([-1.0, 1.0], 3)
+    c = rng.random(30)
+    F = np.vectorize(Fraction, otypes=[object])
+    for risk in (pb.risks.BinaryHinge(X, y, sample_weight=c, fit_intercept=True),
+                 pb.risks.Pinball(X, y, 0.8, sample_weight=c, fit_intercept=True)):
+        w = rng.standard_normal(4)
+        w[-1] = float(rng.standard_normal() - risk.means @ w)
+        Z, m = F(np.hstack([X, np.ones((30, 1))])), F(risk.means)
+        u = Z @ F(w)
+        if isinstance(risk, pb.risks.BinaryHinge):
+            beta, losses = -F(y) * (F(y) * u < 1), [max(Fraction(0), 1 - t * s) for t, s in zip(F(y), u, strict=True)]
+        else:
+            beta = np.where(u > F(y), Fraction(1.0 - 0.8), Fraction(-0.8))
+            losses = beta * (u - F(y))
+        slope, found = (F(c) * beta) @ Z, F(risk.planes(w).slopes[0])
+        for error in (found - slope, found - slope - m * (found - slope)[-1]):
+            assert float(error @ error) ** 0.5 <= risk.slope_errors[0]
+        value, allowed = risk.values(w)
+        assert abs(Fraction(float(value[0])) - sum(F(c) * losses)) <= Fraction(float(allowed[0]))
+
+
 def test_an_intercept_is_free_where_workers_hold_the_parts():
     X, y = hinge_data(60)
     here = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6)

@@ -214,7 +214,8 @@ class RemoteRisk(RiskBase):
     def _arrival(self, parts, number, answer):
         if answer.record is not None:
             self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
-            self.slope_errors[parts] = np.maximum(self.slope_errors[parts], answer.record)
+            grown = 1.0 if self.means is None else 1.0 + float(np.linalg.norm(self.means))
+            self.slope_errors[parts] = np.maximum(self.slope_errors[parts], grown * answer.record)
         return PartialPlanes(parts, unpack(answer.arrays, self.dim), number)
 
     def _computed_here(self, parts, number):
@@ -312,7 +313,20 @@ def _joined(records, groups):
     means = first.means         # any will do: they only say how distances are measured
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
+        records = [record and _measured_from(record, means) for record in records]
     names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means,
                        tuple(None if record is None else record.fingerprint for record in records))
+
+
+def _measured_from(record, means):
+    """The description with slope errors and sizes that hold for the common means: see `RiskBase.slope_errors`.
+
+    A worker states `a + b c` with a >= b and c at least as large as its own means are long.
+    """
+    size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
+    factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))
+    sizes = record.slope_sizes
+    return record._replace(slope_errors=factor * record.slope_errors,
+                           slope_sizes=None if sizes is None else factor * sizes)

@@ -78,6 +78,7 @@ cdef class Engine(Rows):
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
-    cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double* error) noexcept nogil
+    cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double shift,
+                         double* error) noexcept nogil
     cdef double _decide(self, const Py_ssize_t* rows, int n, Block* b, double* offset) noexcept nogil
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil

@@ -343,12 +343,13 @@ cdef class Engine(Rows):
             free_block(b)
         return value, offset
 
-    cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double* error) noexcept nogil:
+    cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double shift,
+                         double* error) noexcept nogil:
         # Returns the loss of row i from its float64 scores S[k * BLOCK], without a tie rule; adds its error bound to
         # `error`. Both include c_i.
         cdef double unit = 2.0 ** -53, ci = self.c[i], slack, best, v, p
         cdef int y = self.y[i], k
-        slack = reach * self.norms[i]
+        slack = reach * self.norms[i] + shift
         if self.loss == LOGISTIC:
             v = y * S[0]
             p = exp(-fabs(v))
@@ -382,15 +383,15 @@ cdef class Engine(Rows):
         error[0] += ci * slack
         return 0.0 if best < 0.0 else ci * best
 
-    def losses(self, PackedWeights w, const Py_ssize_t[::1] rows, double reach):
+    def losses(self, PackedWeights w, const Py_ssize_t[::1] rows, double reach, double shift=0.0):
         """Return the sum of the losses of `rows` at w, and a bound on its error due to rounded scores.
 
         Parameters
         ----------
         w : PackedWeights
             Packed in float64.
-        reach : float
-            `reach |x_i|` bounds the rounding error of a score; for many classes, of a difference of two scores.
+        reach, shift : float
+            `reach |x_i| + shift` bounds the rounding error of a score; for many classes, of a difference of two scores.
 
         Returns
         -------
@@ -415,7 +416,7 @@ cdef class Engine(Rows):
                     self.score(w, &rows[i], count, ahead, b.scores)
                     total = 0.0
                     for r in range(count):
-                        total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, &error)
+                        total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, shift, &error)
                     value += total
                     i += count
         finally:

@@ -119,11 +119,11 @@ fit_intercept
 
         A loss changes by no more than its score, and is computed from it with a few roundings.
         """
-        weighted, norm = self.examples.norms * self.sample_weight, float(np.linalg.norm(w))
-        reach = 1.02 * self._engine.score_terms * UNIT * norm
+        reach, shift = self._score_errors(np.asarray(w))
+        weighted = (reach * self.examples.norms + shift) * self.sample_weight
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
         scores = np.array([weighted[rows].sum() for rows in self._parts])
-        return 1.01 * reach * scores + UNIT * np.array(terms) * values
+        return 1.01 * scores + UNIT * np.array(terms) * values
 
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])

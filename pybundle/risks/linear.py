@@ -145,7 +145,7 @@ class LinearRisk(Partitioned):
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
         A slope adds at most two rows for each example: first the rows of a shard, then the shards. Therefore
-        `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`.
+        `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`. It holds for `a - m a_b`, too.
         """
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
         return UNIT * np.array(terms) * self.slope_sizes
@@ -153,8 +153,19 @@ class LinearRisk(Partitioned):
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,): `sqrt(2) sum_i c_i |x_i|`."""
-        weighted = self.examples.norms * np.abs(self.sample_weight)
-        return np.sqrt(2.0) * np.array([weighted[rows].sum() for rows in self._parts])
+        return np.sqrt(2.0) * self._sizes_of_parts()
+
+    def _sizes_of_parts(self):
+        """Sums `c_i |x_i|` of each part, shape (P,).
+
+        With a free intercept they are `c_i (|x_i| + |m|)`, the means m of the columns bounded by the mean of |x_i|:
+        slopes a enter bounds as `a - m a_b`, and their last entries a_b are sums without columns.
+        """
+        c = np.abs(self.sample_weight)
+        weighted = self.examples.norms * c
+        if self.free is not None:
+            weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
+        return np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
     def offset_errors(self) -> Floats:
@@ -239,20 +250,28 @@ class LinearRisk(Partitioned):
         w = check_vector("w", w, self.dim)
         engine = self._engine
         packed = engine.pack(w, "float64")
-        W = w.reshape(self.n_scores, -1)
-        largest = np.sqrt(np.einsum("kj,kj->k", W, W).max())
-        scores_in_a_loss = 1 if self.n_scores == 1 else 2
-        reach = 1.02 * scores_in_a_loss * engine.score_terms * UNIT * largest
+        reach, shift = (error if self.n_scores == 1 else 2.0 * error for error in self._score_errors(w))
         values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
 
         def shard(item):
-            return engine.losses(packed, item[1], reach)
+            return engine.losses(packed, item[1], reach, shift)
 
         for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
             values[p] += value
             errors[p] += error
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + UNIT * np.array(terms) * values
+
+    def _score_errors(self, w):
+        """Return (reach, shift): a float64 score of x_i is wrong by at most `reach |x_i| + shift`.
+
+        The weight of the constant feature has a term of its own, since it is large where columns are far from 0.
+        """
+        W, bias, unit = w.reshape(self.n_scores, -1), self.examples.bias, 1.02 * self._engine.score_terms * UNIT
+        shift = 0.0
+        if bias is not None:
+            shift, W = unit * abs(bias) * float(np.abs(W[:, -1]).max()), W[:, :-1]
+        return unit * float(np.sqrt(np.einsum("kj,kj->k", W, W).max())), shift
 
     def scores(self, w: ArrayLike, out: Array | None = None) -> Array:
         """Return S (n, K) with S[i] = W x_i, rows in the order of X, in the working precision float32 or float64.

@@ -102,17 +102,14 @@ class OneScore(LinearRisk):
     @property
     def slope_errors(self) -> Floats:
         steepest = self._steepest if self.errors_grow else max(np.abs(self.curve[:2]))
-        weighted = self.examples.norms * self.sample_weight
-        sizes = np.array([weighted[rows].sum() for rows in self._parts])
-        return 1.01 * self._engine.offset_unit * steepest * sizes
+        return 1.01 * self._engine.offset_unit * steepest * self._sizes_of_parts()
 
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
         if self.errors_grow:
             return None
-        weighted = self.examples.norms * self.sample_weight
-        return max(np.abs(self.curve[:2])) * np.array([weighted[rows].sum() for rows in self._parts])
+        return max(np.abs(self.curve[:2])) * self._sizes_of_parts()
 
     @property
     def offset_errors(self) -> Floats:

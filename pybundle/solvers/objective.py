@@ -71,6 +71,10 @@ class Objective(ABC):
     def point(self, phi, lam):
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
 
+    def sizes(self, norms, last):
+        """Return sizes with which roundings of slopes of such norms grow; `last()` returns their last entries."""
+        return norms
+
     def contains(self, w):
         """Return whether w is feasible, that is whether its signs are right."""
         return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()

@@ -117,12 +117,15 @@ class Penalised(Objective):
         return self._least(held, np.where(free, 0.0, phi), error)
 
     def _inner(self, phi, error):
-        """Return the slope by the coordinates of `inner_point`, and its error."""
+        """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
         if self.means is None or not np.isfinite(phi).all():
             return phi, error
-        size = float(np.linalg.norm(self.means))
-        grown = (1.0 + size) * error + 2.0 * UNIT * (float(np.linalg.norm(phi)) + size * abs(float(phi[-1])))
-        return self.inner_slope(phi), 1.01 * grown
+        rounded = 2.0 * UNIT * self.sizes(float(np.linalg.norm(phi)), lambda: float(phi[-1]))
+        return self.inner_slope(phi), 1.01 * (error + rounded)
+
+    def sizes(self, norms, last):
+        """As in `Objective`; an error of the last entry counts as often as the means are long."""
+        return norms if self.means is None else norms + float(np.linalg.norm(self.means)) * np.abs(last())
 
     def _least(self, penalty, phi, error):
         """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""

@@ -358,8 +358,9 @@ class Run:
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
         errors = np.broadcast_to(self.risk.offset_errors, (n_parts,)) + additions
+        sizes = self.objective.sizes(norms_of(slopes), lambda: planes.dot(np.append(np.zeros(self.risk.dim - 1), 1.0)))
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
-        error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms_of(slopes).sum())
+        error = float(self.slope_errors().sum()) + 1.01 * additions * float(sizes.sum())
         return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared

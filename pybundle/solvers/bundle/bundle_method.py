@@ -244,7 +244,8 @@ class BundleMethod(Run):
         beta = feasible(solution.beta, self.bundle.parts, self.slack)
         phi, offset = self.bundle.combine(beta)
         self._outside = self.objective.pushed_outside(phi)
-        norms = np.sqrt(self.bundle.H.diagonal())
+        norms = self.objective.sizes(np.sqrt(self.bundle.H.diagonal()),
+                                     lambda: self.bundle.dot(np.append(np.zeros(len(phi) - 1), 1.0)))
         errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
         self.offer(LowerBound.from_aggregate(self.objective, offset, phi, *errors))
         if settle:
@@ -301,7 +302,7 @@ class BundleMethod(Run):
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
-            self._errors = self._errors[0] + grown, self._errors[1]
+            self._errors = self._errors[0] + self.objective.sizes(grown, lambda: grown), self._errors[1]
         if parts is None:
             self.bundle.append(planes, self.slack)
         else:

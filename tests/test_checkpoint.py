@@ -48,6 +48,7 @@ RISKS = {
     "dense": dense, "csr": lambda: pb.risks.MulticlassHinge(SPARSE, LABELS), "chain": chain,
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
     "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
+    "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
     "crf": lambda: chain("logistic"), "callable": lambda: distances,
 }  # fmt: skip
 CASES = [(method, name, {}) for name in ("dense", "csr", "chain")
@@ -62,7 +63,8 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
-CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)}) for name in ("dense", "chain", "intercept")]
+CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
+          for name in ("dense", "chain", "intercept", "log-loss")]
 CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.repeat(np.arange(8), 4), 0.3, 0.3)}),
           ("oca", "dense", {"lam": np.arange(32.0), "scale": "mean"}), ("auto", "intercept", {"lam": 1.0}),
           ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]

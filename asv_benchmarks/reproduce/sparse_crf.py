@@ -5,7 +5,8 @@
 Features as in conll_chunking.py; weights for every pair of feature and tag and for all transitions in both packages
 (`feature.possible_states`), none for the ends of a sentence. Both minimise `c1 |w|_1 - sum_i log p(y_i | x_i)`.
 python-crfsuite reports its objective after every iteration; its seconds are those of its first iteration within 1 % of
-the best value known, measured by a run of that many iterations. Processor time, one thread. Writes results/sparse_crf.md.
+the best value known, measured by a run of that many iterations. Processor time, one thread. Writes
+results/sparse_crf.md.
 """
 
 import argparse

@@ -204,4 +204,5 @@ def rooms(rows):
 
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
-               serialised=(QuasiNewton, QuasiNewtonSteps, Faces, Pairs, RecentPlanes, WolfeSearch), any_penalty=True)
+               serialised=(QuasiNewton, QuasiNewtonSteps, Faces, Pairs, RecentPlanes, PenaltyPlanes, FreeWeights,
+                           WolfeSearch), any_penalty=True)

@@ -30,6 +30,8 @@ class PenaltyPlanes:
     objective : Penalised
     """
 
+    serialised = (Bundle, PenaltyMaster)
+
     def __init__(self, dim, room, slack, objective):
         self.room, self._bundle = room, Bundle(dim, 1)
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
@@ -89,6 +91,7 @@ class PenaltyPlanes:
         bundle, master = self._bundle, self._master
         beta = feasible(master.solve(tol, alpha).beta, bundle.parts, master.slack)
         phi, offset = bundle.combine(beta)
-        errors = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
-                                    np.array([slope_error]), np.zeros(1))
+        norms = objective.sizes(np.sqrt(bundle.H.diagonal()),
+                                lambda: bundle.dot(np.append(np.zeros(bundle.dim - 1), 1.0)))
+        errors = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, np.array([slope_error]), np.zeros(1))
         return LowerBound.from_aggregate(objective, offset, phi, *errors), beta

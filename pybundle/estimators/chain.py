@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
+from ..core.validation import check_integer, check_number
 from ..features.examples import not_finite
 from ..models import Chain
 from ..models.batch_oracle import check_lengths
 from ..models.chain.oracle import scores as token_scores
 from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
+from ..prox import Separable
 from .base import documented
 from .labels import encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -42,7 +45,9 @@ CHAIN_PARAMETERS = """start, end : bool
     hash_bits : int, optional
         Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
     min_count : int
-        Tokens that a feature by name must occur in to enter the vocabulary."""
+        Tokens that a feature by name must occur in to enter the vocabulary.
+    l1 : float >= 0
+        Adds `l1 |w|_1` to F; many weights are then exactly 0."""
 
 CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
@@ -61,6 +66,11 @@ class ChainEstimator(StructuredEstimator):
     loss: str
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
+    l1: float = 0.0         # of classes without such a parameter
+
+    def _regulariser(self):
+        l1 = check_number("l1", self.l1, low=0.0)
+        return super()._regulariser() if l1 == 0.0 else {"penalty": Separable(l2=self._lam(), l1=l1)}
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -179,6 +189,37 @@ class ChainEstimator(StructuredEstimator):
                  (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
         return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
 
+    def top_features(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """Return the k features of largest weight for a label, largest first, as pairs (name, weight).
+
+        A name is that of `vocabulary_`, or the number of a column without one. Weights of 0 are left out, so that there
+        may be fewer than k pairs. The most negative weights come first with a negative k.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not in `classes_`.
+        """
+        k, weights = check_integer("k", k), self.token_coef_[self._code("label", label)]
+        order = np.argsort(-weights if k > 0 else weights, kind="stable")[:abs(k)]
+        names = order.tolist() if self.vocabulary_ is None else [self.vocabulary_[j] for j in order.tolist()]
+        return [(name, weight) for name, weight in zip(names, weights[order].tolist(), strict=True) if weight * k > 0.0]
+
+    def transitions(self) -> dict[Any, dict[Any, float]]:
+        """Return the weights of a label followed by another, as `transitions()[before][after]`."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        return {label: dict(zip(labels, row, strict=True))
+                for label, row in zip(labels, self.transition_coef_.tolist(), strict=True)}
+
+    def _code(self, name, label):
+        """The number of a label."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise ParameterError(f"{name} must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
+        return labels.index(label)
+
     @property
     def token_coef_(self) -> Floats:
         """Weights of the features by label, shape (K, d)."""
@@ -244,7 +285,7 @@ class ChainSVM(ChainEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
-                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
+                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1, l1: float = 0.0,
                  tol: float = 0.001, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
@@ -256,6 +297,7 @@ class ChainSVM(ChainEstimator):
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.l1 = l1
         self.tol = tol
         self.method = method
         self.max_iter = max_iter
@@ -288,7 +330,7 @@ class ChainCRF(ChainEstimator):
     Notes
     -----
     `predict` returns the most probable labelling of each example, a list of arrays; `score` the fraction of right
-    labels among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`.
+    labels among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`, its `c1 |w|_1` is `l1`.
 
     Examples
     --------
@@ -305,14 +347,16 @@ class ChainCRF(ChainEstimator):
     _log_loss = True
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1, tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
-                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
+                 min_count: int = 1, l1: float = 0.0, tol: float = 0.001, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.start = start
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.l1 = l1
         self.tol = tol
         self.method = method
         self.max_iter = max_iter

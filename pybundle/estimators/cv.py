@@ -30,7 +30,8 @@ from .base import documented
 from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
-from .multiclass import FORMATS, MulticlassSVM
+from .linear_classifier import FORMATS
+from .multiclass import MulticlassSVM
 
 GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors.

@@ -13,11 +13,11 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_number
-from ..prox import Separable
 from ..risks import EpsilonInsensitive, Pinball
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
+from .penalty import elastic
 
 PENALTY = """l1_ratio : float in [0, 1]
         Share rho of the l1 norm in the penalty `rho |w|_1 + (1 - rho)/2 |w|^2`; with 1 many weights are exactly 0.
@@ -73,10 +73,7 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         return 1.0
 
     def _regulariser(self):
-        ratio, strength = check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0), self._strength()
-        if ratio == 0.0 and strength > 0.0:
-            return {"lam": strength}
-        return {"penalty": Separable(l2=strength * (1.0 - ratio), l1=strength * ratio)}
+        return elastic(self._strength(), self.l1_ratio)
 
     def _unpack(self, w):
         d = self.n_features_in_

@@ -65,8 +65,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser
         `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
-        Methods "auto" and "oca" take it. If the penalty grows no faster than its slopes, as `L1`, the risk must declare
-        a lower bound, as all risks of `pybundle.risks` do.
+        Methods "auto" and "oca" take it, and "lbfgs" if it is a sum over entries. If the penalty grows no faster than
+        its slopes, as `L1`, the risk must declare a lower bound, as all risks of `pybundle.risks` do.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
         "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks, "prox-bcfw" if the risk can

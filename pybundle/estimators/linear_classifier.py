@@ -1,0 +1,159 @@
+"""What linear classifiers share: the classes and their weights, scores, predictions and margins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.labels import example_weights
+from ..core.measurements import warn_of_measurements
+from ..core.types import Array, Data, Floats
+from ..core.validation import check_integer, check_number
+from .base import CertifiedEstimator
+from .collections import by_blocks
+from .compat import validate_data
+from .labels import merged_classes
+from .penalty import elastic
+
+FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8], "order": "C"}
+
+
+class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
+    """Base class of classifiers with the scores `<w_k, x> + b_k`; a subclass defines `_risk`, `_unpack`, `_last_point`.
+
+    Two classes have one score, that of the second.
+    """
+
+    fit_intercept: bool
+    l1_ratio: float = 0.0       # of classes without such a parameter
+    class_weight: Any
+    _formats = FORMATS
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _take(self, X, y, sample_weight):
+        X, y = validate_data(self, X, y, **self._formats)
+        check_classification_targets(y)
+        weights = example_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weights)
+        if len(kept) < len(y):      # a class that has none else is not there
+            X, y, weights = X[kept], y[kept], weights[kept]
+        return X, y, weights
+
+    def _survey(self, X, y, weights):
+        """Classes, the sums of their weights, and the number of columns."""
+        warn_of_measurements(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        return classes, np.bincount(codes, weights, len(classes)), int(X.shape[1])
+
+    def _learn(self, surveys):
+        widths = sorted({width for _, _, width in surveys})
+        if len(widths) > 1:
+            raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
+        found = [classes for classes, _, _ in surveys]
+        classes = merged_classes(found)
+        if len(classes) < 2:
+            raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
+        sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
+                           np.concatenate([sums for _, sums, _ in surveys]), len(classes))
+        return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
+
+    def _regulariser(self):
+        return elastic(self._lam(), self.l1_ratio)
+
+    def _class_factors(self, classes, sums):
+        """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return sums.sum() / (len(classes) * sums)       # weighted: a weight of 2 is an example twice
+        try:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        except (TypeError, ValueError) as problem:
+            raise ParameterError(f"class_weight must be a dictionary of weights by class, 'balanced' or None, got "
+                                 f"{self.class_weight!r:.60}: {problem}") from problem
+        for label, factor in zip(classes.tolist(), factors.tolist(), strict=True):
+            check_number(f"class_weight[{label!r}]", factor, low=0.0)
+        if np.count_nonzero(factors) < 2:
+            raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
+                                 f"{'but one' if factors.any() else 'of them'}")
+        return factors
+
+    def _has_intercept(self):
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise InputTypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        return bool(self.fit_intercept)
+
+    def _check_state(self):
+        super()._check_state()
+        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if len(self.classes_) < 2 or self.coef_.shape != (rows, self.n_features_in_) or \
+                self.intercept_.shape != (rows,) or self.intercept_.dtype != np.float64:
+            raise StateError("coef_ and intercept_ must fit classes_ and n_features_in_")
+
+    @by_blocks
+    def decision_function(self, X: Data) -> Floats:
+        """Return the scores of the classes, shape (n, K); for two classes the score of `classes_[1]`, shape (n,).
+
+        In float32 for float32 data and pixels.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **self._formats)
+        if X.dtype == np.uint8:
+            X = X.astype(np.float32)        # exact
+        coef, intercept = self.coef_.astype(X.dtype, copy=False), self.intercept_.astype(X.dtype, copy=False)
+        scores = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @by_blocks
+    def predict(self, X: Data) -> Array:
+        """Classes of the examples X (n, d), shape (n,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def k_best(self, X: Data, k: int = 3) -> tuple[Array, Floats]:
+        """The k classes of largest score, best first.
+
+        Returns
+        -------
+        labels, scores : ndarray, shape (n, min(k, K))
+            Two classes have `-f/2` and `f/2`, f being `decision_function`.
+        """
+        k, scores = check_integer("k", k, low=1), self._all_scores(X)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        return self.classes_[order], np.take_along_axis(scores, order, axis=1)
+
+    def margins(self, X: Data, y: Any = None) -> Floats:
+        """By how much the best class wins over the second; with y, the true class over the best other one, (n,)."""
+        scores = self._all_scores(X)
+        if y is None:
+            top = np.partition(scores, -2, axis=1)
+            return top[:, -1] - top[:, -2]
+        if np.shape(y) != (len(scores),):
+            raise ParameterError(f"y must have shape ({len(scores)},), one class for each example, got {np.shape(y)}")
+        try:
+            codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
+        except TypeError as problem:        # what cannot be compared with them
+            raise ParameterError(f"y must hold the classes of the fit, {self.classes_.tolist()!r:.60}, got "
+                                 f"{y!r:.60}") from problem
+        known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y
+        if not known.all():
+            raise ParameterError(f"y must hold the classes of the fit, got {y[~known].tolist()[0]!r}")
+        rows = np.arange(len(scores))
+        truth = scores[rows, codes]
+        scores[rows, codes] = -np.inf
+        return truth - scores.max(axis=1)
+
+    def _all_scores(self, X):
+        scores = self.decision_function(X)
+        return np.stack([-scores, scores], axis=1) / 2.0 if scores.ndim == 1 else scores

@@ -465,6 +465,9 @@ for _name, (_given, _data) in ESTIMATORS.items():
     RECIPES[f"estimators.{_name}.score"] = _data
     for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba"):
         RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
+for _name in ("ChainSVM", "ChainCRF"):
+    RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}
+    RECIPES[f"estimators.{_name}.transitions"] = lambda r: {}
 RECIPES |= {
     "estimators.ChainCRF.log_likelihood": tagged,
     "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-FAR = 1e4       # the linear programs stop at that many times 1 + |u|: a point there gives a cut that is missing
+FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
 
@@ -34,7 +34,7 @@ class FreeWeights:
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
         self._constants, self._slopes, self._errors = [], [], []
-        self._wait, self._next = 1, 1
+        self._wait, self._next, self._far = 1, 1, FAR
 
     def add(self, offset, phi, error):
         """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm."""
@@ -58,7 +58,7 @@ class FreeWeights:
         from scipy.optimize import linprog  # which takes longer to import than all else
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
-        far = FAR * (1.0 + np.abs(u))
+        far = self._far * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
         for j in range(len(u)):
@@ -70,6 +70,7 @@ class FreeWeights:
                     return None         # the best point itself is cut off: by rounding
                 if np.any(np.abs(found.x - u) >= 0.99 * far):
                     self._next += 1
+                    self._far *= 10.0
                     return self._moved(w, found.x)
                 mu = np.maximum(-found.ineqlin.marginals, 0.0)
                 rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))

@@ -13,8 +13,7 @@ from ...core.plane import Planes
 from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ..bundle.penalty_master import PenaltyMaster
 
-LIGHT, LIGHTEST = 1e-9, 1e-13       # of the weight at which a step along the slope would reach 0: the first one tried
-FACTORS = 1.0, 0.03, 30.0       # of the last best weight: tried next
+SHARES = 1e-9, 1e-11, 1e-7, 1e-13, 1e-5     # of the weight at which a step along the slope would reach 0
 WIDE, SELDOM = 100_000, 4           # beyond so many weights a bound is due after a quarter more passes
 ROUNDS = 4          # of Newton steps: more prove little more
 
@@ -36,7 +35,7 @@ class PenaltyPlanes:
         self.room, self._bundle = room, Bundle(dim, 1)
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
         self._master.max_rounds = ROUNDS
-        self._alpha, self._best, self._n_asked, self._next = None, -np.inf, 0, 1
+        self._weights, self._n_asked, self._next = [], 0, 1
 
     @property
     def n_planes(self):
@@ -73,16 +72,13 @@ class PenaltyPlanes:
         if objective.modulus is not None:
             best, beta = self._at_weight(objective, None, tol, slope_error)
         else:
-            if self._alpha is None:
-                self._first = self._master.first_alpha(objective.value(at) + abs(float(bundle.offsets[0])))
-                self._alpha = LIGHT * self._first
-            tried = [(*self._at_weight(objective, factor * self._alpha, tol, slope_error), factor * self._alpha)
-                     for factor in FACTORS]
+            if not self._weights:
+                first = self._master.first_alpha(objective.value(at) + abs(float(bundle.offsets[0])))
+                self._weights = [first * share for share in SHARES]
+            tried = [(*self._at_weight(objective, alpha, tol, slope_error), alpha) for alpha in self._weights[:3]]
             best, beta, alpha = max(tried, key=lambda item: item[0].value)
-            is_better, self._best = best.value > self._best, max(best.value, self._best)
-            self._alpha = alpha if is_better else FACTORS[2]**2 * self._alpha
-            if not LIGHTEST <= self._alpha / self._first <= 1.0:
-                self._alpha = LIGHTEST * self._first        # once around
+            # the best one is tried again, with the next in turn
+            self._weights = [alpha, *self._weights[3:], *(other for other in self._weights[:3] if other != alpha)]
         bundle.settle(beta)
         return best
 

@@ -14,7 +14,7 @@ from scipy.special import expit
 import pybundle as pb
 from pybundle.features import MapFeatures
 from pybundle.solvers.objective import SquaredNorm
-from pybundle.solvers.smooth.quasi_newton import Faces, Pairs
+from pybundle.solvers.smooth.quasi_newton import Orthants, Pairs
 from pybundle.solvers.smooth.recent_planes import RecentPlanes
 from pybundle.solvers.smooth.wolfe import WolfeSearch
 
@@ -472,10 +472,10 @@ def test_groups_are_refused_by_lbfgs():
 @settings(max_examples=100)
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(np.array),
        st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(np.array))
-def test_the_norm_is_linear_within_its_faces(x, gradient):
+def test_the_norm_is_linear_within_an_orthant(x, gradient):
     """Between the bounds `l1 |v| = tilt v`, x lies between them, and no other orthant descends faster."""
     l1 = np.array([1.0, 0.0, 0.5])
-    lower, upper, tilt = Faces(-1.0, 3.0, l1).at(np.clip(x, -1.0, 3.0), gradient)
+    lower, upper, tilt = Orthants(-1.0, 3.0, l1).at(np.clip(x, -1.0, 3.0), gradient)
     x = np.clip(x, -1.0, 3.0)
     assert (lower <= x).all() and (x <= upper).all()
     for v in (lower, upper, x):

@@ -384,6 +384,10 @@ class Bundle:
         w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
         return np.empty(0) if self._store is None else self._store.dot(w, first)
 
+    def last_entries(self) -> Floats:
+        """Last entry of every slope, shape (n_planes,)."""
+        return self.dot(np.append(np.zeros(self.dim - 1), 1.0))
+
     def weighted_gram(self, weights: ArrayLike) -> Floats:
         """`A diag(weights) A^T`, shape (n_planes, n_planes); it costs least if most weights are 0, or are equal."""
         weights = _check_shape("weights", weights, (self.dim,))

@@ -45,6 +45,11 @@ class Planes(NamedTuple):
                 return np.asarray(self.slopes @ w).ravel()
             return np.array([slope @ w for slope in self.slopes])
 
+    def last_entries(self) -> Floats:
+        """Last entry of every slope, shape (P,)."""
+        last = self.slopes[:, [-1]]
+        return (last.toarray() if issparse(last) else np.asarray(last)).ravel()
+
     @classmethod
     def from_subgradients(cls, values: ArrayLike, slopes: Any, w: ArrayLike) -> Planes:
         """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.

@@ -17,7 +17,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
-from ..solvers.smooth.quasi_newton import Faces
+from ..solvers.smooth.quasi_newton import Orthants
 from .certified import solve
 from .mixture_bound import CLOSE, KeptPlanes
 
@@ -58,11 +58,11 @@ class _Descent(QuasiNewton):
         self.close = min(CLOSE, 0.1 * settings.gap.tol)
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
-    def faces(self):
+    def orthants(self):
         nonneg, p = self.objective.nonneg, self.objective.n_groups
         if nonneg is None:
             return None
-        return Faces(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
+        return Orthants(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
 
     def make_planes(self, room):
         return KeptPlanes(self.objective.n_groups, room, self.objective.products)

@@ -36,6 +36,11 @@ class FreeWeights:
         self._constants, self._slopes, self._errors = [], [], []
         self._wait, self._next, self._far = 1, 1, FAR
 
+    @classmethod
+    def of(cls, objective):
+        """Return the cuts of an objective, without any yet; None if it has no free weights."""
+        return cls(objective) if objective.is_free.any() else None
+
     def add(self, offset, phi, error):
         """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm."""
         t, least = self.objective.least_over_rest(phi, error)
@@ -45,15 +50,17 @@ class FreeWeights:
             self._slopes.append(t * phi[self.free])
             self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
 
-    def is_due(self, n_iter):
-        """Whether to look for limits: after 1, 2, 4, ... iterations."""
-        return n_iter >= self._next
+    def probe(self, run):
+        """After 1, 2, 6, 22, ... iterations try to prove limits; return a point whose plane that needs, or None.
 
-    def prove(self, w, fun, size):
+        Until there are limits one pass at such a point is asked for after every iteration.
+        """
+        return self._prove(run.w, run.fun, run.trace.size) if run.trace.n_iter >= self._next else None
+
+    def _prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
 
-        `size` is about F(0), for values of about 0. Until there are limits one pass at such a point is asked for after
-        every iteration.
+        `size` is about F(0), for values of about 0.
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 

@@ -60,8 +60,8 @@ class Method(NamedTuple):
         Classes that a checkpoint of the run contains. A class may add further ones in its own attribute `serialised`.
     n_epochs : int or None
         Default number of iterations of a method that does not stop by its gap; None for all others.
-    any_penalty : bool
-        Whether the objective may be `Penalised`.
+    penalties : {"none", "separable", "all"}
+        Which penalties the objective may have (`Penalised`).
     """
 
     make: Callable
@@ -71,7 +71,7 @@ class Method(NamedTuple):
     remedy: str = "use method 'oca'"
     serialised: tuple = ()
     n_epochs: int | None = None
-    any_penalty: bool = False
+    penalties: str = "none"
 
 
 def number(**limits):

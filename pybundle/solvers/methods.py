@@ -84,7 +84,7 @@ METHODS = {
     "mp-bcfw": MP_BCFW,
     "prox-bcfw": PROX_BCFW,
     "frank-wolfe": FRANK_WOLFE,
-    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,), any_penalty=True),
+    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,), penalties="all"),
     "lbfgs": LBFGS,
     "alm": ALM,
 }
@@ -93,8 +93,13 @@ METHODS = {
 def make_run(name, problem):
     """The run of a method, with its requirements and options checked."""
     method = METHODS[name]
-    if isinstance(problem.objective, Penalised) and not method.any_penalty:
-        raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights; use 'oca'")
+    if isinstance(problem.objective, Penalised) and method.penalties != "all":
+        if method.penalties == "none":
+            raise ParameterError(f"method {name!r} takes one number lam, got a penalty, an array lam or a free "
+                                 "intercept; use 'oca'")
+        if not problem.objective.penalty.is_separable:
+            raise ParameterError(f"method {name!r} takes a penalty that is a sum over entries, got norms of groups; "
+                                 "use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,17 @@ class Objective(ABC):
         The set N of weights that must not be negative.
     modulus : float or None
         Constant of strong convexity of F.
+    moduli : float or ndarray, shape (dim,)
+        `F - sum_k moduli_k/2 w_k^2` is convex.
+    is_free : bool array
+        Weights without penalty and without a bound on one side at least.
     level : float
         Bounds hold if the minimum of F is at most this.
     """
 
     modulus: float | None = None
+    moduli: Any = 0.0
+    is_free = np.zeros(1, dtype=bool)
     level = np.inf
     nonneg: np.ndarray | None
 
@@ -71,8 +78,11 @@ class Objective(ABC):
     def point(self, phi, lam):
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
 
-    def sizes(self, norms, last):
-        """Return sizes with which roundings of slopes of such norms grow; `last()` returns their last entries."""
+    def rounding_norms(self, norms, last):
+        """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.
+
+        `last()` returns the last entries of the slopes, those of an intercept.
+        """
         return norms
 
     def contains(self, w):
@@ -119,8 +129,7 @@ class SquaredNorm(Objective):
         return self.lam
 
     @property
-    def moduli(self):
-        """Constants of strong convexity of the entries."""
+    def moduli(self):  # type: ignore[override]
         return self.lam
 
     def gradient(self, w, slope):

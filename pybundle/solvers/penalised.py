@@ -71,8 +71,7 @@ class Penalised(Objective):
     # ------------------------------------------------------------------ the penalty
 
     @property
-    def is_free(self):
-        """Weights without penalty and without a bound on one side at least, bool array or False."""
+    def is_free(self):  # type: ignore[override]
         omega = self.penalty
         if not isinstance(omega, Separable):
             return np.zeros(1, dtype=bool)
@@ -90,7 +89,7 @@ class Penalised(Objective):
         return self.factor * self.penalty.moduli
 
     def gradient(self, w, slope):
-        """Return the gradient of F without l1 norm and bounds of a separable penalty, by `inner_slope`."""
+        """Return the gradient of F without l1 norm and bounds, in the coordinates of `inner_point`."""
         return self.moduli * (w - self.penalty.centre) + self.inner_slope(slope)
 
     @property
@@ -120,11 +119,11 @@ class Penalised(Objective):
         """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
         if self.means is None or not np.isfinite(phi).all():
             return phi, error
-        rounded = 2.0 * UNIT * self.sizes(float(np.linalg.norm(phi)), lambda: float(phi[-1]))
+        rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: float(phi[-1]))
         return self.inner_slope(phi), 1.01 * (error + rounded)
 
-    def sizes(self, norms, last):
-        """As in `Objective`; an error of the last entry counts as often as the means are long."""
+    def rounding_norms(self, norms, last):
+        """As in `Objective`: norms plus |m| times the last entries."""
         return norms if self.means is None else norms + float(np.linalg.norm(self.means)) * np.abs(last())
 
     def _least(self, penalty, phi, error):

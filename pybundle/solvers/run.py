@@ -287,8 +287,9 @@ class Run:
             check_float("offset_error", bound.offset_error, 0.0)
             again = LowerBound.from_aggregate(self.objective, bound.offset, bound.phi, bound.error, bound.offset_error)
             scale = abs(again.offset) + abs(again.offset - again.value)
-            is_older = getattr(self.objective, "level", np.inf) < np.inf    # than the present limits of free weights
-            if not (is_older or abs(again.value - bound.value) <= 1e-9 * scale):
+            # a bound that is older than the limits of free weights need not follow from them
+            has_limits = self.objective.level < np.inf
+            if not (has_limits or abs(again.value - bound.value) <= 1e-9 * scale):
                 raise ValueError("a lower bound is not what its evidence proves")
         if self._certificate is not None:
             known = self._certificate
@@ -358,9 +359,9 @@ class Run:
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
         errors = np.broadcast_to(self.risk.offset_errors, (n_parts,)) + additions
-        sizes = self.objective.sizes(norms_of(slopes), lambda: planes.dot(np.append(np.zeros(self.risk.dim - 1), 1.0)))
+        norms = self.objective.rounding_norms(norms_of(slopes), planes.last_entries)
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
-        error = float(self.slope_errors().sum()) + 1.01 * additions * float(sizes.sum())
+        error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms.sum())
         return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared

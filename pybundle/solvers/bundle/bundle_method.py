@@ -25,7 +25,6 @@ from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...prox import Separable
 from ...qp._simplex_qp import SimplexQP
-from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ...runtime.result import Status
 from ..evidence import of_points
 from ..free_weights import FreeWeights
@@ -33,7 +32,7 @@ from ..part_planes import part_planes
 from ..penalised import Penalised
 from ..plane_checks import refuse_above
 from ..run import Run, State, working_bytes
-from .master import Master, MasterSolution
+from .master import Master, MasterSolution, bound_of
 from .penalty_master import PenaltyMaster
 
 
@@ -74,7 +73,7 @@ class BundleMethod(Run):
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
         self.expect(*errors_of(risk))
-        self.free = FreeWeights(objective) if isinstance(objective, Penalised) and objective.is_free.any() else None
+        self.free = FreeWeights.of(objective)
         self.max_planes = None
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
 
@@ -120,10 +119,9 @@ class BundleMethod(Run):
             self.log(self.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
-        if self.free is not None and self.free.is_due(self.trace.n_iter):
-            missing = self.free.prove(self.w, self.fun, self.trace.size)
-            if missing is not None:
-                found.planes.append(self.visit(missing)[0])
+        probe = None if self.free is None else self.free.probe(self)
+        if probe is not None:
+            found.planes.append(self.visit(probe)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_signs(self._outside)
@@ -241,16 +239,12 @@ class BundleMethod(Run):
 
         Multipliers of constraints are left out: the objective finds the best ones for phi itself.
         """
-        beta = feasible(solution.beta, self.bundle.parts, self.slack)
-        phi, offset = self.bundle.combine(beta)
-        self._outside = self.objective.pushed_outside(phi)
-        norms = self.objective.sizes(np.sqrt(self.bundle.H.diagonal()),
-                                     lambda: self.bundle.dot(np.append(np.zeros(len(phi) - 1), 1.0)))
-        errors = aggregation_errors(beta, self.bundle.offsets, norms, self.bundle.parts, *self._errors)
-        self.offer(LowerBound.from_aggregate(self.objective, offset, phi, *errors))
+        bound = bound_of(self.bundle, self.slack, self.objective, solution.beta, *self._errors)
+        self._outside = self.objective.pushed_outside(bound.phi)
+        self.offer(bound)
         if settle:
             self.bundle.settle(solution.beta)
-        return Aggregate(phi, self.objective.lower_bound(float(solution.beta @ self.bundle.offsets), phi),
+        return Aggregate(bound.phi, self.objective.lower_bound(float(solution.beta @ self.bundle.offsets), bound.phi),
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside
@@ -302,7 +296,7 @@ class BundleMethod(Run):
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
-            self._errors = self._errors[0] + self.objective.sizes(grown, lambda: grown), self._errors[1]
+            self._errors = self._errors[0] + self.objective.rounding_norms(grown, lambda: grown), self._errors[1]
         if parts is None:
             self.bundle.append(planes, self.slack)
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...qp._simplex_qp import SimplexQP
+from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ..objective import Ball, minimiser
 from ._alpha_search import least_alpha
 
@@ -37,6 +38,15 @@ class MasterSolution:
     lam: float
     gap: float
     tol: float
+
+
+def bound_of(bundle, slack, objective, beta, slope_errors, offset_errors):
+    """Return the lower bound that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
+    beta = feasible(beta, bundle.parts, slack)
+    phi, offset = bundle.combine(beta)
+    norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+    errors = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
+    return LowerBound.from_aggregate(objective, offset, phi, *errors)
 
 
 class Master:

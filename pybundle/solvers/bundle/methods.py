@@ -54,4 +54,4 @@ PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": 
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(truth), (AFFINE_SCORES,)),
                    "staleness": Option(8, integer(), (WORKERS,))},
-             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), any_penalty=True)
+             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), penalties="all")

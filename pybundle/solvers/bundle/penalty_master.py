@@ -191,7 +191,7 @@ class PenaltyMaster:
         bundle, means = self.bundle, self.objective.means
         gram = bundle.weighted_gram(weights)
         if means is not None:
-            last, cross = bundle.dot(np.append(np.zeros(bundle.dim - 1), 1.0)), bundle.dot(weights * means)
+            last, cross = bundle.last_entries(), bundle.dot(weights * means)
             gram -= np.outer(cross, last) + np.outer(last, cross)
             gram += float(means @ (weights * means)) * np.outer(last, last)
         return gram

@@ -9,8 +9,9 @@
 A step of the solver is one trial, that is one pass. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2
 lam)`: with offset b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`.
 
-A separable penalty adds its squares to the gradient. Its l1 norm and its bounds are linear around an iterate, in an
-orthant; the directions stay there, see `Faces`.
+A separable penalty adds its squares to the gradient. Its l1 norm is linear in the orthant of an iterate; trials are
+clipped to that orthant and to the bounds, see `Orthants`. The planes then prove the bound of `penalised.py`,
+`t offset + (1 - t) c - Omega*(-t phi)`, with the best multipliers that a few steps find, see `penalty_planes.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..method import WARM_START, Method, Option, integer, or_none
 from ..penalised import Penalised
 from ..run import Run, State, working_bytes
 from .penalty_planes import PenaltyPlanes
-from .quasi_newton import Faces, Pairs, QuasiNewtonSteps
+from .quasi_newton import Orthants, Pairs, QuasiNewtonSteps
 from .recent_planes import RecentPlanes
 from .wolfe import WolfeSearch
 
@@ -60,11 +61,10 @@ class QuasiNewton(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
         pairs, planes = rooms(rows)
-        self._rates = objective.moduli if isinstance(objective, Penalised) else objective.lam
-        self.steps = QuasiNewtonSteps(Pairs(pairs if memory is None else memory, self._rates), self.faces())
+        pairs = Pairs(pairs if memory is None else memory, objective.moduli)
+        self.steps = QuasiNewtonSteps(pairs, self.orthants())
         self.planes = self.make_planes(planes)
-        is_free = isinstance(objective, Penalised) and objective.is_free.any()
-        self.free = FreeWeights(objective) if is_free else None
+        self.free = FreeWeights.of(objective)
         self._slope_error = 0.0         # largest error of a slope so far
         self._origins = []      # numbers of the recorded points of the planes, if evidence is kept
 
@@ -75,7 +75,7 @@ class QuasiNewton(Run):
             self.take(state)
             w0 = state.w
             if state.pairs is not None:
-                self.steps.pairs = state.pairs.moved(self._rates, self.steps.pairs.room)
+                self.steps.pairs = state.pairs.moved(self.objective.moduli, self.steps.pairs.room)
         known = float(self.lower_bounds.sum())
         if np.isfinite(known):
             self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
@@ -90,21 +90,20 @@ class QuasiNewton(Run):
         if x is None:
             return Status.STALLED
         fun, gradient = self._value_and_gradient(self.objective.outer_point(x))
-        if self.free is not None and self.free.is_due(self.trace.n_iter):
-            missing = self.free.prove(self.w, self.fun, self.trace.size)
-            if missing is not None:
-                self._value_and_gradient(missing)
+        probe = None if self.free is None else self.free.probe(self)
+        if probe is not None:
+            self._value_and_gradient(probe)
         if self.is_close():
             return Status.CONVERGED
         return None if self.steps.update(x, fun, gradient) else Status.STALLED
 
-    def faces(self):
+    def orthants(self):
         """Return bounds and l1 norm of the objective, or None."""
         objective = self.objective
         if isinstance(objective, Penalised):
             penalty = objective.penalty
-            return Faces(penalty.lower, penalty.upper, objective.factor * penalty.l1)
-        return None if objective.nonneg is None else Faces(np.where(objective.nonneg, 0.0, -np.inf))
+            return Orthants(penalty.lower, penalty.upper, objective.factor * penalty.l1)
+        return None if objective.nonneg is None else Orthants(np.where(objective.nonneg, 0.0, -np.inf))
 
     def make_planes(self, room):
         """Return the store of at most `room` planes that proves the bound."""
@@ -165,13 +164,11 @@ class QuasiNewton(Run):
         with self.trace.clock.phase("qp"):
             if self.free is not None:
                 self.free.add(offset, slope, error)
-            j = self.planes.add(offset, slope)
+            j = self.planes.add(offset, slope, w)
             if self.settings.record is not None:
                 self._origins[j:j + 1] = [planes.origin]
                 self.settings.record.keep(self._origins)
-            found = self.planes.bound(self.objective, self._tolerance(), self._slope_error, w)
-            if found is not None:
-                self.offer(found)
+            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         self.log(fun)
         return fun, self.objective.gradient(w, slope)
@@ -190,9 +187,6 @@ class QuasiNewton(Run):
 
 
 def lbfgs(problem, memory):
-    if isinstance(problem.objective, Penalised) and not problem.objective.penalty.is_separable:
-        raise ParameterError("method 'lbfgs' takes a penalty that is a sum over entries, got norms of groups; use "
-                             "method 'oca'")
     return QuasiNewton(problem.risk, problem.objective, problem.settings, memory)
 
 
@@ -204,5 +198,5 @@ def rooms(rows):
 
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
-               serialised=(QuasiNewton, QuasiNewtonSteps, Faces, Pairs, RecentPlanes, PenaltyPlanes, FreeWeights,
-                           WolfeSearch), any_penalty=True)
+               serialised=(QuasiNewton, QuasiNewtonSteps, Orthants, Pairs, RecentPlanes, PenaltyPlanes, FreeWeights,
+                           WolfeSearch), penalties="separable")

@@ -2,6 +2,11 @@
 
 The multipliers solve the master problem of a bundle method with one part and a few planes, by a few Newton steps. As
 with `RecentPlanes` any multipliers prove a bound.
+
+If some weights have no square in the penalty, the master needs a centre, here the point of the newest plane. The bound
+omits it. The best weight of the centre is not known: 1e-13 to 1e-5 of the weight at which a step along the slope would
+reach 0 have all been best on some problem, so that every call tries the best one of the last call and the next two of a
+list in turn.
 """
 
 from __future__ import annotations
@@ -10,12 +15,13 @@ import numpy as np
 
 from ...bundle import Bundle
 from ...core.plane import Planes
-from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
+from ..bundle.master import bound_of
 from ..bundle.penalty_master import PenaltyMaster
 
-SHARES = 1e-9, 1e-11, 1e-7, 1e-13, 1e-5     # of the weight at which a step along the slope would reach 0
-WIDE, SELDOM = 100_000, 4           # beyond so many weights a bound is due after a quarter more passes
-ROUNDS = 4          # of Newton steps: more prove little more
+SHARES = 1e-9, 1e-11, 1e-7, 1e-13, 1e-5     # weights of the centre, in units of `first_alpha`
+N_TRIED = 3
+N_STEPS = 4         # Newton steps: more prove little more
+WIDE = 100_000      # with more weights a master costs more than a pass: it is solved after a quarter more passes
 
 
 class PenaltyPlanes:
@@ -34,8 +40,8 @@ class PenaltyPlanes:
     def __init__(self, dim, room, slack, objective):
         self.room, self._bundle = room, Bundle(dim, 1)
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
-        self._master.max_rounds = ROUNDS
-        self._weights, self._n_asked, self._next = [], 0, 1
+        self._master.max_rounds = N_STEPS
+        self._weights, self._n_asked, self._next_due = [], 0, 1
 
     @property
     def n_planes(self):
@@ -46,48 +52,37 @@ class PenaltyPlanes:
         if self._bundle.dim != dim or self._master.slack.tolist() != [slack]:
             raise ValueError("the planes belong to another risk")
 
-    def add(self, offset, slope):
-        """Store a plane and return its index; if there is no room, that of the smallest multiplier leaves."""
+    def add(self, offset, slope, w):
+        """As in `RecentPlanes`."""
         if self.n_planes == self.room:
             self._bundle.drop(np.array([np.argmin(self._bundle.beta)]))
         self._bundle.append(Planes(np.zeros(1), np.array([offset]), slope[None, :]), self._master.slack)
+        self._master.move_centre(w)
         return self.n_planes - 1
 
-    def bound(self, objective, tol, slope_error=0.0, at=None):
-        """Return the best lower bound found; arguments as in `RecentPlanes`, and the point of the newest plane.
-
-        None if it is not due: with many weights a master costs more than a pass, and is solved ever more rarely.
-
-        If the squares do not hold all entries, a light centre at that point does. The bound leaves it out, and is best
-        at a weight that is not known before: every call tries some.
-        """
+    def bound(self, objective, tol, slope_error=0.0):
+        """As in `RecentPlanes`; with many weights mostly that of the newest plane alone."""
         bundle = self._bundle
-        if bundle.n_planes == 0:
-            return LowerBound.from_aggregate(objective, 0.0, np.zeros(bundle.dim))
         self._n_asked += 1
-        if self._n_asked < self._next:
-            return None
-        self._next += 1 + (self._n_asked // SELDOM if bundle.dim > WIDE else 0)
-        self._master.move_centre(at)
-        if objective.modulus is not None:
-            best, beta = self._at_weight(objective, None, tol, slope_error)
-        else:
-            if not self._weights:
-                first = self._master.first_alpha(objective.value(at) + abs(float(bundle.offsets[0])))
-                self._weights = [first * share for share in SHARES]
-            tried = [(*self._at_weight(objective, alpha, tol, slope_error), alpha) for alpha in self._weights[:3]]
-            best, beta, alpha = max(tried, key=lambda item: item[0].value)
-            # the best one is tried again, with the next in turn
-            self._weights = [alpha, *self._weights[3:], *(other for other in self._weights[:3] if other != alpha)]
-        bundle.settle(beta)
-        return best
+        if self._n_asked < self._next_due:
+            newest = (np.arange(bundle.n_planes) == bundle.n_planes - 1).astype(np.float64)
+            return self._proven(newest, slope_error)
+        self._next_due += 1 + (self._n_asked // 4 if bundle.dim > WIDE else 0)
+        if objective.modulus is not None or bundle.n_planes == 0:
+            beta = self._master.solve(tol).beta
+            bundle.settle(beta)
+            return self._proven(beta, slope_error)
+        if not self._weights:
+            first = self._master.first_alpha(objective.value(self._master.centre) + abs(float(bundle.offsets[0])))
+            self._weights = [first * share for share in SHARES]
+        betas = [self._master.solve(tol, alpha).beta for alpha in self._weights[:N_TRIED]]
+        bounds = [self._proven(beta, slope_error) for beta in betas]
+        best = int(np.argmax([bound.value for bound in bounds]))
+        bundle.settle(betas[best])
+        tried, rest = self._weights[:N_TRIED], self._weights[N_TRIED:]
+        self._weights = [tried.pop(best), *rest, *tried]
+        return bounds[best]
 
-    def _at_weight(self, objective, alpha, tol, slope_error):
-        """Return the bound, and its multipliers, from the master at this weight of the centre."""
-        bundle, master = self._bundle, self._master
-        beta = feasible(master.solve(tol, alpha).beta, bundle.parts, master.slack)
-        phi, offset = bundle.combine(beta)
-        norms = objective.sizes(np.sqrt(bundle.H.diagonal()),
-                                lambda: bundle.dot(np.append(np.zeros(bundle.dim - 1), 1.0)))
-        errors = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, np.array([slope_error]), np.zeros(1))
-        return LowerBound.from_aggregate(objective, offset, phi, *errors), beta
+    def _proven(self, beta, slope_error):
+        master = self._master
+        return bound_of(self._bundle, master.slack, master.objective, beta, np.array([slope_error]), np.zeros(1))

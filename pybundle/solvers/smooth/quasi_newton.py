@@ -3,7 +3,8 @@
 The callers evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
 kernel weights. Bounds are met by projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound
 are fixed, the others follow the direction of the pairs restricted to them, and trials are projected. With an l1 norm
-the bounds of an iteration also include 0: in an orthant the norm is linear [Andrew & Gao 2007].
+trials stay in the orthant of the iterate, where it is linear [Andrew & Gao 2007; here with a Wolfe search, and without
+aligning the signs of directions with the gradient].
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ..objective import inner
 from .wolfe import WolfeSearch
 
 
-class Faces:
-    """Bounds and l1 norm `sum_k l1_k |x_k|`, as the intervals around a point in which they are linear.
+class Orthants:
+    """Bounds and an l1 norm `sum_k l1_k |x_k|`: for a point the box within the bounds in which the norm is linear.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ class Faces:
     Examples
     --------
     >>> import numpy as np
-    >>> faces = Faces(-np.inf, np.inf, l1=1.0)
-    >>> faces.at(np.array([2.0, 0.0, 0.0]), np.array([0.0, 3.0, 0.5]))      # lower, upper, slopes of the norm
+    >>> orthants = Orthants(-np.inf, np.inf, l1=1.0)
+    >>> orthants.at(np.array([2.0, 0.0, 0.0]), np.array([0.0, 3.0, 0.5]))      # lower, upper, slopes of the norm
     (array([  0., -inf,   0.]), array([inf,  0.,  0.]), array([ 1., -1.,  0.]))
     """
 
@@ -38,8 +39,8 @@ class Faces:
     def at(self, x, gradient):
         """Return bounds (lower, upper) that contain x, and the slopes of the l1 norm between them.
 
-        `gradient` is that of the smooth part. A coordinate at 0 gets the orthant into which F falls; if F falls into
-        neither, both of its bounds are 0.
+        `gradient` is that of the smooth part. A coordinate at 0 gets the sign in which F decreases; if F decreases in
+        neither direction, it is fixed at 0.
         """
         if not np.any(self.l1):
             return self.lower, self.upper, 0.0
@@ -57,7 +58,7 @@ class QuasiNewtonSteps:
     Parameters
     ----------
     pairs : Pairs
-    faces : Faces or None
+    orthants : Orthants or None
         Bounds and l1 norm of the objective, if there are any.
     rounding : float
         Relative rounding error of values.
@@ -80,9 +81,9 @@ class QuasiNewtonSteps:
     array([1., 2.])
     """
 
-    def __init__(self, pairs, faces=None, rounding=1e-12):
-        self.pairs, self.faces, self.rounding = pairs, faces, rounding
-        self._search, self._lower, self._upper, self._tilt = None, -np.inf, np.inf, 0.0
+    def __init__(self, pairs, orthants=None, rounding=1e-12):
+        self.pairs, self.orthants, self.rounding = pairs, orthants, rounding
+        self._search, self._lower, self._upper, self._l1_slopes = None, -np.inf, np.inf, 0.0
 
     def begin(self, x, fun, gradient):
         """Set the iterate x; pairs stay."""
@@ -98,7 +99,7 @@ class QuasiNewtonSteps:
             return None
         x = self.x + self._search.step * self._direction
         self._moving = self._direction
-        if self.faces is not None:
+        if self.orthants is not None:
             clipped = np.minimum(np.maximum(x, self._lower), self._upper)
             self._moving, x = np.where(x == clipped, self._direction, 0.0), clipped
         return x
@@ -108,8 +109,8 @@ class QuasiNewtonSteps:
 
         Return False if the search has failed along the steepest descent, too.
         """
-        slope = gradient if self.faces is None else gradient + self._tilt
-        if self._search.update(fun, inner(slope, self._moving)):
+        whole = gradient if self.orthants is None else gradient + self._l1_slopes
+        if self._search.update(fun, inner(whole, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
         elif self._search.has_failed:
@@ -130,9 +131,9 @@ class QuasiNewtonSteps:
     def _aim(self, first):
         """Set direction and line search from x; return False if there is no descent."""
         gradient, resting = self.gradient, None
-        if self.faces is not None:
-            self._lower, self._upper, self._tilt = self.faces.at(self.x, gradient)
-            gradient = gradient + self._tilt
+        if self.orthants is not None:
+            self._lower, self._upper, self._l1_slopes = self.orthants.at(self.x, gradient)
+            gradient = gradient + self._l1_slopes
             at_lower, at_upper = self.x <= self._lower, self.x >= self._upper
             resting = (at_lower & (gradient >= 0.0)) | (at_upper & (gradient <= 0.0))
         while True:
@@ -158,6 +159,7 @@ class Pairs:
     ----------
     room : int
     lam : float or ndarray, shape (dim,)
+        Constants of the squares in F.
 
     Notes
     -----

@@ -84,8 +84,9 @@ class RecentPlanes:
     def beta(self):
         return self._beta[:self.n_planes]
 
-    def add(self, offset, slope):
-        """Store a plane and return its index; if there is no room, it replaces that of the smallest multiplier."""
+    def add(self, offset, slope, w=None):
+        """Store the plane of a point w and return its index; without room it replaces that of the smallest multiplier.
+        """
         j = self.n_planes
         if j == self.room:
             j = int(np.argmin(self._beta))
@@ -95,7 +96,7 @@ class RecentPlanes:
         self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
         return j
 
-    def bound(self, objective, tol, slope_error=0.0, at=None):
+    def bound(self, objective, tol, slope_error=0.0):
         """Return the best lower bound to within `tol`, including rounding errors.
 
         Parameters
@@ -103,8 +104,6 @@ class RecentPlanes:
         objective : SquaredNorm
         slope_error : float
             Bound on the rounding error of any slope in the Euclidean norm; offsets must not exceed the true ones.
-        at : ndarray
-            Not needed here: squares need no centre.
 
         Notes
         -----

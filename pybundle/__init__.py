@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .estimators import DependencyParser as DependencyParser
     from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import LinearSVR as LinearSVR
+    from .estimators import MulticlassLogistic as MulticlassLogistic
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
     from .estimators import OnlineMKLClassifier as OnlineMKLClassifier
@@ -80,7 +81,8 @@ __all__ = [
 
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "LinearSVR",
-    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
+    "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor",
+    "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})

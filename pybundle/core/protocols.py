@@ -135,7 +135,7 @@ class RiskBase:
         Equal for equal risks in any process: states and checkpoints of another one are refused.
     slope_errors, offset_errors : ndarray, shape (P,), or float
         Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative). With `means`
-        the former also bounds that of `a - m a_b` for a slope a, its last entry a_b and the means m.
+        `slope_errors` also bound that of `a - m a_b` for a slope a, its last entry a_b and the means m.
     errors_grow : bool
         `slope_errors` hold for the planes so far and are read again with each plane.
     slope_sizes : ndarray, shape (P,), or None

@@ -323,7 +323,8 @@ def _joined(records, groups):
 def _measured_from(record, means):
     """The description with slope errors and sizes that hold for the common means: see `RiskBase.slope_errors`.
 
-    A worker states `a + b c` with a >= b and c at least as large as its own means are long.
+    A worker states the sum of a part for all columns and of |its own means| times a part for the intercept, which is
+    no larger.
     """
     size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
     factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))

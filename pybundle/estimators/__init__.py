@@ -13,6 +13,7 @@ from .chain import ChainCRF, ChainSVM
 from .cv import ChainSVMCV, MulticlassSVMCV
 from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
+from .logistic import MulticlassLogistic
 from .multiclass import MulticlassSVM
 from .regression import LinearSVR, QuantileRegressor
 from .saving import load
@@ -29,6 +30,7 @@ __all__ = [
     "DependencyParser",
     "LandmarkDetector",
     "LinearSVR",
+    "MulticlassLogistic",
     "MulticlassSVM",
     "MulticlassSVMCV",
     "OnlineMKLClassifier",

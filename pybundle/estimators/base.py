@@ -179,8 +179,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                 warm = {"warm_start": state}
             else:
                 warm = {"w0": self._last_point(risk, fitted)}
-        result = minimize(risk, **self._regulariser(), callback=self._watch(fitted, X, y), n_jobs=self.n_jobs,
-                          **self._options(), **warm)
+        result = minimize(risk, **self._regulariser(fitted), callback=self._watch(fitted, X, y),
+                          n_jobs=self.n_jobs, **self._options(), **warm)
         self._store(result, fitted)
         self._state = result.state if self.warm_start else None
         if result.status is Status.INTERRUPTED:
@@ -199,7 +199,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if hasattr(self, "_init_callback_context"):
             self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-    def _regulariser(self):
+    def _regulariser(self, fitted):
         """Return the argument of `minimize` that is the regulariser."""
         return {"lam": self._lam()}
 

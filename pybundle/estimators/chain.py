@@ -18,9 +18,9 @@ from ..models.batch_oracle import check_lengths
 from ..models.chain.oracle import scores as token_scores
 from ..oracles import forward_backward, k_best_viterbi
 from ..oracles.chain import viterbi_batch
-from ..prox import Separable
 from .base import documented
 from .labels import encode_labels, label_array, label_classes, merged_classes
+from .penalty import squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
     SEQUENCES,
@@ -47,7 +47,7 @@ CHAIN_PARAMETERS = """start, end : bool
     min_count : int
         Tokens that a feature by name must occur in to enter the vocabulary.
     l1 : float >= 0
-        Adds `l1 |w|_1` to F; many weights are then exactly 0."""
+        Rate of the l1 norm; if it is above 0, many weights are exactly 0."""
 
 CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
@@ -68,9 +68,8 @@ class ChainEstimator(StructuredEstimator):
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
     l1: float = 0.0         # of classes without such a parameter
 
-    def _regulariser(self):
-        l1 = check_number("l1", self.l1, low=0.0)
-        return super()._regulariser() if l1 == 0.0 else {"penalty": Separable(l2=self._lam(), l1=l1)}
+    def _regulariser(self, fitted):
+        return squares_and_l1(self._lam(), check_number("l1", self.l1, low=0.0))
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -245,7 +244,7 @@ class ChainEstimator(StructuredEstimator):
 class ChainSVM(ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
-        F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
+        F(w) = |w|^2 / (2 C) + l1 |w|_1 + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
 
     where Psi is the joint feature map of a first-order chain (`pb.models.Chain`) and the loss is the number of wrong
     labels.
@@ -311,9 +310,9 @@ class ChainSVM(ChainEstimator):
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainCRF(ChainEstimator):
-    """Linear-chain conditional random field with an l2 penalty, trained to a certified gap.
+    """Linear-chain conditional random field, trained to a certified gap.
 
-        F(w) = |w|^2 / (2 C) - sum_i c_i log p(y_i | x_i),      p(y | x) proportional to exp <w, Psi(x, y)>
+        F(w) = |w|^2 / (2 C) + l1 |w|_1 - sum_i c_i log p(y_i | x_i),      p(y | x) proportional to exp <w, Psi(x, y)>
 
     {examples}
 

@@ -20,7 +20,7 @@ from .base import CertifiedEstimator
 from .collections import by_blocks
 from .compat import validate_data
 from .labels import merged_classes
-from .penalty import elastic
+from .penalty import elastic_net
 
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8], "order": "C"}
 
@@ -46,7 +46,7 @@ class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
         check_classification_targets(y)
         weights = example_weights(sample_weight, len(y))
         kept = np.flatnonzero(weights)
-        if len(kept) < len(y):      # a class that has none else is not there
+        if len(kept) < len(y):      # classes whose examples all have weight 0 are dropped
             X, y, weights = X[kept], y[kept], weights[kept]
         return X, y, weights
 
@@ -68,8 +68,8 @@ class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
                            np.concatenate([sums for _, sums, _ in surveys]), len(classes))
         return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
 
-    def _regulariser(self):
-        return elastic(self._lam(), self.l1_ratio)
+    def _regulariser(self, fitted):
+        return elastic_net(self._lam(), self.l1_ratio)
 
     def _class_factors(self, classes, sums):
         """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""

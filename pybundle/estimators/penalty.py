@@ -6,12 +6,12 @@ from ..core.validation import check_number
 from ..prox import Separable
 
 
-def elastic(strength, l1_ratio):
-    """Return the argument for `strength (rho |w|_1 + (1 - rho)/2 |w|^2)`, rho being `l1_ratio`.
+def squares_and_l1(l2, l1):
+    """Return the argument for `l1 |w|_1 + l2/2 |w|^2`: `lam` for squares alone, with which there are more methods."""
+    return {"lam": l2} if l1 == 0.0 and l2 > 0.0 else {"penalty": Separable(l2=l2, l1=l1)}
 
-    Squares alone are `lam`, with which `minimize` has more methods.
-    """
+
+def elastic_net(strength, l1_ratio):
+    """Return the argument for `strength (rho |w|_1 + (1 - rho)/2 |w|^2)`, rho being `l1_ratio`."""
     ratio = check_number("l1_ratio", l1_ratio, low=0.0, high=1.0)
-    if ratio == 0.0 and strength > 0.0:
-        return {"lam": strength}
-    return {"penalty": Separable(l2=strength * (1.0 - ratio), l1=strength * ratio)}
+    return squares_and_l1(strength * (1.0 - ratio), strength * ratio)

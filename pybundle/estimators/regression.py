@@ -17,7 +17,7 @@ from ..risks import EpsilonInsensitive, Pinball
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
-from .penalty import elastic
+from .penalty import elastic_net
 
 PENALTY = """l1_ratio : float in [0, 1]
         Share rho of the l1 norm in the penalty `rho |w|_1 + (1 - rho)/2 |w|^2`; with 1 many weights are exactly 0.
@@ -72,8 +72,8 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         """Weights are divided by this."""
         return 1.0
 
-    def _regulariser(self):
-        return elastic(self._strength(), self.l1_ratio)
+    def _regulariser(self, fitted):
+        return elastic_net(self._strength(), self.l1_ratio)
 
     def _unpack(self, w):
         d = self.n_features_in_
@@ -201,7 +201,7 @@ class LinearSVR(LinearRegressionEstimator):
     >>> import numpy as np
     >>> import pybundle as pb
     >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
-    >>> model = pb.LinearSVR(C=100.0, epsilon=0.1).fit(X, 3.0 * X[:, 0] + 1.0)
+    >>> model = pb.LinearSVR(C=100.0, epsilon=0.01).fit(X, 3.0 * X[:, 0] + 1.0)
     >>> model.converged_, model.predict([[0.5]]).round(1)
     (True, array([2.5]))
     """

@@ -68,6 +68,10 @@ class Regulariser:
         self.value(np.zeros(dim))
         return self
 
+    def has_exact_prox(self, dim: int) -> bool:
+        """Return whether `prox` of vectors of `dim` entries is exact up to rounding, as the bundle master needs."""
+        return True
+
     @property
     def moduli(self) -> Any:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex; a number or shape (d,)."""
@@ -167,6 +171,9 @@ class PlusSquaredL2(Regulariser):
 
     def __init__(self, inner: Regulariser, rate: float) -> None:
         self.inner, self.rate = inner, rate
+
+    def has_exact_prox(self, dim: int) -> bool:
+        return self.inner.has_exact_prox(dim)
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)

@@ -189,6 +189,10 @@ class OverlappingGroupLasso(_Norm):
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         return self._solve(x, t)[0]
 
+    def has_exact_prox(self, dim: int) -> bool:
+        """Return whether the groups form a tree, or there are several sweeps, whose number is the user's choice."""
+        return self.sweeps > 1 or OverlappingGroups.of(self.groups, dim).is_tree
+
     def prox_with_gap(self, x: ArrayLike, t: float = 1.0) -> tuple[Floats, float]:
         """Return the prox, shape (d,), and its duality gap, half the square of the largest error possible."""
         z, v, radii, groups = self._solve(x, t)

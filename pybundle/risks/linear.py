@@ -152,7 +152,10 @@ class LinearRisk(Partitioned):
 
     @property
     def slope_sizes(self) -> Any:
-        """Bound on the Euclidean norm of any slope of each part, shape (P,): `sqrt(2) sum_i c_i |x_i|`."""
+        """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of `a - m a_b`.
+
+        It is `sqrt(2) sum_i c_i |x_i|`, with a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
+        """
         return np.sqrt(2.0) * self._sizes_of_parts()
 
     def _sizes_of_parts(self):

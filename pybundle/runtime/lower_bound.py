@@ -41,7 +41,7 @@ class LowerBound:
 
     @classmethod
     def from_aggregate(cls, objective, offset, phi, error=0.0, offset_error=0.0):
-        """Bound for an objective (`SquaredNorm` or `Ball`) from an aggregate plane.
+        """Bound for an objective from an aggregate plane.
 
         The norm of phi and the difference in which the bound ends, which cancels, are rounded too; that is
         counted here and needs no `error`.

@@ -8,7 +8,7 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
-from ..prox import Box, OverlappingGroupLasso, OverlappingGroups, Regulariser, Separable, SquaredL2
+from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
@@ -105,7 +105,9 @@ def _penalised(penalty, risk, nonneg, n):
     # a bound on the intercept itself is none on the intercept at the means
     means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
-    _check_exact(omega, risk.dim)
+    if not omega.has_exact_prox(risk.dim):
+        raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
+                             "are no tree; pass more sweeps, such as 1000")
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
@@ -113,15 +115,6 @@ def _penalised(penalty, risk, nonneg, n):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
-
-
-def _check_exact(omega, dim):
-    """Refuses the prox of one sweep over groups that are no tree, which is not the minimiser that the master needs."""
-    inner = getattr(omega, "inner", omega)
-    if isinstance(inner, OverlappingGroupLasso) and inner.sweeps == 1 and not OverlappingGroups.of(
-            inner.groups, dim).is_tree:
-        raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
-                             "are no tree; pass more sweeps, such as 1000")
 
 
 def _spread(penalty, places):
@@ -171,13 +164,13 @@ def make_settings(tol, atol, memory_limit, options, n):
     return Settings(gap, stop, theta, max_idle, memory_limit, factor=1.0 / n)
 
 
-def regrouped(risk, n_parts, method, pool, settings, is_placed=False):
+def regrouped(risk, n_parts, method, pool, settings, is_placed=False, penalty=None):
     """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are.
 
     The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
     """
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    is_whole = method == "auto" and risk.smooth and not is_placed
+    is_whole = method == "auto" and risk.smooth and not is_placed and (penalty is None or penalty.is_separable)
     default = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and is_placed else method].n_parts
     if risk.is_mapped and risk.partition != "contiguous":
         default = 1             # parts are read one after the other, and rows of one lie all over the file

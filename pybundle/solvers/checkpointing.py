@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.exceptions import BundleError, StateError
 from ..core.protocols import Completed, RiskBase, errors_of, is_risk, name_of
-from ..prox import Regulariser
+from ..prox import Groups, OverlappingGroups, Regulariser
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
@@ -122,7 +122,7 @@ class Checkpointing(NoCheckpoint):
         See `terms_of`.
     settings : Settings
     penalty : Regulariser or None
-        That of the objective; the same one must be given again.
+        That of the objective, which is not written: the user gives it again, and `terms` compare it.
     """
 
     def __init__(self, path, every, risk, terms, settings, penalty=None):
@@ -251,7 +251,7 @@ class Checkpointing(NoCheckpoint):
 
 
 def _equal(mine, theirs):
-    """Whether two objectives are the same problem; what a run has proven of one on its way is no part of that."""
+    """Whether two objectives are the same problem, apart from what runs have proven of them."""
     mine, theirs = ({name: x for name, x in part.items() if name not in PROVEN} for part in (mine, theirs))
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
@@ -299,7 +299,7 @@ def _spelled(value):
         return f"[{', '.join(map(_spelled, value))}]"
     if isinstance(value, dict):
         return ", ".join(f"{name}={_spelled(part)}" for name, part in sorted(value.items()))
-    if hasattr(value, "__dict__"):
+    if isinstance(value, (Regulariser, Groups, OverlappingGroups)):
         return f"{type(value).__name__}({_spelled(vars(value))})"
     return str(_word(value))
 

@@ -69,11 +69,12 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         its slopes, as `L1`, the risk must declare a lower bound, as all risks of `pybundle.risks` do.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
-        "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks, "prox-bcfw" if the risk can
-        decode single examples or step on them exactly, and "oca" otherwise, also under a memory limit and with a
-        penalty. After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated
-        and 150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice
-        and its reason. See "Which model, which method" in the documentation.
+        "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks unless the penalty has
+        groups, "oca" with any other penalty, "prox-bcfw" if the risk can decode single examples or step on them
+        exactly, and "oca" otherwise, also under a memory limit. "oca" continues "lbfgs" if that stalls. After
+        "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated and
+        150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice and its
+        reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.
     atol : float, optional
@@ -131,8 +132,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         max_idle : int
             Iterations after which a plane without weight is dropped, default 50 for one part and 8 for more.
         warm_start : Result or State
-            A run on the same risk, with any lam: its point replaces `w0`, and its planes are kept unless the number of
-            parts differs. Refused if the data were changed in place since.
+            A run on the same risk, with any lam or penalty: its point replaces `w0`, and its planes are kept
+            unless the number of parts differs. Refused if the data were changed in place since.
         K, T : "prox-bmrm" only
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
@@ -207,7 +208,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
-    risk = regrouped(risk, n_parts, method, pool, settings, places is not None)
+    penalty_term = objective.penalty if isinstance(objective, Penalised) else None
+    risk = regrouped(risk, n_parts, method, pool, settings, places is not None, penalty_term)
     factor = settings.factor
     watching = [Callback(function, factor) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
@@ -242,7 +244,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
                     terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
                              penalty=penalty, nonneg=signs, scale=scale, random_state=random_state,
                              deterministic=bool(deterministic)), settings,
-                    objective.penalty if isinstance(objective, Penalised) else None)
+                    penalty_term)
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)

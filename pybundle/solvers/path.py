@@ -30,11 +30,12 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
     risk, method, **options
         As in `minimize`; with `checkpoint="run.npz"` the solves write the files run-0.npz, run-1.npz, ...
     lams : sequence of float, or of Regulariser
-        Regularisation constants, solved from the largest to the smallest. Or penalties of `pybundle.prox`, solved in
-        their order, best from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
+        Regularisation constants are solved from the largest to the smallest. Penalties of `pybundle.prox` are solved in
+        their order, which should be from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
     reuse : {"planes", "solution"}
         "planes" keeps all planes: they bound R and do not depend on lam or penalty, so the next run starts with a lower
-        bound and without an oracle call. "solution" keeps only the minimiser, the REUSE of Uricar & Franc (2013).
+        bound and without an oracle call; "lbfgs" keeps its bound and its pairs, and starts with one pass. "solution"
+        keeps only the minimiser, the REUSE of Uricar & Franc (2013).
     interval : bool
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: every lam in between lies in
         the `lam_range` of a result, whose point has the relative gap `tol` there. Each lam is solved to `tol / 2`, and
@@ -67,6 +68,8 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
     if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
         raise ParameterError(f"lams must be a non-empty sequence of numbers or of penalties, got {lams!r:.60}")
     are_penalties = all(isinstance(lam, Regulariser) for lam in lams)
+    if not are_penalties and any(isinstance(lam, Regulariser) for lam in lams):
+        raise InputTypeError("lams must be numbers or penalties, got some of each; call path once for each kind")
     if not are_penalties:
         lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     checkpoint = options.pop("checkpoint", None)

@@ -32,7 +32,7 @@ LEFT_OUT = {
 LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
              for name in ("Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
                           "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
-             for method in ("canonical", "least", "minimiser", "plus", "project", "scaling", "support")}
+             for method in ("canonical", "has_exact_prox", "least", "minimiser", "plus", "project", "scaling", "support")}
 LEFT_OUT |= {"prox.Box.dual_norm": "not on offer", "prox.Separable.dual_norm": "not on offer"}
 LEFT_OUT |= {f"prox.Sum{method}": "written a + b" for method in ("", ".conjugate", ".dual_norm", ".prox",
                                                                  ".subgradient_distance", ".value")}
@@ -194,6 +194,7 @@ RECIPES |= {
     "bundle.Bundle.drop": lambda r: {"indices": np.array([0, 2])},
     "bundle.Bundle.expect": lambda r: {"n": 2},
     "bundle.Bundle.load": lambda r: {"path": "bundle.npz"},
+    "bundle.Bundle.last_entries": lambda r: {},
     "bundle.Bundle.weighted_gram": lambda r: {"weights": r.random(4)},
     "bundle.Bundle.model": lambda r: {"products": f(r, 4), "slack": np.ones(2, bool)},
     "bundle.Bundle.move_centre": lambda r: {"w": f(r, 4), "products": f(r, 4)},
@@ -452,7 +453,7 @@ def faces(r):
 
 ESTIMATORS = {
     "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
-    "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
+    "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
     "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
     "SegmentationSVM": ({"widths": {0: [1], 1: [2]}}, lambda r: {

@@ -1,0 +1,286 @@
+"""What sequence labellers share: tokens as rows, vocabularies, predictions, scores, and names of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.exceptions import ParameterError, StateError
+from ..core.ragged import Ragged, array_of
+from ..core.types import Array, Data, Floats
+from ..core.validation import check_integer, check_number
+from ..features.examples import not_finite
+from ..models import Chain
+from ..models.chain.oracle import scores as token_scores
+from ..oracles import k_best_viterbi
+from ..oracles.chain import viterbi_batch
+from .labels import encode_labels, label_classes, merged_classes
+from .penalty import squares_and_l1
+from .structured import StructuredEstimator, as_fitted, check_list, length
+from .tokens import (
+    SEQUENCES,
+    as_lists,
+    check_bits,
+    check_tokens,
+    count_features,
+    encode,
+    encode_hashed,
+    frequent_features,
+    holds_texts,
+)
+
+
+class ChainEstimator(StructuredEstimator):
+    """Base class of `ChainSVM` and `ChainCRF`: a subclass states its loss."""
+
+    normalised: bool
+    rescaling: str
+    loss: str
+
+    normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
+    l1: float = 0.0         # of classes without such a parameter
+
+    def _regulariser(self, fitted):
+        return squares_and_l1(self._lam(), check_number("l1", self.l1, low=0.0))
+
+    def _take(self, X, y, sample_weight):
+        X, y, weights = super()._take(X, y, sample_weight)
+        if not any(map(length, X)):       # a block of Dask bags, for instance
+            return [], [], weights[:0]
+        return X, y, weights
+
+    def _survey(self, X, y, weights):
+        """Classes, in how many tokens a feature by name occurs (None for arrays and hashes), number of columns."""
+        X, classes = as_lists(X), label_classes(y)
+        _check_sizes(X, np.array([len(labels) for labels in y]))
+        if not holds_texts(X):
+            shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
+            return classes, None, int(shape[0]) if shape else 1
+        if self.hash_bits is not None:
+            return classes, None, 1 << check_bits(self.hash_bits)
+        return classes, count_features(X), None
+
+    def _learn(self, surveys):
+        classes = merged_classes([classes for classes, _, _ in surveys])
+        if len(classes) < 2:
+            raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
+        widths = {width for _, _, width in surveys}
+        if len(widths) > 1:
+            raise ParameterError("X must hold features by name, or arrays of one width, in all blocks, got "
+                                 + " and ".join(sorted("names" if width is None else str(width) for width in widths)))
+        vocabulary, width = None, widths.pop()
+        if width is None:
+            counts = sum((counts for _, counts, _ in surveys[1:]), surveys[0][1])
+            vocabulary = frequent_features(counts, self.min_count)
+            width = len(vocabulary)
+        return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
+
+    def _encode_pairs(self, X, y, fitted):
+        x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
+        return x, encode_labels(y, fitted["classes_"])
+
+    def _risk(self, X, y, weights, fitted):
+        x, truths = self._encode_pairs(X, y, fitted)
+        kept = np.flatnonzero(x.sizes)      # left out as late as here, so that messages count the user's sequences
+        if len(kept) < len(x):
+            x, truths, weights = x.take(kept), truths.take(kept), weights[kept]
+        return self._structured(x, truths, weights, fitted)
+
+    def _make_model(self, fitted):
+        return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
+                     start=self.start, end=self.end, rescaling=self.rescaling)
+
+    def _check_state(self):
+        super()._check_state()
+        if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
+            raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
+
+    def _encode(self, X):
+        x = _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
+        _check_finite(x)
+        return x
+
+    def _predict(self, model, x):
+        return [self.classes_[labels] for labels in self._labels(model, x)]
+
+    def _labels(self, model, x):
+        full = _without_empty(model, x)
+        _, transition, start, end = self._weights(model)
+        labels, _ = viterbi_batch(self._scores(model, full), full.offsets, transition, start, end)
+        return Ragged(labels, x.offsets)
+
+    def _scores(self, model, x):
+        return np.asarray(token_scores(x.values, model.split(self.coef_)[0]), dtype=np.float64)
+
+    def _weights(self, model):
+        W, transition, start, end = model.split(self.coef_)
+        return W, transition, start if model.start else None, end if model.end else None
+
+    def _count(self, X, y):
+        found = self.predict(X)
+        right, total = np.zeros(len(found)), np.zeros(len(found))
+        for i, (labels, truth) in enumerate(zip(found, y, strict=True)):
+            truth = np.asarray(truth)
+            if truth.shape != labels.shape:
+                raise ParameterError(f"y[{i}] must have {len(labels)} labels, one for each token of X[{i}], got shape "
+                                     f"{truth.shape}")
+            right[i], total[i] = np.count_nonzero(labels == truth), len(labels)
+        return right, total
+
+    @as_fitted
+    def _each(self, X):
+        """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
+        model = self.model_
+        x = self._encode(check_list("X", X))
+        unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)[1:]
+        return ((scores, *weights) for scores in unary)
+
+    def decision_function(self, X: Data) -> list[Floats]:
+        """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
+
+        The largest of every row is the score of the prediction.
+        """
+        return [_max_marginals(*problem) for problem in self._each(X)]
+
+    def margins(self, X: Data) -> list[Floats]:
+        """By how much the best labelling wins over the best one that differs at token t, a list of arrays (T,)."""
+        top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
+        return [table[:, -1] - table[:, -2] for table in top]
+
+    def k_best(self, X: Data, k: int = 3) -> tuple[list[Array], list[Floats]]:
+        """The k labellings of largest score, best first.
+
+        Returns
+        -------
+        labellings : list of ndarray, shape (k', T)
+            For every example; fewer than k if fewer exist.
+        scores : list of ndarray, shape (k',)
+        """
+        found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
+                 (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
+        return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
+
+    def top_features(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """Return the k features of largest weight for a label, largest first, as pairs (name, weight).
+
+        A name is that of `vocabulary_`, or the number of a column without one. Weights of 0 are left out, so that there
+        may be fewer than k pairs. The most negative weights come first with a negative k.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not in `classes_`.
+        """
+        k, weights = check_integer("k", k), self.token_coef_[self._code("label", label)]
+        order = np.argsort(-weights if k > 0 else weights, kind="stable")[:abs(k)]
+        names = order.tolist() if self.vocabulary_ is None else [self.vocabulary_[j] for j in order.tolist()]
+        return [(name, weight) for name, weight in zip(names, weights[order].tolist(), strict=True) if weight * k > 0.0]
+
+    def transitions(self) -> dict[Any, dict[Any, float]]:
+        """Return the weights of a label followed by another, as `transitions()[before][after]`."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        return {label: dict(zip(labels, row, strict=True))
+                for label, row in zip(labels, self.transition_coef_.tolist(), strict=True)}
+
+    def _code(self, name, label):
+        """The number of a label."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise ParameterError(f"{name} must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
+        return labels.index(label)
+
+    @property
+    def token_coef_(self) -> Floats:
+        """Weights of the features by label, shape (K, d)."""
+        return self.model_.split(self.coef_)[0]
+
+    @property
+    def transition_coef_(self) -> Floats:
+        """Weights of a label (row) followed by another, shape (K, K)."""
+        return self.model_.split(self.coef_)[1]
+
+    @property
+    def start_coef_(self) -> Floats:
+        """Weights of the first label, shape (K,)."""
+        return self.model_.split(self.coef_)[2]
+
+    @property
+    def end_coef_(self) -> Floats:
+        """Weights of the last label, shape (K,)."""
+        return self.model_.split(self.coef_)[3]
+
+
+def _check_sizes(X, n_labels):
+    """Check that each sequence has as many labels as tokens; the encoder refuses what is not a sequence."""
+    if isinstance(X, Ragged):
+        sizes = X.sizes.tolist()
+    else:
+        sizes = [x.shape[0] if len(getattr(x, "shape", ())) == 2 else len(x) if isinstance(x, SEQUENCES) else None
+                 for x in X]
+    for i, (size, n) in enumerate(zip(sizes, n_labels.tolist(), strict=True)):
+        if size not in (n, None):
+            raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
+
+
+def _first(X):
+    """The first example that is not empty, as an array of tokens."""
+    check_tokens(X)
+    i, x = next((i, x) for i, x in enumerate(X) if length(x))
+    return array_of(x, f"X[{i}]")
+
+
+def _check_finite(x):
+    """Refuses NaN and infinities in tokens by the words of a fit, which looks at them on its own."""
+    values = x.values
+    numbers = values.data if sp.issparse(values) else values
+    if numbers.dtype.kind != "f" or values.ndim != 2 or np.isfinite(numbers).all():
+        return
+    bad = np.argwhere(~np.isfinite(numbers))[0, 0]
+    row = np.searchsorted(values.indptr, bad, side="right") - 1 if sp.issparse(values) else bad
+    raise ParameterError(not_finite(values, row, x.name_of))
+
+
+def _without_empty(model, x):
+    """The tokens of all sequences that have some: the others have none to add."""
+    if x.sizes.all():
+        return model.tokens(x)
+    full = x.take(np.flatnonzero(x.sizes))
+    return model.tokens(full) if len(full) else full
+
+
+def _encode(X, width, vocabulary, hash_bits):
+    """Tokens as rows of `width` columns."""
+    if not isinstance(X, Ragged) and not any(map(length, X)):
+        return Ragged(np.zeros((0, width)), np.zeros(len(X) + 1, dtype=np.int64))
+    if not holds_texts(X):
+        check_tokens(X)
+        if vocabulary is not None:
+            raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
+        if isinstance(X, Ragged) or all(map(length, X)):
+            return Ragged.of(X)
+        nothing = _first(X)[:0]
+        return Ragged.of([x if length(x) else nothing for x in X])
+    if vocabulary is not None:
+        return encode(X, vocabulary)
+    if hash_bits is None:
+        raise ParameterError("X must hold arrays or CSR matrices, as in the fit, got features by name")
+    return encode_hashed(X, check_bits(hash_bits))
+
+
+def _max_marginals(unary, transition, start, end):
+    T, K = unary.shape
+    if T == 0:
+        return unary
+    before, behind = np.zeros((T, K)), np.zeros((T, K))
+    before[0] = 0.0 if start is None else start
+    behind[-1] = 0.0 if end is None else end
+    for t in range(1, T):
+        before[t] = (before[t - 1] + unary[t - 1] + transition.T).max(axis=1)
+    for t in range(T - 2, -1, -1):
+        behind[t] = (transition + unary[t + 1] + behind[t + 1]).max(axis=1)
+    return before + unary + behind

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from . import plotting as plotting
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
+    from .estimators import ChainCRFCV as ChainCRFCV
     from .estimators import ChainSVM as ChainSVM
     from .estimators import ChainSVMCV as ChainSVMCV
     from .estimators import DependencyParser as DependencyParser
@@ -80,8 +81,8 @@ __all__ = [
 ]
 
 ESTIMATORS = frozenset({
-    "BinaryLabelingSVM", "ChainCRF", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector", "LinearSVR",
-    "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector",
+    "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor",
     "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""

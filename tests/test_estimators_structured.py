@@ -61,7 +61,7 @@ CASES = {
     "svm": (pb.ChainSVM(tol=1e-4), chains),
     "hashed": (pb.ChainSVM(hash_bits=8, rescaling="slack", start=False), chains),
     "crf": (pb.ChainCRF(min_count=2), chains),
-    "cv": (pb.ChainSVMCV([0.1, 1.0], cv=2), chains),
+    "cv": (pb.ChainSVMCV([0.1, 1.0], cv=2), chains), "crf-cv": (pb.ChainCRFCV([0.1, 1.0], cv=2), chains),
     "parser": (pb.DependencyParser(hash_bits=12), trees),
     "log-parser": (pb.DependencyParser(hash_bits=10, loss="logistic", tol=1e-2), trees),
     "segments": (pb.SegmentationSVM(fillers=["a"], widths={"b": [1]}), segments),
@@ -92,7 +92,7 @@ def test_manners(name):
 @pytest.mark.parametrize("name", CASES)
 def test_weights_are_repetitions(name):
     estimator, data = CASES[name]
-    if name in ("cv", "graphs", "faces"):       # folds, class weights and boxes are made of the examples themselves
+    if name in ("cv", "crf-cv", "graphs", "faces"):       # folds, class weights and boxes are made of the examples themselves
         pytest.skip("the model depends on the examples")
     X, y = data()
     times = 1 + np.arange(len(X)) % 3

@@ -10,7 +10,8 @@ except ImportError as problem:
 
 from .binary_labeling import BinaryLabelingSVM
 from .chain import ChainCRF, ChainSVM
-from .cv import ChainSVMCV, MulticlassSVMCV
+from .chain_cv import ChainCRFCV, ChainSVMCV
+from .cv import MulticlassSVMCV
 from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BinaryLabelingSVM",
     "ChainCRF",
+    "ChainCRFCV",
     "ChainSVM",
     "ChainSVMCV",
     "DependencyParser",

@@ -26,8 +26,9 @@ CHAIN_PARAMETERS = """start, end : bool
     hash_bits : int, optional
         Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
     min_count : int
-        Tokens that a feature by name must occur in to enter the vocabulary.
-    l1 : float >= 0
+        Tokens that a feature by name must occur in to enter the vocabulary."""
+
+L1 = """l1 : float >= 0
         Rate of the l1 norm; if it is above 0, many weights are exactly 0."""
 
 CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
@@ -39,7 +40,7 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         d."""
 
 
-@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainSVM(ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
@@ -60,6 +61,7 @@ class ChainSVM(ChainEstimator):
     normalised : bool
         Divide the loss of an example by its length.
     {chain_parameters}
+    {l1}
 
     Attributes
     ----------
@@ -107,7 +109,7 @@ class ChainSVM(ChainEstimator):
         self.callback = callback
 
 
-@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainCRF(ChainEstimator):
     """Linear-chain conditional random field, trained to a certified gap.
 
@@ -119,6 +121,7 @@ class ChainCRF(ChainEstimator):
     ----------
     {parameters}
     {chain_parameters}
+    {l1}
 
     Attributes
     ----------

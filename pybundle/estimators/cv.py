@@ -27,7 +27,6 @@ from ..runtime.stopping import one_clock
 from ..solvers import path
 from ..solvers.arguments import as_callbacks
 from .base import documented
-from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainSVM
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
 from .linear_classifier import FORMATS
@@ -70,7 +69,7 @@ GRID_ATTRIBUTES = """C_ : float
         `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
 
 
-class _PathCV:
+class PathCV:
     """Search over C for the estimator that comes after it among the base classes."""
 
     C_: float
@@ -285,7 +284,7 @@ class _Gained:
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)
-class MulticlassSVMCV(_PathCV, MulticlassSVM):
+class MulticlassSVMCV(PathCV, MulticlassSVM):
     """`MulticlassSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
     Planes and multipliers do not depend on C, so each solve of a fold starts where the one before ended.
@@ -340,67 +339,3 @@ class MulticlassSVMCV(_PathCV, MulticlassSVM):
 
     def _checked(self, X, y):
         return validate_data(self, X, y, **FORMATS)
-
-
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
-            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
-class ChainSVMCV(_PathCV, ChainSVM):
-    """`ChainSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
-
-    {examples}
-
-    Parameters
-    ----------
-    {grid}
-    loss, rescaling, normalised : see `ChainSVM`
-    {chain_parameters}
-    {grid_parameters}
-
-    Attributes
-    ----------
-    {grid_attributes}
-    {chain_attributes}
-    {certificate}
-
-    Examples
-    --------
-    >>> import pybundle as pb
-    >>> X = [["the", "dog", "barks"], ["dogs", "bark"], ["the", "cat"], ["cats", "bark"]]
-    >>> y = [["DET", "N", "V"], ["N", "V"], ["DET", "N"], ["N", "V"]]
-    >>> svm = pb.ChainSVMCV([0.1, 1.0], cv=2).fit(X, y)
-    >>> svm.scores_.shape
-    (2, 2)
-    """
-
-    _kind, _is_classifier = ChainSVM, False
-
-    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
-                 search_tol: float | None = None,
-                 loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
-                 end: Any = True, hash_bits: int | None = None, min_count: int = 1, tol: float = 0.001,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.loss = loss
-        self.rescaling = rescaling
-        self.normalised = normalised
-        self.start = start
-        self.end = end
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.tol = tol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-
-    def _checked(self, X, y):
-        return X, y

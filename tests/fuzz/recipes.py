@@ -25,6 +25,7 @@ LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
     "prox.Regulariser": "a base class", "prox.GroupwiseRegulariser": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
+    "estimators.ChainCRFCV": "ChainCRF in a loop",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
     "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
     "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",

@@ -92,7 +92,7 @@ def test_manners(name):
 @pytest.mark.parametrize("name", CASES)
 def test_weights_are_repetitions(name):
     estimator, data = CASES[name]
-    if name in ("cv", "crf-cv", "graphs", "faces"):       # folds, class weights and boxes are made of the examples themselves
+    if name in ("cv", "crf-cv", "graphs", "faces"):  # folds, class weights and boxes follow from the examples
         pytest.skip("the model depends on the examples")
     X, y = data()
     times = 1 + np.arange(len(X)) % 3

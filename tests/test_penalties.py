@@ -437,6 +437,26 @@ def test_results_with_a_penalty_have_no_certificate_to_save():
     assert result.certified and result.certificate is None
 
 
+@pytest.mark.parametrize("shift", [10.0, 100.0])
+def test_limits_hold_for_an_intercept_at_the_column_means_beside_other_free_weights(shift):
+    """Cuts were on the intercept at 0, their limits on that at the means: bounds lay above F, some of them certified.
+
+    Two free weights and an intercept, targets 1e4 x: F of a better point, by a linear program, in fractions.
+    """
+    for seed in (2, 8, 21):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 2)) + shift
+        y = 1e4 * X[:, 0] + rng.standard_normal(40)
+        found = pb.minimize(pb.risks.Pinball(X, y, 0.5, fit_intercept=True), lam=np.zeros(2), tol=1e-4, max_iter=100)
+        Z = np.c_[X - shift, np.ones(40)]
+        v = linprog(np.r_[np.zeros(3), np.full(80, 0.5)], A_eq=np.c_[Z, np.eye(40), -np.eye(40)],
+                    b_eq=y - 1e4 * X[:, 0], bounds=[(None, None)] * 3 + [(0, None)] * 80).x[:3]
+        w = [Fraction(x) for x in (1e4 + v[0], v[1], v[2] - shift * (v[0] + v[1]))]
+        value = sum(abs(Fraction(t) - sum(a * Fraction(b) for a, b in zip(w, (*x, 1.0), strict=True))) / 2
+                    for x, t in zip(X.tolist(), y.tolist(), strict=True))
+        assert found.lower_bound <= value
+
+
 def test_free_weights_with_a_bound_on_one_side():
     """Bounds that do not hold 0, and an intercept that must not be negative, at columns far from 0."""
     X, y = hinge_data(60)

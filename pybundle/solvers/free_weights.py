@@ -42,7 +42,11 @@ class FreeWeights:
         return cls(objective) if objective.is_free.any() else None
 
     def add(self, offset, phi, error):
-        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm."""
+        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm.
+
+        The cut is on the free weights of `inner_point`, which is where their limits are used.
+        """
+        phi, error = self.objective.inner_plane(phi, error)
         t, least = self.objective.least_over_rest(phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.objective.floor
         if np.isfinite(least + rest):

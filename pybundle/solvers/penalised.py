@@ -102,20 +102,22 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        t, least = self._least(self.proven, *self._inner(phi, error))
+        t, least = self._least(self.proven, *self.inner_plane(phi, error))
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
 
     def least_over_rest(self, phi, error):
-        """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0."""
-        phi, error = self._inner(phi, error)
+        """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.
+
+        The slope phi and the weights are those of `inner_plane` and `inner_point`.
+        """
         omega, free = self.penalty, self.is_free
         held = Separable(omega.l2, omega.l1, omega.centre, np.where(free, 0.0, omega.lower),
                          np.where(free, 0.0, omega.upper))
         held.constant = omega.constant
         return self._least(held, np.where(free, 0.0, phi), error)
 
-    def _inner(self, phi, error):
+    def inner_plane(self, phi, error):
         """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
         if self.means is None or not np.isfinite(phi).all():
             return phi, error

@@ -479,3 +479,54 @@ def test_a_group_elastic_net_without_its_square_is_the_group_lasso():
         pp.ElasticNet(1.0, 0.0, groups=groups), pp.L1(1.0, groups=groups)))
     assert net.success and np.isclose(net.fun, lasso.fun, rtol=2e-6)
     assert pb.minimize(risk, penalty=pp.L1(1.0, groups=groups) + pp.SquaredL2(0.0), tol=1e-6).success
+
+
+@pytest.mark.parametrize("l2", [1e-6, 1e-12, 1e-24])
+def test_a_tiny_square_beside_an_l1_norm_costs_no_proof(l2):
+    """A square too small to keep the master in place is treated as none."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    t = X @ rng.standard_normal(3) + rng.standard_normal(40)
+    risk = pb.risks.Logistic(X, np.sign(t))
+    result = pb.minimize(risk, penalty=pp.ElasticNet(1.0, l2), method="lbfgs", tol=1e-4, max_iter=100)
+    assert result.success and result.lower_bound <= result.fun <= (1 + 1e-4) * result.lower_bound
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(1e20, 1.0), (1.0, 1e-33)])
+def test_the_bound_of_entries_held_at_0_is_exact(l1, l2):
+    """What a threshold holds at 0 has the minimum 0, whatever the sizes of the rates."""
+    omega = pp.ElasticNet(l1, l2).canonical(3)
+    phi = np.array([0.5, -1.0, 0.0])
+    assert omega.least(phi) == 0.0 == exact_minimum(omega, phi)
+
+
+@pytest.mark.parametrize(("penalty", "words"), [
+    (pp.Separable(l2=1.0, centre=1e300), "centre"),
+    (pp.L1([1.0, 1e200, 1.0]), "l1 .* at index 1"),
+    (pp.Box(upper=1e300), "upper .* leave out bounds"),
+])
+def test_rates_whose_products_overflow_are_refused(penalty, words):
+    risk = pb.risks.BinaryHinge(np.eye(3), np.array([1, -1, 1]))
+    with pytest.raises(ParameterError, match=words):
+        pb.minimize(risk, penalty=penalty)
+
+
+@pytest.mark.parametrize("penalty", [{"lam": 1.0}, {"penalty": pp.L1(1.0)}])
+def test_slopes_whose_squares_overflow_are_refused_by_name(penalty):
+    risk = pb.risks.Logistic(np.eye(3), np.array([1, -1, 1]), sample_weight=np.full(3, 1e200))
+    with pytest.raises(pb.NumericalError, match="slopes overflow"):
+        pb.minimize(risk, method="lbfgs", **penalty)
+
+
+def test_badly_scaled_cuts_on_free_weights_print_nothing(capfd):
+    """The solver of linear programs writes to the stream of C when rows differ by many orders of magnitude."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((20, 3)) * [1e-8, 1.0, 1e8] + [0.0, 1e6, 1e9]
+    t = rng.standard_normal(20)
+    for risk in (pb.risks.Huber(X, 1e6 * t, delta=1.0, fit_intercept=True),
+                 pb.risks.SquaredHinge(X, np.sign(t), sample_weight=10.0 ** rng.uniform(-8, 8, 20), fit_intercept=True)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = pb.minimize(risk, penalty=pp.SquaredL2(np.array([0.0, 1e-4, 1e4])), max_iter=30)
+        assert result.lower_bound <= result.fun
+    assert capfd.readouterr() == ("", "")

@@ -6,7 +6,7 @@ import numbers
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
 
@@ -43,6 +43,10 @@ def label_classes(y, name="y"):
     """The classes that occur in sequences of labels, sorted."""
     arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
     classes = merged_classes(arrays, name)
+    if classes.dtype.kind == "f" and np.isnan(classes[-1]):
+        i = next(i for i, labels in enumerate(arrays) if labels.dtype.kind == "f" and np.isnan(labels).any())
+        raise ParameterError(f"{name}[{i}] must not hold NaN; leave out the tokens without a label, or name a class "
+                             "for them")
     if classes.dtype.kind in "iuf":
         warn_of_measurements(np.concatenate(arrays))
     return classes

@@ -190,7 +190,7 @@ class ChainEstimator(StructuredEstimator):
         """The number of a label."""
         check_is_fitted(self)
         labels = self.classes_.tolist()
-        if label not in labels:
+        if not np.isscalar(label) or label not in labels:
             raise ParameterError(f"{name} must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
         return labels.index(label)
 

@@ -155,8 +155,9 @@ class Separable(Regulariser):
             # of the sums, and of the computed minimiser, whose value lies above the minimum
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
-            rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 16.0 * UNIT**2 * float(np.sum(shift))
-            if ((phi != 0.0) & (self.l2 > 0.0)).any():
+            moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))    # else exactly 0
+            rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 16.0 * UNIT**2 * float(np.sum(shift, where=moved))
+            if moved.any():
                 rounding += len(x) * UNDERFLOW
             found = float(np.sum(square + line + product)) - rounding - 1.01 * error * euclidean(reach) + self.constant
         return found if np.isfinite(found) else -np.inf

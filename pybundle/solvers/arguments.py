@@ -105,6 +105,8 @@ def _penalised(penalty, risk, nonneg, n):
     # a bound on the intercept itself is none on the intercept at the means
     means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
+    if isinstance(omega, Separable):
+        _check_sizes(omega)
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
@@ -115,6 +117,17 @@ def _penalised(penalty, risk, nonneg, n):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
+
+
+def _check_sizes(penalty):
+    """Refuse entries of vast size: their products overflow."""
+    for name in ("l2", "l1", "centre", "lower", "upper"):
+        value = getattr(penalty, name)
+        vast = np.flatnonzero((np.abs(value) > LARGEST) & np.isfinite(value))
+        if len(vast):
+            remedy = "leave out bounds that do not exist" if name in ("lower", "upper") else "scale the risk"
+            raise ParameterError(f"{name} of the penalty must have entries of at most {LARGEST:g}, got "
+                                 f"{value[vast[0]]:g} at index {vast[0]}; {remedy}")
 
 
 def _spread(penalty, places):

@@ -71,19 +71,25 @@ class FreeWeights:
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         far = self._far * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
+        # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
+        rows, least = slopes * far, room - slopes @ u
+        sizes = np.abs(rows).sum(axis=1)
+        cuts = np.flatnonzero((least < sizes) & (sizes > 0.0))
+        rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
         for j in range(len(u)):
             for sign in (1.0, -1.0):
                 direction = sign * (np.arange(len(u)) == j)
-                found = linprog(-direction, A_ub=slopes, b_ub=room, bounds=list(zip(u - far, u + far, strict=True)))
+                found = linprog(-direction, A_ub=rows, b_ub=least, bounds=(-1.0, 1.0))
                 if found.x is None:
                     self._next += 1
                     return None         # the best point itself is cut off: by rounding
-                if np.any(np.abs(found.x - u) >= 0.99 * far):
+                if np.any(np.abs(found.x) >= 0.99):
                     self._next += 1
                     self._far *= 10.0
-                    return self._moved(w, found.x)
-                mu = np.maximum(-found.ineqlin.marginals, 0.0)
+                    return self._moved(w, u + far * found.x)
+                mu = np.zeros(len(slopes))
+                mu[cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
                 rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
                 rests[j] = np.maximum(rests[j], rest)
                 rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))

@@ -95,8 +95,8 @@ def make_run(name, problem):
     method = METHODS[name]
     if isinstance(problem.objective, Penalised) and method.penalties != "all":
         if method.penalties == "none":
-            raise ParameterError(f"method {name!r} takes one number lam, got a penalty, an array lam or a free "
-                                 "intercept; use 'oca'")
+            raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights (an array lam, "
+                                 "fit_intercept); use 'oca'")
         if not problem.objective.penalty.is_separable:
             raise ParameterError(f"method {name!r} takes a penalty that is a sum over entries, got norms of groups; "
                                  "use 'oca'")

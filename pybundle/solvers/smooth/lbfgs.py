@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.exceptions import ParameterError
+from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_float
 from ...core.protocols import SMOOTH
 from ...runtime.lower_bound import LowerBound
@@ -161,6 +161,9 @@ class QuasiNewton(Run):
         fun = self.observe(w, float(planes.values.sum()), planes.values)
         offset, slope, error = self.summed(planes)
         self._slope_error = max(self._slope_error, error)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(slope @ slope):
+                raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with self.trace.clock.phase("qp"):
             if self.free is not None:
                 self.free.add(offset, slope, error)

@@ -3,7 +3,7 @@
 The multipliers solve the master problem of a bundle method with one part and a few planes, by a few Newton steps. As
 with `RecentPlanes` any multipliers prove a bound.
 
-If some weights have no square in the penalty, the master needs a centre, here the point of the newest plane. The bound
+If some weights have no square in the penalty, or a tiny one, the master needs a centre, here the point of the newest plane. The bound
 omits it. The best weight of the centre is not known: 1e-13 to 1e-5 of the weight at which a step along the slope would
 reach 0 have all been best on some problem, so that every call tries the best one of the last call and the next two of a
 list in turn.
@@ -68,13 +68,13 @@ class PenaltyPlanes:
             newest = (np.arange(bundle.n_planes) == bundle.n_planes - 1).astype(np.float64)
             return self._proven(newest, slope_error)
         self._next_due += 1 + (self._n_asked // 4 if bundle.dim > WIDE else 0)
-        if objective.modulus is not None or bundle.n_planes == 0:
+        if not self._weights and bundle.n_planes:
+            first = self._master.first_alpha(objective.value(self._master.centre) + abs(float(bundle.offsets[0])))
+            self._weights = [first * share for share in SHARES]
+        if not self._weights or (objective.modulus or 0.0) > max(self._weights):
             beta = self._master.solve(tol).beta
             bundle.settle(beta)
             return self._proven(beta, slope_error)
-        if not self._weights:
-            first = self._master.first_alpha(objective.value(self._master.centre) + abs(float(bundle.offsets[0])))
-            self._weights = [first * share for share in SHARES]
         betas = [self._master.solve(tol, alpha).beta for alpha in self._weights[:N_TRIED]]
         bounds = [self._proven(beta, slope_error) for beta in betas]
         best = int(np.argmax([bound.value for bound in bounds]))

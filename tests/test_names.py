@@ -19,8 +19,7 @@ def hinge():
 
 @pytest.mark.parametrize(("option", "words"), [
     ("maxiter", "did you mean max_iter?"),
-    ("bounds", "did you mean nonneg?"),
-    ("constraints", "did you mean nonneg?"),
+    ("bounds", "did you mean penalty=pb.prox.Box"),
     ("warmstart", "did you mean warm_start?"),
     ("x0", "did you mean w0?"),
     ("jac", "fun returns the value and a subgradient"),

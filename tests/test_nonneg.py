@@ -124,7 +124,7 @@ def test_constraints_are_stored_once_and_travel_with_the_bundle(tmp_path):
     bundle.save(tmp_path / "b.npz")
     loaded = Bundle.load(tmp_path / "b.npz")
     np.testing.assert_array_equal(loaded.parts, bundle.parts)
-    loaded.drop_signs()
+    loaded.drop_constraints()
     assert loaded.parts.tolist() == [0, 1]
 
 

@@ -4,7 +4,8 @@ A plane bounds the risk R, not the objective, so a bundle is valid for every lam
 rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping planes copies rows.
 
 A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belongs to no part: slope -e_k, offset 0,
-"part" -1 - k. Its multiplier has a sign but no sum, and nothing else need know of constraints.
+"part" -1 - k. Its multiplier has a sign but no sum, and nothing else need know of constraints. Row k of other linear
+constraints `<a_k, w> <= u_k` has slope a_k and offset -u_k; a bundle holds constraints of one kind.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..core.validation import (
     contiguous,
     integer_array,
     real_array,
+    shown,
 )
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
@@ -52,7 +54,7 @@ class Bundle:
     n_planes : int
     offsets : ndarray, shape (n_planes,)
     parts : ndarray of int32, shape (n_planes,)
-        The part of every plane, and -1 - k for the constraint w_k >= 0.
+        The part of every plane, and -1 - k for constraint k.
     H : ndarray, shape (n_planes, n_planes)
         A view; its rows are contiguous but further apart than n_planes.
     beta : ndarray, shape (n_planes,)
@@ -212,8 +214,10 @@ class Bundle:
                                  f"{slopes.dtype}")
         if parts is None:
             parts = np.arange(n)
-        parts = check_indices("parts", np.add(integer_array("parts", parts), self.dim), self.n_parts + self.dim)
-        parts = parts - self.dim
+        parts = integer_array("parts", parts)
+        if parts.ndim != 1 or (parts.size and not -2**31 <= parts.min() <= parts.max() < self.n_parts):
+            raise ParameterError(f"parts must be a vector of integers below {self.n_parts}, negative for constraints, "
+                                 f"got {shown(parts)}")
         slack = np.asarray(slack)
         if len(parts) != n or slack.shape not in ((), (n,)) or slack.dtype != np.bool_:
             raise ParameterError(f"parts must have {n} entries, one an offset, and slack as many bools, got "
@@ -223,13 +227,13 @@ class Bundle:
         check_integer("origin", planes.origin, low=-1)
         return planes._replace(offsets=offsets, slopes=slopes), slack, parts, inner
 
-    def new_signs(self, coordinates: ArrayLike) -> Array:
-        """Those coordinates k whose constraint `w_k >= 0` is not stored yet."""
-        return np.setdiff1d(check_indices("coordinates", coordinates, self.dim), -1 - self.parts[self.parts < 0])
+    def new_constraints(self, numbers: ArrayLike) -> Array:
+        """Those numbers k of constraints that are not stored yet."""
+        return np.setdiff1d(check_indices("numbers", numbers, 2**31 - 1), -1 - self.parts[self.parts < 0])
 
     def append_signs(self, coordinates: ArrayLike) -> Any:
         """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
-        coordinates = self.new_signs(coordinates)
+        coordinates = self.new_constraints(check_indices("coordinates", coordinates, self.dim))
         if len(coordinates) == 0:
             return
         n = len(coordinates)
@@ -240,7 +244,7 @@ class Bundle:
         self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates,
                     inner=inner)
 
-    def drop_signs(self) -> None:
+    def drop_constraints(self) -> None:
         """Drop all constraints."""
         if (self.parts < 0).any():
             self.drop(np.flatnonzero(self.parts < 0))
@@ -459,7 +463,7 @@ class Bundle:
         bundle._store = bundle._new_store(header["sparse"])
         bundle._store.restore(arrays)
         parts = arrays["parts"]
-        known = ((parts >= -bundle.dim) & (parts < bundle.n_parts)).all()
+        known = (parts < bundle.n_parts).all()
         fits = fits and all(arrays[name].dtype == bundle._columns[name].dtype for name in saved)
         if not fits or len(bundle._store) != n or not known:
             raise ValueError("array shapes do not agree")

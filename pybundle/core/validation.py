@@ -114,11 +114,12 @@ def check_indices(name, value, n):
     """Integers 0..n - 1 as a vector of intp."""
     array = integer_array(name, value)
     if array.ndim != 1 or (array.size and not 0 <= array.min() <= array.max() < n):
-        raise ParameterError(f"{name} must be a vector of integers 0..{n - 1}, got {_shown(array)}")
+        raise ParameterError(f"{name} must be a vector of integers 0..{n - 1}, got {shown(array)}")
     return array.astype(np.intp, copy=False)
 
 
-def _shown(array):
+def shown(array):
+    """Return in words what an array of integers is, for messages."""
     return f"shape {array.shape}" if array.ndim != 1 else f"numbers {array.min()}..{array.max()}"
 
 

@@ -13,6 +13,7 @@ from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
+from .constraints import as_rows, check_feasible
 from .methods import METHODS
 from .objective import Ball, SquaredNorm
 from .penalised import Penalised
@@ -64,13 +65,15 @@ def make_signs(nonneg, risk):
     return mask.copy() if mask.any() else None
 
 
-def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, penalty=None):
+def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
     """`SquaredNorm`, `Ball` or `Penalised`, of one of the last three arguments; lam and penalty are multiplied by n."""
     given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
              if value is not None}
     if len(given) != 1:
         raise ParameterError("exactly one of lam, radius and penalty must be given, got " + (
             " and ".join(given) if given else "none of them"))
+    if radius is not None and constraints is not None:
+        raise ParameterError("constraints take lam or a penalty, got a radius; pass Box and constraints")
     if radius is not None:
         if method not in ("cutting-plane", "auto"):
             raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
@@ -79,7 +82,7 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
-        if risk.free is None:
+        if risk.free is None and constraints is None:
             return SquaredNorm(n * lam, nonneg)
         penalty = SquaredL2(lam)
     elif lam is not None:
@@ -87,14 +90,14 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
         if lam.min() < 0.0 or lam.max() > LARGEST:
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
-        if risk.free is None and lam.min() == lam.max() >= 1.0 / LARGEST:
+        if constraints is None and risk.free is None and lam.min() == lam.max() >= 1.0 / LARGEST:
             return SquaredNorm(n * float(lam[0]), nonneg)       # for which there are more methods
         penalty = SquaredL2(lam)
-    return _penalised(penalty, risk, nonneg, n)
+    return _penalised(penalty, risk, nonneg, n, constraints)
 
 
-def _penalised(penalty, risk, nonneg, n):
-    """The objective with a penalty, the signs among its bounds."""
+def _penalised(penalty, risk, nonneg, n, constraints):
+    """The objective with a penalty, the signs among its bounds, and linear constraints."""
     if not isinstance(penalty, Regulariser):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
@@ -110,7 +113,12 @@ def _penalised(penalty, risk, nonneg, n):
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means)
+    rows = None if constraints is None else as_rows(constraints, risk.dim)
+    if rows is not None:
+        check_feasible(Penalised(omega, 0.0, rows=rows))
+        if isinstance(omega, Separable):
+            omega = (omega + Box(*rows.implied(omega.lower, omega.upper))).canonical(risk.dim)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):
@@ -177,13 +185,13 @@ def make_settings(tol, atol, memory_limit, options, n):
     return Settings(gap, stop, theta, max_idle, memory_limit, factor=1.0 / n)
 
 
-def regrouped(risk, n_parts, method, pool, settings, is_placed=False, penalty=None):
+def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
     """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are.
 
     The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
     """
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    is_whole = method == "auto" and risk.smooth and not is_placed and (penalty is None or penalty.is_separable)
+    is_whole = method == "auto" and risk.smooth and not is_placed and not takes_oca
     default = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and is_placed else method].n_parts
     if risk.is_mapped and risk.partition != "contiguous":
         default = 1             # parts are read one after the other, and rows of one lie all over the file

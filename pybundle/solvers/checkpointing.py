@@ -45,24 +45,26 @@ def classes():
 
 
 class Given:
-    """The risk of the caller, its float64 version, and the penalty, which are never written."""
+    """The risk of the caller, its float64 version, and further objects by name, which are never written."""
 
-    def __init__(self, risk, penalty):
-        self._risk, self._exact, self._penalty = risk, None, penalty
+    def __init__(self, risk, others):
+        self._risk, self._exact = risk, None
+        self._others = {name: value for name, value in others.items() if value is not None}
 
     def name(self, x):
         """A word for what is given, None for anything else."""
         if x is self._risk:
             return "risk"
-        if x is self._penalty and x is not None:
-            return "penalty"
+        for name, value in self._others.items():
+            if x is value:
+                return name
         return "float64" if isinstance(x, (RiskBase, Completed)) and is_risk(x) else None       # known planes are none
 
     def find(self, word):
         if word == "risk":
             return self._risk
-        if word == "penalty" and self._penalty is not None:
-            return self._penalty
+        if word in self._others:
+            return self._others[word]
         if word != "float64":
             raise ValueError(f"{word!r:.20} is unknown")
         if self._exact is None:
@@ -121,12 +123,13 @@ class Checkpointing(NoCheckpoint):
     terms : dict
         See `terms_of`.
     settings : Settings
-    penalty : Regulariser or None
-        That of the objective, which is not written: the user gives it again, and `terms` compare it.
+    others : dict of str to object or None
+        Penalty and constraints of the objective, which are not written: the user gives them again, and `terms` compare
+        them.
     """
 
-    def __init__(self, path, every, risk, terms, settings, penalty=None):
-        self._file = Checkpoint(path, every, terms, classes(), Given(risk, penalty))
+    def __init__(self, path, every, risk, terms, settings, others):
+        self._file = Checkpoint(path, every, terms, classes(), Given(risk, others))
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
         self._risk = risk
 

@@ -150,7 +150,7 @@ def of_points(risk, objective, points, gap, labelled=True):
         solution = master.solve(max(1e-3 * gap, 1e-300))
         beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
         phi, offset = bundle.combine(beta)
-        new = bundle.new_signs(objective.pushed_outside(phi))
+        new = bundle.new_constraints(objective.pushed_outside(phi))
         if len(new) == 0:
             break
         bundle.append_signs(new)

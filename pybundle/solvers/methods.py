@@ -21,8 +21,8 @@ from .run import is_fine
 from .smooth.lbfgs import LBFGS
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
-           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | dict.fromkeys(
-               ("bounds", "constraints"), "did you mean nonneg? There are no other constraints") | {
+           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | {
+               "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?"} | {
     theirs: f"did you mean {ours}?" for theirs, ours in {
         "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol", "maxfun": "max_iter",
         "bound": "radius, or nonneg"}.items()}
@@ -45,6 +45,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     stages = [Stage(later("oca"), None, np.inf)]
     if isinstance(problem.objective, Ball):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
+    if problem.objective.rows is not None:
+        return _because(make_run("oca", problem), "'oca': it takes constraints")
     if isinstance(problem.objective, Penalised) and not (risk.smooth and problem.objective.penalty.is_separable):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
@@ -100,6 +102,8 @@ def make_run(name, problem):
         if not problem.objective.penalty.is_separable:
             raise ParameterError(f"method {name!r} takes a penalty that is a sum over entries, got norms of groups; "
                                  "use 'oca'")
+        if problem.objective.rows is not None:
+            raise ParameterError(f"method {name!r} takes no constraints; use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

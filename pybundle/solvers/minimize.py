@@ -45,7 +45,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
              radius: float | None = None, penalty: Regulariser | None = None, method: str = "auto", tol: float = 0.01,
              atol: float | None = None, n_parts: int | None = None, max_iter: int | None = None,
              time_limit: float | None = None, memory_limit: int | None = None, nonneg: ArrayLike | None = None,
-             callback: Callbacks = None, n_jobs: int | None = None, executor: Any = None,
+             constraints: Any = None, callback: Callbacks = None, n_jobs: int | None = None, executor: Any = None,
              checkpoint: PathLike | None = None, checkpoint_every: float | None = None, deterministic: bool = True,
              random_state: int | None = None, verbose: int = 0, scale: str = "sum", evidence: bool = False,
              **options: Any) -> Result:
@@ -92,6 +92,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         ones aggregated; see "Long runs" in the documentation.
     nonneg : bool array, shape (dim,), optional
         Weights that must not be negative. None uses the attribute `nonneg` of the risk, if it has one.
+    constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
+        `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, infinite
+        where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them. `x` meets
+        each row up to 1e-10 of the sum of the sizes of its terms; the bound is one of all points that meet the rows.
     callback : callable or list of callables, optional
         `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
         `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.
@@ -204,12 +208,13 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
     signs = make_signs(nonneg, risk)
     objective = make_objective(method, risk, signs, risk.n_examples if scale == "mean" else 1,
-                               lam=lam, radius=radius, penalty=penalty)
+                               lam=lam, radius=radius, penalty=penalty, constraints=constraints)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
     penalty_term = objective.penalty if isinstance(objective, Penalised) else None
-    risk = regrouped(risk, n_parts, method, pool, settings, places is not None, penalty_term)
+    takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
+    risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
     factor = settings.factor
     watching = [Callback(function, factor) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
@@ -242,9 +247,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
                 checkpointing = Checkpointing(
                     check_path("checkpoint", checkpoint), every, working,
                     terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
-                             penalty=penalty, nonneg=signs, scale=scale, random_state=random_state,
-                             deterministic=bool(deterministic)), settings,
-                    penalty_term)
+                             penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
+                             random_state=random_state, deterministic=bool(deterministic)), settings,
+                    {"penalty": penalty_term, "constraints": objective.rows})
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)

@@ -56,6 +56,8 @@ class Objective(ABC):
         `F - sum_k moduli_k/2 w_k^2` is convex.
     is_free : bool array
         Weights without penalty and without a bound on one side at least.
+    rows : Rows or None
+        Linear constraints, see `constraints.py`.
     level : float
         Bounds hold if the minimum of F is at most this.
     """
@@ -63,6 +65,7 @@ class Objective(ABC):
     modulus: float | None = None
     moduli: Any = 0.0
     is_free = np.zeros(1, dtype=bool)
+    rows: Any = None
     level = np.inf
     nonneg: np.ndarray | None
 

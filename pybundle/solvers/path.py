@@ -189,6 +189,9 @@ class Interval:
         if completed(risk).free is not None:
             raise ParameterError("risk must have no free intercept with interval=True, whose bounds count all weights; "
                                  "pass a grid of lams")
+        if options.get("constraints") is not None:
+            raise ParameterError("constraints must be left out with interval=True, whose bounds leave them out; pass "
+                                 "a grid of lams")
         bounds = completed(risk).lower_bounds
         if not np.all(bounds >= 0.0):
             raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "

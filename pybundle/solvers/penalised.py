@@ -9,6 +9,7 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Penalised(Objective):
         Number of examples in the mean scale, else 1.
     means : ndarray, shape (dim,), or None
         Means m of the columns for a risk with an intercept, its last weight, where they are 0. See `inner_point`.
+    rows : Rows or None
+        Linear constraints.
     proven : Regulariser
         Omega, and infinite beyond the limits that are proven for free weights at all points with F at most `level`.
 
@@ -45,6 +48,7 @@ class Penalised(Objective):
     factor: float = 1.0
     nonneg: None = None
     means: np.ndarray | None = None
+    rows: Any = None
     level: float = np.inf
     proven: Regulariser = field(init=False)
 
@@ -153,8 +157,18 @@ class Penalised(Objective):
     def point(self, phi, lam):
         return self.minimiser(phi)
 
+    @property
+    def box(self):
+        """Bounds of the weights, two arrays of shape (dim,)."""
+        omega, dim = self.penalty, self.rows.A.shape[1]
+        if isinstance(omega, Separable):
+            return omega.lower, omega.upper
+        return np.full(dim, -np.inf), np.full(dim, np.inf)
+
     def contains(self, w):
-        return self.project(w) is w
+        return self.penalty.project(w) is w and (self.rows is None or self.rows.contains(w))
 
     def project(self, w):
-        return self.penalty.project(w)
+        if self.rows is None or len(self.rows.violated(w)) == 0:
+            return self.penalty.project(w)
+        return self.rows.nearest(Penalised(Box(*self.box).canonical(len(w)), 0.0, rows=self.rows), w)

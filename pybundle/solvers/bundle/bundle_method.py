@@ -88,7 +88,7 @@ class BundleMethod(Run):
             self.bundle = kept.copy()
             if state.errors is not None:
                 self.expect(*state.errors)
-            self.bundle.drop_signs()            # those of another run may not hold here
+            self.bundle.drop_constraints()      # those of another run may not hold here
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points
             self._limit_memory()
@@ -124,7 +124,7 @@ class BundleMethod(Run):
             found.planes.append(self.visit(probe)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
-        signs = self.bundle.new_signs(self._outside)
+        signs = self.bundle.new_constraints(self._outside)
         if self.max_planes is not None:         # a part needs an aggregate, the newest plane and the one being added
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
@@ -163,8 +163,9 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores,
-                     bound=self.bound, errors=self._errors)
+        bound = self.bound if self.objective.rows is None else None     # it may hold within these constraints only
+        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores, bound=bound,
+                     errors=self._errors)
 
     def evidence(self, risk):
         record = self.settings.record
@@ -237,20 +238,25 @@ class BundleMethod(Run):
     def improve_bound(self, solution, settle=True):
         """The lower bound from the multipliers, `Aggregate`; they are kept in the bundle if `settle`.
 
-        Multipliers of constraints are left out: the objective finds the best ones for phi itself.
+        Multipliers of signs are left out: the objective finds the best ones for phi itself.
         """
-        bound = bound_of(self.bundle, self.slack, self.objective, solution.beta, *self._errors)
+        beta = np.zeros(self.bundle.n_planes)
+        beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
+        bound = bound_of(self.bundle, self.slack, self.objective, beta, *self._errors)
         self._outside = self.objective.pushed_outside(bound.phi)
         self.offer(bound)
         if settle:
-            self.bundle.settle(solution.beta)
-        return Aggregate(bound.phi, self.objective.lower_bound(float(solution.beta @ self.bundle.offsets), bound.phi),
+            self.bundle.settle(beta)
+        return Aggregate(bound.phi, self.objective.lower_bound(float(beta @ self.bundle.offsets), bound.phi),
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
         kind = PenaltyMaster if isinstance(self.objective, Penalised) else Master
-        return kind(self.bundle, self.slack, self.objective)
+        master = kind(self.bundle, self.slack, self.objective)
+        if self.max_planes is not None:
+            master.most_planes = self.max_planes
+        return master
 
     def _named(self, planes, w):
         """Return the planes with the index of their point w, if evidence is kept and they have none yet."""

@@ -42,10 +42,13 @@ class MasterSolution:
 
 def bound_of(bundle, slack, objective, beta, slope_errors, offset_errors):
     """Return the lower bound that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
-    beta = feasible(beta, bundle.parts, slack)
-    phi, offset = bundle.combine(beta)
+    multipliers = feasible(beta, bundle.parts, slack)
+    phi, offset = bundle.combine(multipliers)
     norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
-    errors = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
+    errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
+    if objective.rows is not None:
+        phi, offset, *rounding = objective.rows.relax(phi, offset, bundle.parts, beta)
+        errors = np.add(errors, rounding)
     return LowerBound.from_aggregate(objective, offset, phi, *errors)
 
 

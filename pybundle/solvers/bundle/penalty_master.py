@@ -9,6 +9,8 @@ beta is b + A w(beta), and its Hessian is A J A' with J the derivative of w:
              search the maximum of D between beta and that solution
     until    sum_p max_j (b_j + <a_j, w>) - beta'(b + A w) <= tol              (the duality gap)
 
+Multipliers of linear constraints have signs but no sum; rows that w violates belong to the gap by what they can gain.
+
 If Omega is separable with squares l, J is -diag(1 / (l + 2 alpha)) on the entries that no threshold and no bound holds,
 and 0 on the others. If a step gets nowhere, because J changes on the way, the next one takes all entries, which is an
 upper bound of the curvature, so that D rises.
@@ -29,6 +31,8 @@ MISSED = 1e-7       # fraction of F: a master with a larger gap was not solved
 PATIENCE = 6        # steps that do not halve the smallest gap
 DIFFERENCE = 1e-8   # relative steps of differences, and their error
 SHORT = 0.1         # a step shorter than this fraction got nowhere
+ROUNDS = 20         # of solving and of adding the linear constraints that are violated
+RIDGE = 1e-9        # relative curvature for the multipliers of constraints, which nothing bounds
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class PenaltyMaster:
 
     max_rounds = 40
     max_moves = 10      # of a light centre
+    most_planes = 2**31 - 1     # with linear constraints
 
     def __init__(self, bundle, slack, objective):
         self.bundle, self.slack, self.objective = bundle, slack, objective
@@ -81,7 +86,7 @@ class PenaltyMaster:
 
     def first_alpha(self, fun):
         """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F)."""
-        slope = self.objective.inner_slope(self.bundle.combine(self._start())[0])
+        slope = self.objective.inner_slope(self._combine(self._start()))
         alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(abs(fun), 1e-100))
         self.lightest = 1e-8 * alpha
         return alpha
@@ -106,15 +111,30 @@ class PenaltyMaster:
         return solution
 
     def _solve(self, tol, alpha, centre, beta):
+        """Multipliers of planes and linear constraints; those that w violates join the bundle."""
+        bundle, rows = self.bundle, self.objective.rows
+        solution = self._climb(tol, alpha, centre, beta)
+        for _ in range(ROUNDS if rows is not None else 0):
+            new = bundle.new_constraints(rows.violated(solution.w))[:max(self.most_planes - bundle.n_planes, 0)]
+            if len(new) == 0:
+                break
+            bundle.append(rows.planes(new, bundle.is_sparse), parts=-1 - new)
+            solution = self._climb(tol, alpha, centre, np.append(solution.beta, np.zeros(len(new))))
+        return solution
+
+    def _climb(self, tol, alpha, centre, beta):
         bundle, is_short = self.bundle, False
-        phi, _ = bundle.combine(beta)
+        phi, is_row = self._combine(beta), bundle.parts < 0
         best, n_idle = None, 0
         for _ in range(self.max_rounds):
             w = self._minimiser(phi, alpha, centre)
             products = bundle.dot(w)
             gains = bundle.offsets + products
             model = float(bundle.model(products, self.slack).sum())
-            gap = model - float(beta @ gains)
+            gap = model - float(beta[~is_row] @ gains[~is_row])
+            if is_row.any():
+                curvatures = bundle.H.diagonal()[is_row] / np.min(self.objective.moduli + 2.0 * alpha)
+                gap += _gap_of_rows(beta[is_row], gains[is_row], curvatures)
             n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
             if best is None or gap < best.gap:
                 best = PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
@@ -124,12 +144,13 @@ class PenaltyMaster:
                 H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.objective.moduli + 2.0 * alpha)))
             else:
                 H = self._hessian(phi, w, alpha, centre)
+            H[is_row, is_row] += RIDGE * bundle.H.diagonal()[is_row] / np.min(self.objective.moduli + 2.0 * alpha)
             x, f = beta.copy(), gains + H @ beta
             rounding = ROUNDING * float(beta @ (np.abs(f) + H.diagonal()))
-            self._qp.solve(H, f, bundle.parts, self.slack, x, scale=1.0,
+            self._qp.solve(H, f, np.maximum(bundle.parts, -1), self.slack, x, scale=1.0,
                            tol=max(min(0.1 * gap, tol), rounding), max_steps=100_000)
-            step = feasible(x, bundle.parts, self.slack) - beta
-            slope, _ = bundle.combine(step)
+            step = self._feasible(x) - beta
+            slope = self._combine(step)
             t = self._search(phi, slope, float(step @ bundle.offsets), alpha, centre)
             is_short = not is_short and t < SHORT
             if t == 0.0 and not is_short:
@@ -141,7 +162,8 @@ class PenaltyMaster:
 
     def products(self, solution):
         """`<a_j, w>` for every plane at the minimiser."""
-        return solution.products
+        is_current = len(solution.products) == self.bundle.n_planes     # else constraints were added since
+        return solution.products if is_current else self.bundle.dot(solution.w)
 
     def value(self, solution):
         """Cutting-plane model of F at the minimiser."""
@@ -160,11 +182,24 @@ class PenaltyMaster:
         """Feasible multipliers: those of the bundle; a part without any takes its newest plane."""
         bundle = self.bundle
         beta = bundle.beta.copy()
-        has_none = np.bincount(bundle.parts, beta, len(self.slack)) <= 0.0
+        planes = np.flatnonzero(bundle.parts >= 0)
+        has_none = np.bincount(bundle.parts[planes], beta[planes], len(self.slack)) <= 0.0
         newest = np.full(len(self.slack), -1)
-        newest[bundle.parts] = np.arange(bundle.n_planes)
+        newest[bundle.parts[planes]] = planes
         beta[newest[has_none & (newest >= 0)]] = 1.0
-        return feasible(beta, bundle.parts, self.slack)
+        return self._feasible(beta)
+
+    def _feasible(self, beta):
+        """Feasible multipliers, those of linear constraints among them."""
+        bundle, rows = self.bundle, self.objective.rows
+        found = feasible(beta, bundle.parts, self.slack)
+        return found if rows is None else np.where(bundle.parts < 0, np.maximum(beta, 0.0), found)
+
+    def _combine(self, beta):
+        """`A'beta`, linear constraints included."""
+        bundle, rows = self.bundle, self.objective.rows
+        phi, _ = bundle.combine(beta)
+        return phi if rows is None else phi + rows.pull(bundle.parts, beta)[0]
 
     def _minimiser(self, phi, alpha, centre):
         return self.objective.minimiser(phi) if alpha == 0.0 else self.objective.minimiser(phi, 2.0 * alpha, centre)
@@ -178,7 +213,7 @@ class PenaltyMaster:
         size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
         size = size or 1.0
         for j in np.flatnonzero(norms):
-            slope, _ = bundle.combine((np.arange(bundle.n_planes) == j).astype(np.float64))
+            slope = self._combine((np.arange(bundle.n_planes) == j).astype(np.float64))
             h = DIFFERENCE * size / norms[j]
             step = self._minimiser(phi - h * slope, alpha, centre) - self._minimiser(phi + h * slope, alpha, centre)
             H[j] = bundle.dot(step) / (2.0 * h)
@@ -217,3 +252,9 @@ class PenaltyMaster:
             else:
                 high, at_high = t, found
         return low
+
+
+def _gap_of_rows(y, excess, curvatures):
+    """What linear constraints can add to D, about: slack of rows with a multiplier, violations of all."""
+    gains = np.maximum(excess, 0.0)**2 / (2.0 * np.maximum(curvatures, 1e-300))
+    return float(np.sum(np.maximum(np.abs(y * excess), gains)))

@@ -3,10 +3,10 @@
 The multipliers solve the master problem of a bundle method with one part and a few planes, by a few Newton steps. As
 with `RecentPlanes` any multipliers prove a bound.
 
-If some weights have no square in the penalty, or a tiny one, the master needs a centre, here the point of the newest plane. The bound
-omits it. The best weight of the centre is not known: 1e-13 to 1e-5 of the weight at which a step along the slope would
-reach 0 have all been best on some problem, so that every call tries the best one of the last call and the next two of a
-list in turn.
+If some weights have no square in the penalty, or a tiny one, the master needs a centre, here the point of the newest
+plane. The bound omits it. The best weight of the centre is not known: 1e-13 to 1e-5 of the weight at which a step along
+the slope would reach 0 have all been best on some problem, so that every call tries the best one of the last call and
+the next two of a list in turn.
 """
 
 from __future__ import annotations

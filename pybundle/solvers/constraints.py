@@ -1,0 +1,186 @@
+"""The argument `constraints` of `minimize`: rows `A w <= u`, whose multipliers are found by the master problem.
+
+Any multipliers y >= 0 prove a bound (weak duality): for all w that meet the constraints
+
+    R(w) >= offset + <phi, w> >= (offset - y'u) + <phi + A'y, w>
+
+so that the right-hand side is one more aggregate plane. A row is stored in the bundle like a plane, of slope a_i and
+offset -u_i, once a point has violated it.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..bundle import Bundle
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.plane import Planes
+from ..core.rounding import UNIT
+from ..core.sparse import check_sparse
+from ..core.validation import real_array
+from .bundle.penalty_master import PenaltyMaster
+
+MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of its terms
+VIOLATES = 1e-13    # beyond that fraction a point is moved
+SWEEPS = 3          # over the rows, in search of bounds that follow
+VAST = 1e100        # larger bounds are none
+SAFE = 1e-9         # relative allowance for the rounding of sums; nothing is lost by it
+ROUNDS = 10         # of corrections of the rounding of a projection
+
+
+class Rows:
+    """The constraints `A w <= upper`; those from below and equalities are rows with the opposite sign.
+
+    Parameters
+    ----------
+    A : csr_array, shape (m, dim)
+    upper : ndarray, shape (m,)
+
+    Attributes
+    ----------
+    m : int
+    """
+
+    def __init__(self, A, upper):
+        self.A, self.upper, self.m = A, upper, len(upper)
+        self._absolute = abs(A)
+        self._norms = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+
+    def __repr__(self):
+        arrays = self.A.data, self.A.indices, self.A.indptr, self.upper
+        words = b"".join(np.ascontiguousarray(array) for array in arrays)
+        return f"{self.m} rows of check sum {crc32(words)}"         # by which a checkpoint knows them
+
+    def excess(self, w):
+        """Return how far w violates each row, as a fraction of its terms; negative where it does not."""
+        sizes = self._absolute @ np.abs(w) + np.abs(self.upper)
+        return (self.A @ w - self.upper) / np.maximum(sizes, 1e-300)
+
+    def contains(self, w):
+        """Return whether w meets all rows, up to `MEETS`."""
+        return bool((self.excess(w) <= MEETS).all())
+
+    def violated(self, w):
+        """Return the numbers of the rows that w violates."""
+        return np.flatnonzero(self.excess(w) > VIOLATES)
+
+    def implied(self, lower, upper):
+        """Return bounds of the weights that follow from the rows and from other bounds.
+
+        In a row whose other terms are at least s, `a w_k <= u - s`.
+        """
+        entries = self.A.tocoo()
+        row, k, a = entries.row, entries.col, entries.data
+        lower, upper = lower.copy(), upper.copy()
+        for _ in range(SWEEPS):
+            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # their least values
+            is_open = np.isinf(terms)
+            known = np.where(is_open, 0.0, terms)
+            sums, sizes, n_open = (np.bincount(row, values, self.m) for values in (known, np.abs(known), is_open))
+            usable = (a != 0.0) & (n_open[row] - is_open == 0)      # all other terms of the row have a least value
+            r, j, slope = row[usable], k[usable], a[usable]
+            rest = self.upper[r] - (sums[r] - known[usable]) + SAFE * (sizes[r] + np.abs(self.upper[r]))
+            rises = slope > 0.0
+            with np.errstate(over="ignore"):
+                bounds = rest / slope
+            np.minimum.at(upper, j[rises], bounds[rises])
+            np.maximum.at(lower, j[~rises], bounds[~rises])
+        return np.where(lower < -VAST, -np.inf, lower), np.where(upper > VAST, np.inf, upper)
+
+    def planes(self, numbers, is_sparse):
+        """Return some rows as planes of the bundle; the part of row i is -1 - i."""
+        slopes = self.A[numbers]
+        return Planes(np.zeros(len(numbers)), -self.upper[numbers], slopes if is_sparse else slopes.toarray())
+
+    def pull(self, parts, beta):
+        """Return `A'y` for multipliers y among those of the planes of a bundle, and y, shape (m,)."""
+        y, is_row = np.zeros(self.m), parts < 0
+        y[-1 - parts[is_row]] = beta[is_row]
+        return self.A.T @ y, y
+
+    def relax(self, phi, offset, parts, beta):
+        """Return slope and offset of an aggregate plane with the rows added, and the rounding errors of both."""
+        slope, y = self.pull(parts, np.maximum(beta, 0.0))
+        terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
+        products = y * np.abs(self.upper)
+        return (phi + slope, offset - float(y @ self.upper), terms * float(y @ self._norms),
+                terms * (float(products.sum()) + abs(offset)))
+
+    def nearest(self, objective, v):
+        """Return the point nearest to v that meets the rows, up to rounding, and the bounds of the objective.
+
+        The objective is `Penalised`, with these rows and a box alone.
+        """
+        bundle = Bundle(len(v), 1)
+        master = PenaltyMaster(bundle, np.array([True]), objective)
+        master.move_centre(v)
+        solution = master.solve(1e-14 * max(float(v @ v), 1e-100), 0.5)
+        w, box, active = solution.w, objective.penalty, -1 - bundle.parts[solution.beta > 0.0]
+        for _ in range(ROUNDS):         # the shortest step of the weights that no bound holds into the active rows
+            outside = self.violated(w)
+            if len(outside) == 0:
+                break
+            active = np.union1d(active, outside)
+            rows = self.A[active] @ sp.diags_array(((w > box.lower) & (w < box.upper)).astype(np.float64))
+            multipliers = np.linalg.lstsq((rows @ rows.T).toarray(), self.A[active] @ w - self.upper[active])[0]
+            w = np.clip(w - rows.T @ multipliers, box.lower, box.upper)
+        return w
+
+
+def as_rows(constraints, dim):
+    """Return the argument `constraints` as `Rows`: of `(A, lower, upper)`, a `LinearConstraint`, or a list of them."""
+    given = constraints if isinstance(constraints, list) else [constraints]
+    found = [_block(*_triple(one), dim) for one in given]
+    A = sp.csr_array(sp.vstack([rows for rows, _, _ in found]) if found else (0, dim))
+    lower, upper = (np.concatenate([np.empty(0), *(block[k] for block in found)]) for k in (1, 2))
+    above, below = upper < np.inf, lower > -np.inf
+    return Rows(sp.csr_array(sp.vstack([A[above], -A[below]])), np.concatenate([upper[above], -lower[below]]))
+
+
+def _triple(one):
+    if hasattr(one, "A") and hasattr(one, "lb") and hasattr(one, "ub"):
+        return one.A, one.lb, one.ub
+    if isinstance(one, tuple) and len(one) == 3:
+        return one
+    raise InputTypeError("constraints must be (A, lower, upper), a scipy.optimize.LinearConstraint or a list of them, "
+                         f"got {type(one).__name__}")
+
+
+def _block(A, lower, upper, dim):
+    """Return checked rows and their bounds, shape (m,)."""
+    try:
+        A = sp.csr_array(check_sparse("constraints", A) if sp.issparse(A) else np.atleast_2d(real_array(A)),
+                         dtype=np.float64)
+        bounds = [real_array(bound) for bound in (lower, upper)]
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"constraints must hold numbers: {problem}") from problem
+    if A.ndim != 2 or A.shape[1] != dim or not np.isfinite(A.data).all():
+        raise ParameterError(f"constraints must have a finite A of shape (m, dim) = (m, {dim}), got shape {A.shape}")
+    for name, bound in zip(("lower", "upper"), bounds, strict=True):
+        if bound.shape not in ((), (1,), (A.shape[0],)) or np.isnan(bound).any():
+            raise ParameterError(f"constraints must have {name} of shape ({A.shape[0]},) without NaN, got shape "
+                                 f"{bound.shape}")
+    lower, upper = (np.array(np.broadcast_to(bound, (A.shape[0],)), dtype=np.float64) for bound in bounds)
+    wrong = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
+    if len(wrong):
+        raise ParameterError(f"constraints must have lower <= upper, got {lower[wrong[0]]:g} and {upper[wrong[0]]:g} "
+                             f"in row {wrong[0]}; exchange them")
+    return A, lower, upper
+
+
+def check_feasible(objective):
+    """Raise ParameterError if no point meets the rows and bounds of an objective, or if none can be found."""
+    from scipy.optimize import linprog  # which takes longer to import than all else
+
+    rows, dim = objective.rows, objective.rows.A.shape[1]
+    lower, upper = objective.box
+    found = linprog(np.zeros(dim), A_ub=rows.A, b_ub=rows.upper, bounds=np.column_stack([lower, upper]))
+    if found.status == 2:
+        raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "
+                             "program shows that there is none; relax them")
+    if not objective.contains(objective.project(np.zeros(dim))):
+        raise ParameterError(f"constraints must have a point that meets them up to {MEETS:g} of their terms, found "
+                             "none; scale weights or rows")

@@ -1,0 +1,309 @@
+"""Linear constraints of `minimize`: optima of other solvers, bounds in exact arithmetic, feasible points, refusals."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import LinearConstraint, linprog, minimize
+
+import pybundle as pb
+from pybundle import prox as pp
+from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.runtime.lower_bound import LowerBound
+from pybundle.solvers.constraints import Rows, as_rows
+from pybundle.solvers.penalised import Penalised
+
+D, N = 5, 30
+
+
+def rows(rng, d=D):
+    """An equality, a range, a one-sided row and one that never binds, with a point that meets them."""
+    A, x = rng.standard_normal((4, d)), 0.3 * rng.standard_normal(d)
+    at = A @ x
+    return A, np.array([at[0], at[1] - 0.1, -np.inf, at[3] - 50.0]), np.array([at[0], at[1] + 0.1, at[2], np.inf]), x
+
+
+def pieces(kind, rng):
+    """Rows of `max(offsets + slopes w)` for each example, and the risk."""
+    X = rng.standard_normal((N, D))
+    if kind == "hinge":
+        y = np.where(X @ rng.standard_normal(D) > 0.0, 1, -1)
+        return (np.stack([np.zeros((N, D)), -y[:, None] * X]), np.stack([np.zeros(N), np.ones(N)]),
+                pb.risks.BinaryHinge(X, y))
+    y = X @ rng.standard_normal(D) + rng.standard_normal(N)
+    slopes, offsets = np.stack([-0.7 * X, 0.3 * X]), np.stack([0.7 * y, -0.3 * y])
+    if kind == "pinball":
+        return slopes, offsets, pb.risks.Pinball(X, y, 0.7)
+
+    def fun(w):
+        values = offsets + slopes @ w
+        chosen = values.argmax(axis=0)
+        return values.max(axis=0).sum(), slopes[chosen, np.arange(N)].sum(axis=0)
+    return slopes, offsets, pb.risks.Function(fun, D, lower_bounds=[0.0])
+
+
+PENALTIES = {
+    "lam": pp.Separable(l2=2.0),
+    "l1": pp.Separable(l1=1.5),
+    "box": pp.Separable(lower=-0.8, upper=0.8),
+    "elastic net in a box": pp.Separable(l2=1.0, l1=0.5, lower=-0.7, upper=0.9),
+}
+
+
+def optimum(omega, slopes, offsets, A, lower, upper):
+    """By a linear program without squares, else by SLSQP from its form with slacks."""
+    omega = omega.canonical(D)
+    # unknowns w+, w-, losses
+    G = np.vstack([np.hstack([s, -s, -np.eye(N)]) for s in slopes])
+    h = -np.concatenate(list(offsets))
+    above, below = upper < np.inf, lower > -np.inf
+    C, u = np.vstack([A[above], -A[below]]), np.concatenate([upper[above], -lower[below]])
+    box = np.vstack([np.eye(D), -np.eye(D)])
+    limits = np.concatenate([omega.upper, -omega.lower])
+    C, u = np.vstack([C, box[limits < np.inf]]), np.concatenate([u, limits[limits < np.inf]])
+    C = np.hstack([C, -C, np.zeros((len(C), N))])
+    M, m = np.vstack([G, C]), np.concatenate([h, u])
+    cost = np.concatenate([omega.l1, omega.l1, np.ones(N)])
+    if not omega.l2.any():
+        return linprog(cost, A_ub=M, b_ub=m, bounds=[(0, None)] * (2 * D) + [(None, None)] * N).fun
+    start = linprog(cost, A_ub=M, b_ub=m, bounds=[(0, None)] * (2 * D) + [(None, None)] * N).x
+
+    def value(z):
+        w = z[:D] - z[D:2 * D]
+        slope = np.concatenate([omega.l2 * w, -omega.l2 * w, np.zeros(N)])
+        return cost @ z + 0.5 * omega.l2 @ w**2, cost + slope
+    found = minimize(value, start, jac=True, method="SLSQP", bounds=[(0, None)] * (2 * D) + [(None, None)] * N,
+                     constraints={"type": "ineq", "fun": lambda z: m - M @ z, "jac": lambda z: -M},
+                     options={"ftol": 1e-11, "maxiter": 500})
+    assert found.success, found.message
+    return found.fun
+
+
+@pytest.mark.parametrize("kind", ["hinge", "pinball", "callable"])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_the_optimum_is_that_of_another_solver(kind, name):
+    """Value within 1e-6, bound below the other value, point feasible."""
+    for seed in range(2):
+        rng = np.random.default_rng([seed, len(kind), len(name)])
+        A, lower, upper, _ = rows(rng)
+        slopes, offsets, risk = pieces(kind, rng)
+        result = pb.minimize(risk, penalty=PENALTIES[name], constraints=(A, lower, upper), tol=1e-7)
+        assert result.success and result.lower_bound <= result.fun
+        best = optimum(PENALTIES[name], slopes, offsets, A, lower, upper)
+        assert abs(result.fun - best) <= 1e-6 * abs(best)
+        assert result.lower_bound <= best + 1e-9 * abs(best)
+        at, terms = A @ result.x, np.abs(A) @ np.abs(result.x)
+        assert (at >= lower - 1e-9 * (terms + np.abs(lower))).all()
+        assert (at <= upper + 1e-9 * (terms + np.abs(upper))).all()
+        fun = PENALTIES[name].value(result.x) + (offsets + slopes @ result.x).max(axis=0).sum()
+        assert result.fun == pytest.approx(fun, rel=1e-12)
+
+
+def exact_value(omega, slopes, offsets, w):
+    """F at a rational point, exactly."""
+    total = Fraction(0)
+    for x, l2, l1, c in zip(w, *(getattr(omega, name).tolist() for name in ("l2", "l1", "centre")), strict=True):
+        total += Fraction(l2) / 2 * (x - Fraction(c))**2 + Fraction(l1) * abs(x)
+    for i in range(slopes.shape[1]):
+        total += max(Fraction(b) + sum(Fraction(a) * x for a, x in zip(s, w, strict=True))
+                     for s, b in zip(slopes[:, i].tolist(), offsets[:, i].tolist(), strict=True))
+    return total
+
+
+def exactly_feasible(x, A, lower, upper, inside):
+    """The rational point nearest to x on the way to `inside` that meets all rows exactly.
+
+    The first row is the equation `sum w = upper[0]`; `inside` meets it, and all others strictly.
+    """
+    x, inside = ([Fraction(v) for v in point] for point in (x.tolist(), inside.tolist()))
+    x[-1] += Fraction(float(upper[0])) - sum(x)
+    t = Fraction(0)
+    for a, low, high in zip(A[1:].tolist(), lower[1:].tolist(), upper[1:].tolist(), strict=True):
+        at, safe = (sum(Fraction(c) * v for c, v in zip(a, point, strict=True)) for point in (x, inside))
+        if at > high:
+            t = max(t, (at - Fraction(high)) / (at - safe))
+        if at < low:
+            t = max(t, (Fraction(low) - at) / (safe - at))
+    return [(1 - t) * v + t * s for v, s in zip(x, inside, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_holds_in_exact_arithmetic(seed):
+    """Rows, columns and rates of very different sizes; the values are those of points that meet the rows exactly."""
+    rng = np.random.default_rng([7, seed])
+    kind = ["hinge", "pinball"][seed % 2]
+    slopes, offsets, _ = pieces(kind, rng)
+    columns = 10.0 ** rng.integers(-3, 4, D) if seed % 3 else np.ones(D)
+    slopes = slopes * columns
+    inside = np.round(8.0 * rng.standard_normal(D)) / 8.0
+    A = np.vstack([np.ones(D), rng.integers(-3, 4, (4, D)) * 10.0 ** rng.integers(-4, 5, (4, 1))])
+    margin = 10.0 ** rng.uniform(-6, 1, 4) * (np.abs(A[1:]).sum(axis=1) + 1.0)
+    lower, upper = np.r_[inside.sum(), A[1:] @ inside - margin], np.r_[inside.sum(), A[1:] @ inside + margin]
+    omega = pp.Separable(rng.choice([0.0, 1.0, 1e-4, 1e3], D) if seed % 4 else np.ones(D), rng.choice([0.0, 1.0], D),
+                         rng.choice([0.0, 1.0], D))
+
+    def fun(w):
+        values = offsets + slopes @ w
+        chosen = values.argmax(axis=0)
+        return values.max(axis=0).sum(), slopes[chosen, np.arange(N)].sum(axis=0)
+    results = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # some do not reach their tolerance
+        for tol, most in ((0.1, 30), (1e-8, 100)):
+            results.append(pb.minimize(pb.risks.Function(fun, D, lower_bounds=[0.0]), penalty=omega, tol=tol,
+                                       constraints=(A, lower, upper), max_iter=most))
+    values = [exact_value(omega.canonical(D), slopes, offsets, exactly_feasible(r.x, A, lower, upper, inside))
+              for r in results]
+    for result in results:
+        assert np.isfinite(result.fun) and Fraction(result.lower_bound) <= min(values)
+        assert Rows(sp.csr_array(np.vstack([A, -A])), np.r_[upper, -lower]).contains(result.x)
+    assert results[0].success
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_multipliers_of_rows_prove_a_bound(seed):
+    """Weak duality in exact arithmetic: aggregate planes with random multipliers lie below F at feasible points."""
+    rng = np.random.default_rng([8, seed])
+    inside = rng.integers(-4, 5, D).astype(float)
+    A = rng.integers(-3, 4, (6, D)) * 10.0 ** rng.integers(-6, 7, (6, 1))
+    exact = [sum(Fraction(a) * Fraction(x) for a, x in zip(row, inside.tolist(), strict=True)) for row in A.tolist()]
+    upper = np.array([np.nextafter(float(v), np.inf) for v in exact])       # not below the exact value
+    rows = Rows(sp.csr_array(A), upper)
+    omega = pp.Separable(rng.choice([1.0, 1e-4, 1e5], D), rng.choice([0.0, 2.0], D), rng.standard_normal(D))
+    omega = omega.canonical(D)
+    objective, parts = Penalised(omega, 0.0, rows=rows), -1 - np.arange(6)
+    for _ in range(30):
+        phi, y = rng.standard_normal(D) * 10.0 ** rng.integers(-6, 7), 10.0 ** rng.uniform(-8, 8, 6)
+        slope, offset, error, offset_error = rows.relax(phi, 0.0, parts, y)
+        bound = LowerBound.from_aggregate(objective, offset, slope, error, offset_error).value
+        value = sum(Fraction(l2) / 2 * (Fraction(x) - Fraction(c))**2 + Fraction(l1) * abs(Fraction(x))
+                    + Fraction(f) * Fraction(x) for x, l2, l1, c, f in
+                    zip(inside.tolist(), omega.l2.tolist(), omega.l1.tolist(), omega.centre.tolist(), phi.tolist(),
+                        strict=True))
+        assert Fraction(bound) <= value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_implied_bounds_hold_and_points_are_projected(seed):
+    """Bounds that follow from rows are those of linear programs or wider; projections are feasible and nearest."""
+    rng = np.random.default_rng([9, seed])
+    A, lower, upper, inside = rows(rng, 6)
+    A *= rng.random(A.shape) < 0.5
+    lower, upper = np.minimum(lower, A @ inside), np.maximum(upper, A @ inside)
+    found = as_rows((A, lower, upper), 6)
+    low = np.where(rng.random(6) < 0.5, inside - 1.0, -np.inf)
+    high = np.where(rng.random(6) < 0.5, inside + 1.0, np.inf)
+    implied = found.implied(low, high)
+    for k in range(6):
+        for sign, bound in ((1.0, implied[0][k]), (-1.0, -implied[1][k])):
+            best = linprog(sign * np.eye(6)[k], A_ub=found.A.toarray(), b_ub=found.upper, bounds=list(zip(low, high,
+                                                                                                      strict=True)))
+            assert bound == -np.inf or best.fun >= bound
+    objective = Penalised(pp.Box(low, high).canonical(6), 0.0, rows=found)
+    x = 3.0 * rng.standard_normal(6)
+    p = objective.project(x)
+    assert objective.contains(p) and objective.project(p) is p
+    assert (x - p) @ (inside - p) <= 1e-7 * (1.0 + np.linalg.norm(x - p))        # the variational inequality
+
+
+def test_forms_of_constraints_give_the_same_result():
+    """Dense, sparse, SciPy's, lists, and redundant rows."""
+    rng = np.random.default_rng(4)
+    A, lower, upper, _ = rows(rng)
+    _, _, risk = pieces("hinge", rng)
+    forms = [(A, lower, upper), (sp.coo_matrix(A), lower, upper), LinearConstraint(A, lower, upper),
+             [(A[:2], lower[:2], upper[:2]), LinearConstraint(A[2:], lower[2:], upper[2:])],
+             (np.vstack([A, A]), np.tile(lower, 2), np.tile(upper, 2))]
+    found = [pb.minimize(risk, lam=1.0, constraints=form, tol=1e-8).fun for form in forms]
+    np.testing.assert_allclose(found, found[0], rtol=2e-8)
+
+
+def test_monotone_weights_with_an_intercept_in_the_mean_scale():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 6))
+    y = X @ np.array([0.0, 1.0, 0.5, 2.0, 1.5, 3.0]) + 4.0 + rng.standard_normal(200)
+    A = sp.diags([-1.0, 1.0], [0, 1], shape=(5, 7))
+    risk = pb.risks.Pinball(X, y, 0.5, fit_intercept=True)
+    result = pb.minimize(risk, lam=0.01, constraints=(A, 0.0, np.inf), scale="mean", tol=1e-6)
+    free = pb.minimize(risk, lam=0.01, scale="mean", tol=1e-6)
+    assert result.success and result.lower_bound <= result.fun and result.fun >= free.lower_bound
+    assert (np.diff(result.x[:6]) >= -1e-9).all() and abs(result.x[6] - 4.0) < 0.5
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_planes_travel_between_problems_with_other_constraints(n_parts):
+    """Warm starts to, from and between constraints: bounds of one problem are not taken for those of another."""
+    rng = np.random.default_rng(10)
+    A, lower, upper, _ = rows(rng)
+    _, _, risk = pieces("hinge", rng)
+    problems = [{}, {"constraints": (A, lower, upper)}, {"constraints": (A, lower - 1.0, upper + 1.0)},
+                {"constraints": (np.ones((1, D)), -np.inf, -0.5)}]
+    cold = [pb.minimize(risk, lam=1.0, tol=1e-7, n_parts=n_parts, method="oca", **problem) for problem in problems]
+    for first in cold:
+        for problem, expected in zip(problems, cold, strict=True):
+            warm = pb.minimize(risk, lam=1.0, tol=1e-7, n_parts=n_parts, method="oca", warm_start=first, **problem)
+            assert warm.success and warm.lower_bound <= expected.fun and expected.lower_bound <= warm.fun
+
+
+def test_a_path_and_a_checkpoint_with_constraints(tmp_path):
+    """A path keeps its planes; a run resumes to the same bits, and not with other constraints."""
+    rng = np.random.default_rng(11)
+    A, lower, upper, _ = rows(rng)
+    _, _, risk = pieces("pinball", rng)
+    path = pb.path(risk, [10.0, 1.0, 0.1], constraints=(A, lower, upper), tol=1e-6)
+    for result in path:
+        alone = pb.minimize(risk, lam=result.lam, constraints=(A, lower, upper), tol=1e-6)
+        assert result.success and result.lower_bound <= alone.fun and alone.lower_bound <= result.fun
+    with pytest.raises(ParameterError, match="interval"):
+        pb.path(risk, (10.0, 1.0), interval=True, constraints=(A, lower, upper))
+    arguments = {"lam": 0.1, "tol": 1e-8, "checkpoint": tmp_path / "run"}
+    whole = pb.minimize(risk, lam=0.1, tol=1e-8, constraints=(A, lower, upper))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pb.minimize(risk, constraints=(A, lower, upper), max_iter=3, **arguments)
+    with pytest.raises(pb.StateError, match="constraints"):
+        pb.minimize(risk, constraints=(A, lower, upper + 1.0), **arguments)
+    resumed = pb.minimize(risk, constraints=(A, lower, upper), **arguments)
+    assert resumed.x.tolist() == whole.x.tolist() and resumed.lower_bound == whole.lower_bound
+
+
+def test_groups_of_weights_structures_and_memory_limits():
+    """Norms of groups, a structured risk, many parts and a memory limit, each with constraints."""
+    rng = np.random.default_rng(12)
+    A, lower, upper, _ = rows(rng)
+    _, _, risk = pieces("hinge", rng)
+    groups = pb.minimize(risk, penalty=pp.L1(0.5, groups=[0, 0, 1, 1, 1]) + pp.SquaredL2(0.5), tol=1e-6,
+                         constraints=(A, lower, upper))
+    assert groups.success and groups.lower_bound <= groups.fun
+    free = pb.minimize(risk, lam=0.1, constraints=(A, lower, upper), tol=1e-6)
+    tight = pb.minimize(risk, lam=0.1, constraints=(A, lower, upper), tol=1e-3, memory_limit=40_000, n_parts=4)
+    assert tight.success and tight.lower_bound <= free.fun and free.lower_bound <= tight.fun
+    X, y = [rng.standard_normal((4, 3)) for _ in range(10)], [rng.integers(0, 2, 4) for _ in range(10)]
+    chain = pb.risks.Structured(pb.models.Chain(2, 3), X, y)
+    total = np.ones((1, chain.dim))
+    result = pb.minimize(chain, lam=0.1, constraints=(total, 0.5, 0.5), tol=1e-5, n_parts=4)
+    assert result.success and abs(result.x.sum() - 0.5) <= 1e-10
+    assert result.fun >= pb.minimize(chain, lam=0.1, tol=1e-5).lower_bound
+
+
+def test_wrong_constraints_are_refused_before_the_first_call():
+    def fun(w):
+        raise AssertionError("called")
+    risk, A = pb.risks.Function(fun, 2, lower_bounds=[0.0]), np.eye(2)
+    for constraints, words, kind in [
+        ((A, [1.0, 2.0], [0.0, 3.0]), "lower <= upper", ParameterError),
+        ((np.eye(3), 0.0, 1.0), r"shape \(m, dim\)", ParameterError),
+        ((A, [0.0] * 3, 1.0), "lower of shape", ParameterError),
+        ((A, np.nan, 1.0), "without NaN", ParameterError),
+        ((np.array([[1.0, 1.0], [1.0, 1.0]]), [0.0, 2.0], [1.0, 3.0]), "linear program", ParameterError),
+        ((A, 0.0), "must be", InputTypeError),
+        (("a", 0.0, 1.0), "numbers", InputTypeError),
+    ]:
+        with pytest.raises(kind, match=words):
+            pb.minimize(risk, lam=1.0, constraints=constraints)
+    with pytest.raises(ParameterError, match="takes no constraints"):
+        pb.minimize(risk, lam=1.0, constraints=(A, 0.0, 1.0), method="lbfgs")
+    with pytest.raises(ParameterError, match="radius"):
+        pb.minimize(risk, radius=1.0, constraints=(A, 0.0, 1.0))

@@ -237,6 +237,17 @@ def test_equal_lam_are_one_number():
     assert many.message == one.message and np.array_equal(many.x, one.x) and many.certificate is not None
 
 
+def test_signs_are_a_box():
+    """The same problem, written as nonneg or as a penalty, is the same run, with every method."""
+    risk, signs = pb.risks.BinaryHinge(*hinge_data()), np.array([True, False, True, True])
+    box = pp.Box(np.where(signs, 0.0, -np.inf))
+    for method in ("auto", "bcfw", "bmrm"):
+        one = pb.minimize(risk, lam=2.0, nonneg=signs, method=method, tol=1e-3)
+        for penalty in (pp.SquaredL2(2.0) + box, pp.Separable(l2=np.full(4, 2.0), lower=box.lower)):
+            other = pb.minimize(risk, penalty=penalty, method=method, tol=1e-3)
+            assert other.message == one.message and np.array_equal(other.x, one.x) and one.x[signs].min() >= 0.0
+
+
 def test_the_mean_scale_and_signs_of_the_risk():
     risk = pb.risks.MulticlassHinge(*flat())
     n, omega = risk.n_examples, pp.ElasticNet(0.05, 0.02)

@@ -90,8 +90,6 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
         if lam.min() < 0.0 or lam.max() > LARGEST:
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
-        if constraints is None and risk.free is None and lam.min() == lam.max() >= 1.0 / LARGEST:
-            return SquaredNorm(n * float(lam[0]), nonneg)       # for which there are more methods
         penalty = SquaredL2(lam)
     return _penalised(penalty, risk, nonneg, n, constraints)
 
@@ -110,6 +108,9 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     omega = penalty.canonical(risk.dim)
     if isinstance(omega, Separable):
         _check_sizes(omega)
+        if constraints is None and _is_square(omega):
+            signs = omega.lower == 0.0
+            return SquaredNorm(n * float(omega.l2[0]), signs if signs.any() else None)
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
@@ -125,6 +126,13 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
+
+
+def _is_square(omega):
+    """Whether a penalty is `lam/2 |w|^2` with signs, for which there are more methods."""
+    is_plain = not (omega.l1.any() or omega.centre.any() or omega.constant)
+    has_signs = ((omega.lower == 0.0) | (omega.lower == -np.inf)).all() and (omega.upper == np.inf).all()
+    return is_plain and has_signs and omega.l2.min() == omega.l2.max() >= 1.0 / LARGEST
 
 
 def _check_sizes(penalty):

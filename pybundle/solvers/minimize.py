@@ -91,7 +91,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Memory in bytes that the run may use beside the data. When it is exceeded, idle planes are dropped and active
         ones aggregated; see "Long runs" in the documentation.
     nonneg : bool array, shape (dim,), optional
-        Weights that must not be negative. None uses the attribute `nonneg` of the risk, if it has one.
+        Weights that must not be negative: `Box(np.where(nonneg, 0.0, -np.inf))` in the penalty. None uses the attribute
+        `nonneg` of the risk, if it has one.
     constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
         `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, infinite
         where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them. `x` meets

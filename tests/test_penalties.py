@@ -360,6 +360,8 @@ def test_what_has_no_certificate_is_refused_before_any_pass():
     assert pb.minimize(pb.risks.Function(fun, 3), penalty=pp.Box(-2.0, 2.0), tol=1e-6).success
     with pytest.raises(ParameterError, match="lower must be at most upper"):
         pp.Box(1.0, 0.0)
+    with pytest.raises(ParameterError, match=r"got 1 > 0\.5 at index 1"):     # NumPy's error, from the message
+        pp.Box(1.0, [2.0, 0.5, 3.0])
     with pytest.raises(ParameterError, match="SparseGroupLasso"):
         pp.L1(1.0, groups=[0, 0, 1]) + pp.L1(1.0, groups=[0, 1, 1])
     with pytest.raises(ParameterError, match="lower must be at most upper"):

@@ -1,8 +1,12 @@
 """Estimators of regression: scikit-learn's checks, objectives of its solvers, penalties, saving, Dask."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.linear_model import QuantileRegressor as OfSklearn
 from sklearn.svm import SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -111,3 +115,94 @@ def test_wrong_parameters_are_named(parameters):
         pb.QuantileRegressor(**parameters).fit(X, y)
     with pytest.raises(ValueError, match="epsilon"):
         pb.LinearSVR(epsilon=-1.0).fit(X, y)
+
+
+QUANTILES = [0.1, 0.5, 0.9]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 0.02])
+def test_several_quantiles_are_separate_fits(alpha, fit_intercept):
+    X, y, weights = data()
+    options = {"alpha": alpha, "fit_intercept": fit_intercept, "tol": 1e-7}
+    model = pb.QuantileRegressor(quantile=np.array(QUANTILES), **options).fit(X, y, weights)
+    assert model.coef_.shape == (3, 5) and model.intercept_.shape == (3,) and model.predict(X).shape == (200, 3)
+    assert model.converged_.all() and model.certified_.all() and (model.gap_ <= 1e-7).all()
+    for k, q in enumerate(QUANTILES):
+        alone = pb.QuantileRegressor(quantile=q, **options).fit(X, y, weights)
+        assert model.lower_bound_[k] <= alone.objective_ and alone.lower_bound_ <= model.objective_[k]
+        other = copy.copy(alone)
+        other.coef_, other.intercept_ = model.coef_[k], model.intercept_[k]
+        assert np.isclose(model.objective_[k], pinball(other, X, y, q, alpha, 1.0, weights), rtol=1e-12)
+        np.testing.assert_allclose(model.predict(X)[:, k], other.predict(X), rtol=1e-12)
+        rows = model.history_["quantile"] == q
+        assert rows.sum() == model.n_iter_[k] and model.history_["gap"][rows][-1] <= 1e-7
+    assert len(model.certificate_) == 3
+    one = pb.QuantileRegressor(quantile=(0.1,), **options).fit(X, y, weights)
+    assert one.coef_.shape == (1, 5) and one.objective_[0] == model.objective_[0]
+
+
+def test_several_quantiles_start_from_each_other_and_from_the_last_fit():
+    X, y, _ = data(2000)
+    model = pb.QuantileRegressor(quantile=[0.1, 0.25, 0.5, 0.75, 0.9], alpha=0.001, tol=1e-6, warm_start=True).fit(X, y)
+    cold = model.n_passes_
+    assert cold.sum() < sum(pb.QuantileRegressor(quantile=q, alpha=0.001, tol=1e-6).fit(X, y).n_passes_
+                            for q in model.quantile)
+    assert model.fit(X, y).n_passes_.sum() <= cold.sum() / 2
+    for quantile, shape in ((0.5, (5,)), ([0.2, 0.8], (2, 5)), ([0.3, 0.7], (2, 5)), (0.4, (5,))):
+        model.set_params(quantile=quantile).fit(X, y)           # of another kind, or of other quantiles
+        assert model.coef_.shape == shape and np.all(model.converged_)
+        assert np.shape(model.gap_) == np.shape(quantile)
+    model.set_params(quantile=QUANTILES).fit(X[:, :2], y)
+    assert model.coef_.shape == (3, 2) and model.n_features_in_ == 2
+
+
+def test_several_quantiles_in_files_pickles_and_clones(tmp_path):
+    X, y, _ = data(60)
+    model = pb.QuantileRegressor(quantile=QUANTILES, alpha=0.05, warm_start=True).fit(X.astype(np.float32), y)
+    model.save(tmp_path / "model.npz")
+    for other in (pb.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(other.predict(X), model.predict(X)) and other.quantile == QUANTILES
+        assert np.array_equal(other.gap_, model.gap_) and other.history_.keys() == model.history_.keys()
+        assert other.fit(X, y).converged_.all()
+    assert model.predict(X.astype(np.float32)).dtype == np.float32
+    assert np.array_equal(clone(model).fit(sp.csr_array(X), y).coef_.round(3), model.coef_.round(3))
+    for name, value in (("gap_", model.gap_[:2]), ("coef_", model.coef_[:, :4]), ("objective_", model.objective_ - 9)):
+        broken = copy.copy(model)
+        setattr(broken, name, value)
+        broken.save(tmp_path / "broken.npz")
+        with pytest.raises(pb.StateError):
+            pb.load(tmp_path / "broken.npz")
+
+
+@pytest.mark.parametrize(("quantile", "words"), [
+    ([0.1, 1.0], r"quantile\[1\] must be a finite number > 0 and <= 1, got 1.0"),
+    ((0.0, 0.5), r"quantile\[0\]"), ([0.1, np.nan], r"quantile\[1\]"), ([0.1, "half"], r"quantile\[1\]"),
+    ([0.1, [0.2]], r"quantile\[1\]"), (np.full((2, 2), 0.5), r"quantile\[0\]"), ([], "quantile must be a number"),
+    ("half", "quantile must be a real number"), (None, "quantile must be a real number"),
+    ({0.1, 0.9}, "quantile must be a real number"),
+])
+def test_wrong_quantiles_are_named_with_their_index(quantile, words):
+    X, y, _ = data(50)
+    model = pb.QuantileRegressor(quantile=quantile)
+    with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words):
+        model.fit(X, y)
+    assert not any(name.endswith("_") for name in vars(model))
+
+
+def test_one_wrong_fit_of_several_leaves_the_estimator_as_it_was():
+    X, y, _ = data(50)
+    model = pb.QuantileRegressor(quantile=QUANTILES, alpha=0.1).fit(X, y)
+    before, calls = model.coef_, []
+
+    def interrupt(progress):
+        calls.append(progress.estimator.quantile)
+        if calls[-1] == 0.9:
+            raise RuntimeError("stop")
+    with pytest.raises(RuntimeError, match="stop"):
+        model.set_params(callback=interrupt).fit(X[:, :3], y)
+    assert model.coef_ is before and model.n_features_in_ == 5 and sorted(set(calls)) == QUANTILES
+    with pytest.raises(pb.ParameterError, match="score takes a model of one quantile, got one of 3"):
+        model.score(X, y)
+    with pytest.raises(pb.InputTypeError, match="warm_start"):
+        model.set_params(warm_start="yes").fit(X, y)

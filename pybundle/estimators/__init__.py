@@ -16,7 +16,8 @@ from .dependency import DependencyParser
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
 from .multiclass import MulticlassSVM
-from .regression import LinearSVR, QuantileRegressor
+from .quantiles import QuantileRegressor
+from .regression import LinearSVR
 from .saving import load
 from .segmentation import SegmentationSVM
 

@@ -1,4 +1,4 @@
-"""Linear regression with losses of one score: quantiles, and support vector regression."""
+"""Linear regression with losses of one score: the base class of its estimators, and support vector regression."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_number
-from ..risks import EpsilonInsensitive, Pinball
+from ..risks import EpsilonInsensitive
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
 from .compat import validate_data
@@ -80,7 +79,7 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         return {"coef_": w[:d].copy(), "intercept_": float(w[d]) if self.fit_intercept else 0.0}
 
     def _last_point(self, risk, fitted):
-        if not hasattr(self, "coef_"):
+        if getattr(self, "coef_", np.empty((0, 0))).ndim != 1:
             return None
         w = np.r_[self.coef_, self.intercept_] if self.fit_intercept else self.coef_
         return w if len(w) == risk.dim else None
@@ -93,83 +92,11 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
 
     @by_blocks
     def predict(self, X: Data) -> Floats:
-        """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,)."""
+        """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,); (n, Q) for Q quantiles."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **FORMATS)
-        return safe_sparse_dot(X, self.coef_.astype(X.dtype, copy=False), dense_output=True) + X.dtype.type(
-            self.intercept_)
-
-
-@documented(penalty=PENALTY, fitted=FITTED)
-class QuantileRegressor(LinearRegressionEstimator):
-    """Linear quantile regression, trained to a certified gap.
-
-    It minimises the objective of `sklearn.linear_model.QuantileRegressor`, there with `l1_ratio = 1`:
-
-        F(w, b) = sum_i c_i max(q u_i, (q - 1) u_i) / sum_i c_i + alpha (rho |w|_1 + (1 - rho)/2 |w|^2),
-
-    with `u_i = y_i - <w, x_i> - b`, the quantile q and `rho = l1_ratio`. With `alpha = 0` there is no penalty at all,
-    and the lower bound is proven nevertheless.
-
-    Parameters
-    ----------
-    quantile : float in (0, 1)
-    alpha : float >= 0
-        Strength of the penalty.
-    {penalty}
-    tol : float
-        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
-    method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
-        As in `MulticlassSVM`.
-
-    Attributes
-    ----------
-    {fitted}
-    {certificate}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pybundle as pb
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((500, 3))
-    >>> y = X[:, 0] + rng.standard_exponential(500)
-    >>> model = pb.QuantileRegressor(quantile=0.9, alpha=0.01).fit(X, y)
-    >>> model.converged_, int(np.count_nonzero(model.coef_))
-    (True, 1)
-    >>> float(np.mean(y <= model.predict(X)).round(2))
-    0.9
-    """
-
-    def __init__(self, *, quantile: float = 0.5, alpha: float = 1.0, l1_ratio: float = 1.0, fit_intercept: bool = True,
-                 tol: float = 1e-5, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-
-    def _loss(self, X, y, **options):
-        return Pinball(X, y, self.quantile, **options)
-
-    def _strength(self):
-        return check_number("alpha", self.alpha, low=0.0)
-
-    def _unit(self, fitted):
-        return fitted["weight_mean_"]
-
-    def _options(self):
-        return super()._options() | {"scale": "mean"}
+        return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False), dense_output=True) + np.asarray(
+            self.intercept_, dtype=X.dtype)
 
 
 @documented(penalty=PENALTY, fitted=FITTED)

@@ -67,7 +67,7 @@ class Separable(Regulariser):
             match_rates(name, value, len(next(iter(named.values()))))
         crossed = np.flatnonzero(np.atleast_1d(self.lower > self.upper))
         if len(crossed):
-            low, high = (np.broadcast_to(bound, (crossed[-1] + 1,))[crossed[0]] for bound in (self.lower, self.upper))
+            low, high = (bound[crossed[0]] for bound in np.broadcast_arrays(*np.atleast_1d(self.lower, self.upper)))
             raise ParameterError(f"lower must be at most upper, got {low:g} > {high:g} at index {crossed[0]}; "
                                  "exchange them")
         self.constant = 0.0     # what sums of squares about different centres leave

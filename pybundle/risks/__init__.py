@@ -5,8 +5,9 @@ from .binary import BinaryHinge, Logistic
 from .example_functions import ExampleFunctions
 from .function import Function
 from .multiclass import MulticlassHinge
+from .one_class import OneClass
 from .one_score import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
 from .structured import Structured
 
 __all__ = ["Absolute", "BinaryHinge", "EpsilonInsensitive", "ExampleFunctions", "Function", "Huber", "Logistic",
-           "MulticlassHinge", "Pinball", "SquaredHinge", "Structured", "kernel_name"]
+           "MulticlassHinge", "OneClass", "Pinball", "SquaredHinge", "Structured", "kernel_name"]

@@ -332,6 +332,13 @@ for _name in ("Structured", "ExampleFunctions"):
         return f(r, pb.models.Chain(3, 2).dim if name == "Structured" else 2)
     RECIPES |= {f"risks.{_name}.predict_losses": lambda r, w=_some: {"w": w(r)},
                 f"risks.{_name}.value_errors": lambda r, w=_some: {"w": w(r), "values": r.random(1)}}
+RECIPES |= {
+    "risks.OneClass": lambda r: {"X": flat(r)["X"], "nu": 0.3, "sample_weight": r.random(12)},
+    "risks.OneClass.value_errors": lambda r: {"w": f(r, 3), "values": f(r, 1)},
+    "risks.OneClass.map_shards": lambda r: {"function": len, "items": [ROWS, ROWS]},
+    "risks.OneClass.derive": lambda r: {"n_parts": 1}, "risks.OneClass.renewed": lambda r: {"whole": True},
+    **{f"risks.OneClass.{method}": lambda r: {"w": f(r, 3)} for method in ("evaluate", "planes", "values",
+                                                                             "threshold")}}
 
 
 def absolute(w):

@@ -85,9 +85,17 @@ class PenaltyMaster:
         self.lightest = 0.0     # no weight is smaller: it is all that keeps w in place where Omega does not
 
     def first_alpha(self, fun):
-        """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F)."""
-        slope = self.objective.inner_slope(self._combine(self._start()))
-        alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(abs(fun), 1e-100))
+        """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F).
+
+        If the risk may be negative, F may fall further, and it may start at 0: the model says how far.
+        """
+        beta = self._start()
+        phi, size = self._combine(beta), abs(fun)
+        slope = self.objective.inner_slope(phi)
+        if not self.slack.all():
+            least = self.objective.lower_bound(float(beta @ self.bundle.offsets), phi)
+            size = max(size, fun - least) if np.isfinite(least) else size
+        alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(size, 1e-100))
         self.lightest = 1e-8 * alpha
         return alpha
 

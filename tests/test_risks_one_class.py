@@ -200,3 +200,11 @@ def test_refusals():
         pb.minimize(risk, lam=1.0, n_parts=2)
     with pytest.raises(ParameterError, match="lower bound"):
         pb.minimize(risk, penalty=pp.L1(1.0))
+
+
+@pytest.mark.parametrize("method", ["auto", "bmrm", "prox-bmrm"])
+def test_a_run_ends_where_the_minimum_is_0(method):
+    """A mean of centred examples is 0: nothing is to be learned, F(0) = 0 is the minimum, and the run says so."""
+    X = np.random.default_rng(0).standard_normal((500, 20))
+    result = pb.minimize(pb.risks.OneClass(X, 0.3), lam=0.3, scale="mean", method=method, tol=1e-6, max_iter=100)
+    assert result.success and result.fun == 0.0 and -1e-10 <= result.lower_bound <= 0.0

@@ -48,7 +48,7 @@ class OneClass(RiskBase):
     -----
     With `lam = nu C` the objective is nu C times that of [Scholkopf et al. 2001] and `sklearn.svm.OneClassSVM`; the
     constants C and n agree without weights, so that `lam = nu` is the same with `scale="mean"`. If a mean of examples
-    with weights a_i is 0, the minimum is 0, at w = 0, and only `atol` ends a run.
+    with weights a_i is 0, as it often is for centred columns, the minimum is 0, at w = 0: no half-space holds the rest.
 
     The order of the scores couples the examples, so there is one part. A plane costs O(nnz(X) + n log n); its offset is
     0, its slope reads only the examples with a_i > 0. Scores, slopes and values are float64. `slope_errors` and

@@ -78,8 +78,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     tol : float
         Relative tolerance, see `atol`.
     atol : float, optional
-        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 F(0), so that runs also end if their
-        minimum is about 0; this costs one pass if such a run did not start at 0.
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 F(0), or 1e-12 of the first gap if F(0)
+        is 0, so that runs also end if their minimum is about 0; this costs one pass if such a run did not start at 0.
     n_parts : int, optional
         Number P of parts, each with its own cutting-plane model; None leaves it to the method and the risk.
     max_iter : int, optional

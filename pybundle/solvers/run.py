@@ -391,6 +391,8 @@ class Run:
             self.bound = bound
         if not self.trace.knows_zero:       # a plane at w = 0 is at most F(0)
             self.trace.size = max(bound.offset, self.trace.size)
+        elif self.trace.size == 0.0 and np.isfinite(self.fun - bound.value):        # F(0) = 0, as of one class
+            self.trace.size = max(float(self.fun - bound.value), 0.0)
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""

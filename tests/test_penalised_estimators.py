@@ -98,6 +98,30 @@ def test_features_and_transitions_of_a_model_are_named():
         crf.top_features("VERB")
 
 
+@pytest.mark.parametrize("kind", [pb.ChainCRF, pb.ChainSVM])
+def test_models_without_features_that_have_no_weight_predict_the_same(kind, tmp_path):
+    """Bit for bit; files are smaller, a fit after it learns all features again, and other inputs are left alone."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{k}" for k in range(300)])
+    X = [[[str(w) for w in words[rng.integers(0, 300, 4)]] for _ in range(6)] for _ in range(30)]
+    y = [[["B", "I", "O"][int(token[0][1:]) % 3] for token in sentence] for sentence in X]
+    model = kind(C=10.0, l1=1.0, warm_start=True).fit(X, y)
+    before, scores = [a.tolist() for a in model.predict(X)], model.decision_function(X)
+    width, top = model.n_features_in_, model.top_features("B")
+    model.save(tmp_path / "whole.npz")
+    assert model.sparsify() is model and 0 < model.n_features_in_ < 0.6 * width
+    assert [a.tolist() for a in model.predict(X)] == before and model.top_features("B") == top
+    for mine, old in zip(model.decision_function(X), scores, strict=True):
+        np.testing.assert_allclose(mine, old, rtol=1e-12)
+    model.save(tmp_path / "few.npz")
+    assert (tmp_path / "few.npz").stat().st_size < (tmp_path / "whole.npz").stat().st_size
+    assert [a.tolist() for a in pb.load(tmp_path / "few.npz").predict(X)] == before
+    assert model.fit(X, y).n_features_in_ == width
+    arrays = kind(l1=0.1).fit([np.eye(2), np.eye(2)], [[0, 1], [0, 1]])
+    coef = arrays.coef_
+    assert arrays.sparsify().coef_ is coef
+
+
 @pytest.mark.parametrize("l1", [-1.0, "much"])
 def test_wrong_rates_are_named(l1):
     with pytest.raises((ValueError, TypeError), match="l1 must be a"):

@@ -29,7 +29,7 @@ CHAIN_PARAMETERS = """start, end : bool
         Tokens that a feature by name must occur in to enter the vocabulary."""
 
 L1 = """l1 : float >= 0
-        Rate of the l1 norm; if it is above 0, many weights are exactly 0."""
+        Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others."""
 
 CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.

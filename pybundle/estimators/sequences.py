@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -185,6 +185,22 @@ class ChainEstimator(StructuredEstimator):
         labels = self.classes_.tolist()
         return {label: dict(zip(labels, row, strict=True))
                 for label, row in zip(labels, self.transition_coef_.tolist(), strict=True)}
+
+    def sparsify(self) -> Self:
+        """Drop the features by name whose weights are 0 for all labels, as an l1 norm leaves most; return self.
+
+        Predictions stay the same, as features without a weight add nothing; the model takes less memory, and so does
+        its file. Columns of arrays and of hashes are kept. The next fit learns its vocabulary anew.
+        """
+        check_is_fitted(self)
+        if self.vocabulary_ is not None:
+            W, *others = self.model_.split(self.coef_)
+            kept = np.flatnonzero(W.any(axis=0))
+            kept = kept if len(kept) else np.arange(1)
+            self.coef_ = np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)])
+            self.vocabulary_ = [self.vocabulary_[j] for j in kept.tolist()]
+            self.n_features_in_, self._state = len(kept), None
+        return self
 
     def _code(self, name, label):
         """The number of a label."""

@@ -21,7 +21,7 @@ from ..bundle.penalty_master import PenaltyMaster
 SHARES = 1e-9, 1e-11, 1e-7, 1e-13, 1e-5     # weights of the centre, in units of `first_alpha`
 N_TRIED = 3
 N_STEPS = 4         # Newton steps: more prove little more
-WIDE = 100_000      # with more weights a master costs more than a pass: it is solved after a quarter more passes
+RARELY = 4          # a master may cost more than a pass: it is solved again after 1/4 more passes
 
 
 class PenaltyPlanes:
@@ -61,13 +61,13 @@ class PenaltyPlanes:
         return self.n_planes - 1
 
     def bound(self, objective, tol, slope_error=0.0):
-        """As in `RecentPlanes`; with many weights mostly that of the newest plane alone."""
+        """As in `RecentPlanes`, mostly that of the newest plane alone."""
         bundle = self._bundle
         self._n_asked += 1
         if self._n_asked < self._next_due:
             newest = (np.arange(bundle.n_planes) == bundle.n_planes - 1).astype(np.float64)
             return self._proven(newest, slope_error)
-        self._next_due += 1 + (self._n_asked // 4 if bundle.dim > WIDE else 0)
+        self._next_due += 1 + self._n_asked // RARELY
         if not self._weights and bundle.n_planes:
             first = self._master.first_alpha(objective.value(self._master.centre) + abs(float(bundle.offsets[0])))
             self._weights = [first * share for share in SHARES]

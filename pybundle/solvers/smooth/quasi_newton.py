@@ -211,12 +211,16 @@ class Pairs:
 
         `resting` (bool (dim,), or None) marks fixed coordinates; the pairs are restricted to the others.
         """
-        pairs, d = self._pairs, -gradient
         if resting is not None and resting.any():
-            moves = ~resting
-            pairs = [(s * moves, y * moves) for s, y, _ in pairs]
+            moves, whole = np.flatnonzero(~resting), np.zeros_like(gradient)
+            pairs = ((s[moves], y[moves]) for s, y, _ in self._pairs)
             pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
-            d *= moves
+            whole[moves] = self._recursion(pairs, -gradient[moves])
+            return whole
+        return self._recursion(self._pairs, -gradient)
+
+    @staticmethod
+    def _recursion(pairs, d):
         weights, scratch = [], np.empty_like(d)         # a new vector for each product would double the cost
         for s, y, product in reversed(pairs):
             weights.append(inner(s, d) / product)

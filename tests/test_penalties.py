@@ -397,12 +397,30 @@ def shifted_risks(X, y):
             pb.risks.Pinball(X, y, 0.8, fit_intercept=True)]
 
 
-def test_columns_far_from_0_cost_at_most_twice_the_passes():
-    X, y = hinge_data(400, 10)
+@pytest.mark.parametrize(("n", "d", "tol"), [(400, 10, 1e-6), (4000, 50, 1e-4)])
+def test_columns_far_from_0_cost_at_most_twice_the_passes(n, d, tol):
+    """Errors of slopes times the limit of the intercept stay below the tolerance: the limit is proven from near."""
+    X, y = hinge_data(n, d)
     for here, there in zip(shifted_risks(X, y), shifted_risks(X + 1e4, y), strict=True):
-        centred, far = pb.minimize(here, lam=1.0, tol=1e-6), pb.minimize(there, lam=1.0, tol=1e-6)
+        centred, far = pb.minimize(here, lam=1.0, tol=tol), pb.minimize(there, lam=1.0, tol=tol)
         assert far.success and far.certified and far.n_passes <= 2 * centred.n_passes
         assert far.lower_bound <= centred.fun * (1 + 1e-8) and centred.lower_bound <= far.fun * (1 + 1e-8)
+
+
+def test_limits_of_free_weights_only_become_tighter():
+    """Earlier limits hold at a lower level, too."""
+    X, y = hinge_data(400, 10)
+    limits, levels = [], []
+    old = Penalised.confine
+
+    def confine(self, *arguments):
+        old(self, *arguments)
+        limits.append(self.proven.upper[-1])
+        levels.append(self.level)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Penalised, "confine", confine)
+        pb.minimize(pb.risks.BinaryHinge(X + 100.0, y, fit_intercept=True), lam=0.1, tol=1e-7)
+    assert len(limits) > 2 and (np.diff(limits) <= 0.0).all() and (np.diff(levels) <= 0.0).all()
 
 
 @pytest.mark.parametrize("shift", [1e4, 1e6])

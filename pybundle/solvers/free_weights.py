@@ -18,6 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
+NEAR = 0.1      # where they start the next time if limits are too wide
+COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
 
@@ -55,11 +57,20 @@ class FreeWeights:
             self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
 
     def probe(self, run):
-        """After 1, 2, 6, 22, ... iterations try to prove limits; return a point whose plane that needs, or None.
+        """After 1, 2, 4, 8, ... iterations try to prove limits; return a point whose plane that needs, or None.
 
         Until there are limits one pass at such a point is asked for after every iteration.
         """
-        return self._prove(run.w, run.fun, run.trace.size) if run.trace.n_iter >= self._next else None
+        if run.trace.n_iter < self._next:
+            return None
+        point = self._prove(run.w, run.fun, run.trace.size)
+        if point is None and self._cost() > COSTLY * run.rule.tol * abs(run.fun):
+            self._far = NEAR
+        return point
+
+    def _cost(self):
+        """Return about what the limits cost a bound: the largest error of a slope times their size."""
+        return max(self._errors, default=0.0) * float(np.linalg.norm(self.objective.proven.upper[self.free]))
 
     def _prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
@@ -93,7 +104,7 @@ class FreeWeights:
                 rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
                 rests[j] = np.maximum(rests[j], rest)
                 rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
-        self._wait *= 4
+        self._wait *= 2
         self._next += self._wait
         if rests.sum(axis=1).max() < 0.5:
             limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE

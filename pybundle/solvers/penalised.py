@@ -82,10 +82,14 @@ class Penalised(Objective):
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
     def confine(self, free, limits, level):
-        """Take proven limits `|w_k| <= limits` for the free weights at all points with F <= level."""
+        """Take proven limits `|w_k| <= limits` for the free weights at all points with F <= level.
+
+        Earlier limits, of a higher level, hold there, too.
+        """
         bounds = np.full(len(self.penalty.l2), np.inf)
         bounds[free] = limits
-        self.level, self.proven = level, (self.penalty + Box(-bounds, bounds)).canonical(len(bounds))
+        self.level = min(level, self.level)
+        self.proven = (self.proven + Box(-bounds, bounds)).canonical(len(bounds))
 
     @property
     def moduli(self):

@@ -307,3 +307,18 @@ def test_wrong_constraints_are_refused_before_the_first_call():
         pb.minimize(risk, lam=1.0, constraints=(A, 0.0, 1.0), method="lbfgs")
     with pytest.raises(ParameterError, match="radius"):
         pb.minimize(risk, radius=1.0, constraints=(A, 0.0, 1.0))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 0.0), (-np.inf, -1.0), (2.0, np.inf)])
+def test_rows_that_bound_a_free_intercept(low, high):
+    """The intercept of a risk and a column of ones are the same; columns far from 0."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 2)) + 5.0
+    y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(50) > 0.0, 1, -1)
+    row = (np.array([[0.0, 0.0, 1.0]]), low, high)
+    free = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, tol=1e-6, constraints=row)
+    column = pb.minimize(pb.risks.BinaryHinge(np.hstack([X, np.ones((50, 1))]), y), lam=np.array([1.0, 1.0, 0.0]),
+                         tol=1e-6, constraints=row)
+    assert free.success and column.success
+    assert free.lower_bound <= column.fun and column.lower_bound <= free.fun
+    assert low - 1e-9 <= free.x[-1] <= high + 1e-9

@@ -118,7 +118,10 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
         if isinstance(omega, Separable):
-            omega = (omega + Box(*rows.implied(omega.lower, omega.upper))).canonical(risk.dim)
+            lower, upper = rows.implied(omega.lower, omega.upper)
+            if means is not None:       # the penalty is on the intercept at the means
+                lower[-1], upper[-1] = -np.inf, np.inf
+            omega = (omega + Box(lower, upper)).canonical(risk.dim)
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(

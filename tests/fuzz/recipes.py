@@ -478,6 +478,7 @@ for _name, (_given, _data) in ESTIMATORS.items():
 for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}
     RECIPES[f"estimators.{_name}.transitions"] = lambda r: {}
+    RECIPES[f"estimators.{_name}.sparsify"] = lambda r: {}
 RECIPES |= {
     "estimators.ChainCRF.log_likelihood": tagged,
     "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},

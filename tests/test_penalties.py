@@ -565,12 +565,3 @@ def test_badly_scaled_cuts_on_free_weights_print_nothing(capfd):
                     result = pb.minimize(risk, penalty=penalty, max_iter=30)
                 assert result.lower_bound <= result.fun
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_function_is_asked_within_the_bounds_only():
-    """Free weights with one bound: the points that prove their limits lie inside, too."""
-    def fun(w):
-        assert (w >= 0.0).all()
-        return abs(w[0] - 3.0) + abs(w[1] - 1e3), np.sign(w - np.array([3.0, 1e3]))
-    result = pb.minimize(pb.risks.Function(fun, 2, lower_bounds=[0.0]), penalty=pp.Box(0.0), tol=1e-6, atol=1e-6)
-    assert result.success and np.allclose(result.x, [3.0, 1e3], atol=1e-4)

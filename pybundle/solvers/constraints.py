@@ -42,7 +42,11 @@ class Rows:
     Attributes
     ----------
     m : int
+    inside : ndarray, shape (dim,), or None
+        A point that meets all rows, and the bounds of the problem.
     """
+
+    inside: np.ndarray | None = None
 
     def __init__(self, A, upper):
         self.A, self.upper, self.m = A, upper, len(upper)
@@ -112,7 +116,8 @@ class Rows:
     def nearest(self, objective, v):
         """Return the point nearest to v that meets the rows, up to rounding, and the bounds of the objective.
 
-        The objective is `Penalised`, with these rows and a box alone.
+        Where rows are so ill-conditioned that none is found, it is `inside`. The objective is `Penalised`, with these
+        rows and a box alone.
         """
         bundle = Bundle(len(v), 1)
         master = PenaltyMaster(bundle, np.array([True]), objective)
@@ -127,7 +132,7 @@ class Rows:
             rows = self.A[active] @ sp.diags_array(((w > box.lower) & (w < box.upper)).astype(np.float64))
             multipliers = np.linalg.lstsq((rows @ rows.T).toarray(), self.A[active] @ w - self.upper[active])[0]
             w = np.clip(w - rows.T @ multipliers, box.lower, box.upper)
-        return w
+        return w if self.inside is None or self.contains(w) else self.inside.copy()
 
 
 def as_rows(constraints, dim):
@@ -172,7 +177,7 @@ def _block(A, lower, upper, dim):
 
 
 def check_feasible(objective):
-    """Raise ParameterError if no point meets the rows and bounds of an objective, or if none can be found."""
+    """Find a point that meets the rows and bounds of an objective; raises ParameterError if there is none."""
     from scipy.optimize import linprog  # which takes longer to import than all else
 
     rows, dim = objective.rows, objective.rows.A.shape[1]
@@ -181,6 +186,7 @@ def check_feasible(objective):
     if found.status == 2:
         raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "
                              "program shows that there is none; relax them")
-    if not objective.contains(objective.project(np.zeros(dim))):
+    rows.inside = objective.project(np.zeros(dim))
+    if not objective.contains(rows.inside):
         raise ParameterError(f"constraints must have a point that meets them up to {MEETS:g} of their terms, found "
                              "none; scale weights or rows")

@@ -81,16 +81,13 @@ class FreeWeights:
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         far = self._far * (1.0 + np.abs(u))
-        sides, bounds = self._bounds(len(u))
-        slopes = np.vstack([np.array(self._slopes).reshape(-1, len(u)), sides])
-        room = np.concatenate([level - np.array(self._constants), bounds])
+        slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
         rows, least = slopes * far, room - slopes @ u
         sizes = np.abs(rows).sum(axis=1)
         cuts = np.flatnonzero((least < sizes) & (sizes > 0.0))
         rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
-        errors = np.concatenate([self._errors, np.zeros(len(bounds))])
-        rests, rooms = np.zeros((len(u), len(u))), np.zeros(len(u))
+        errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
         for j in range(len(u)):
             for sign in (1.0, -1.0):
                 direction = sign * (np.arange(len(u)) == j)
@@ -115,13 +112,7 @@ class FreeWeights:
                 self.objective.confine(self.free, limits, level)
         return None
 
-    def _bounds(self, n):
-        """Return the bounds of the penalty on one side of free weights, as cuts: slopes and rooms."""
-        lower, upper = self.objective.penalty.lower[self.free], self.objective.penalty.upper[self.free]
-        below, above = np.isfinite(lower), np.isfinite(upper)
-        return np.vstack([-np.eye(n)[below], np.eye(n)[above]]), np.concatenate([-lower[below], upper[above]])
-
     def _moved(self, w, u):
         point = np.array(self.objective.inner_point(w))
         point[self.free] = u
-        return self.objective.project(self.objective.outer_point(point))
+        return self.objective.outer_point(point)

@@ -117,12 +117,12 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
-        if isinstance(omega, Separable):
-            lower, upper = rows.implied(omega.lower, omega.upper)
-            if means is not None:       # the penalty is on the intercept at the means
-                lower[-1], upper[-1] = -np.inf, np.inf
-            omega = (omega + Box(lower, upper)).canonical(risk.dim)
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows)
+    if rows is not None and isinstance(omega, Separable):
+        lower, upper = rows.implied(omega.lower, omega.upper)
+        if means is not None:       # the penalty is on the intercept at the means
+            lower[-1], upper[-1] = -np.inf, np.inf
+        objective.proven = (omega + Box(lower, upper)).canonical(risk.dim)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):

@@ -212,10 +212,10 @@ class Pairs:
         `resting` (bool (dim,), or None) marks fixed coordinates; the pairs are restricted to the others.
         """
         if resting is not None and resting.any():
-            moves, whole = np.flatnonzero(~resting), np.zeros_like(gradient)
-            pairs = ((s[moves], y[moves]) for s, y, _ in self._pairs)
+            moves, whole = np.flatnonzero(~np.atleast_2d(resting)[0]), np.zeros_like(gradient)
+            pairs = ((s[..., moves], y[..., moves]) for s, y, _ in self._pairs)
             pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
-            whole[moves] = self._recursion(pairs, -gradient[moves])
+            whole[..., moves] = self._recursion(pairs, -gradient[..., moves])
             return whole
         return self._recursion(self._pairs, -gradient)
 

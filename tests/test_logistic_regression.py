@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import pybundle as pb
 
 
-@parametrize_with_checks([pb.MulticlassLogistic(C=0.1, tol=1e-14)])
+# a small C: copies and weights of rows must agree to 1e-9, which a flat minimum does not give
+@parametrize_with_checks([pb.MulticlassLogistic(C=0.01, tol=1e-14)])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -54,9 +54,9 @@ def compare(train, test, l1):
             warnings.simplefilter("ignore", pb.ConvergenceWarning)
             result = pb.minimize(risk, penalty=pb.prox.L1(l1), tol=tol, time_limit=300)
         seconds, best = time.process_time() - start, min(best, result.fun)
-        W, *scores = model.split(result.x)
+        W, transition, *_ = model.split(result.x)
         found = pb.core.ragged.Ragged(
-            pb.oracles.viterbi_batch(X_test.values @ W.T, X_test.offsets, *scores)[0], X_test.offsets)
+            pb.oracles.viterbi_batch(X_test.values @ W.T, X_test.offsets, transition)[0], X_test.offsets)
         f1 = chunking.f1(test.tags, [[tags[k] for k in y] for y in found])
         rows.append((f"{l1:g}", f"pybundle, tol {tol:g}", f"{seconds:.1f}", f"{result.n_passes:.0f}",
                      f"{result.fun:.1f}", f"{result.gap:.1e}", f"{f1:.2f}", f"{np.count_nonzero(result.x):,}"))

@@ -197,9 +197,9 @@ class ChainEstimator(StructuredEstimator):
             W, *others = self.model_.split(self.coef_)
             kept = np.flatnonzero(W.any(axis=0))
             kept = kept if len(kept) else np.arange(1)
-            self.coef_ = np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)])
-            self.vocabulary_ = [self.vocabulary_[j] for j in kept.tolist()]
-            self.n_features_in_, self._state = len(kept), None
+            vars(self).update(coef_=np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)]),
+                              vocabulary_=[self.vocabulary_[j] for j in kept.tolist()], n_features_in_=len(kept),
+                              _state=None)
         return self
 
     def _code(self, name, label):

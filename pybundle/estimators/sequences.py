@@ -197,7 +197,8 @@ class ChainEstimator(StructuredEstimator):
             W, *others = self.model_.split(self.coef_)
             kept = np.flatnonzero(W.any(axis=0))
             kept = kept if len(kept) else np.arange(1)
-            vars(self).update(coef_=np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)]),
+            attributes = self.__dict__
+            attributes.update(coef_=np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)]),
                               vocabulary_=[self.vocabulary_[j] for j in kept.tolist()], n_features_in_=len(kept),
                               _state=None)
         return self

@@ -324,3 +324,21 @@ def test_rows_that_bound_a_free_intercept(low, high):
     assert free.success
     assert free.lower_bound <= column.fun and column.lower_bound <= free.fun
     assert low - 1e-9 <= free.x[-1] <= high + 1e-9
+
+
+@pytest.mark.parametrize("factor", [1e-10, 1e-3, 3.0, 1e16])
+@pytest.mark.parametrize("is_equation", [False, True])
+def test_rows_with_one_entry_are_bounds(factor, is_equation):
+    """Of any size, from cold and warm starts: as a box, up to rounding."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 4))
+    risk = pb.risks.BinaryHinge(X, np.where(X[:, 0] + rng.standard_normal(30) > 0.0, 1, -1))
+    free = pb.minimize(risk, lam=1.0, method="oca", tol=1e-6)
+    limit = 0.5 * free.x[0]
+    row = (np.array([[factor, 0.0, 0.0, 0.0]]), factor * limit if is_equation else -np.inf, factor * limit)
+    box = pp.Box(np.r_[limit if is_equation else -np.inf, [-np.inf] * 3], np.r_[limit, [np.inf] * 3])
+    expected = pb.minimize(risk, penalty=pp.SquaredL2(1.0) + box, tol=1e-6)
+    for start in ({}, {"warm_start": free}, {"w0": np.array([5.0, -1.0, 2.0, 3.0])}):
+        result = pb.minimize(risk, lam=1.0, constraints=row, tol=1e-6, method="oca", **start)
+        assert result.success and abs(result.x[0] - limit) <= 1e-9 * abs(limit)
+        assert result.lower_bound <= expected.fun * (1 + 1e-9) and expected.lower_bound <= result.fun * (1 + 1e-9)

@@ -328,11 +328,11 @@ class Bundle:
             self.drop(old)
 
     def shrink_to(self, n_planes: int) -> Floats:
-        """Brings the bundle under a hard cap without changing the lower bound of `beta`.
+        """Brings the bundle under a hard cap, as far as that goes without changing the lower bound of `beta`.
 
         First the longest idle planes go, then the support of each part is replaced by its aggregate
         `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983), then constraints
-        go, which no bound needs.
+        go: no bound needs signs, and without other rows it is lower.
 
         Returns
         -------

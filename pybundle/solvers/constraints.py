@@ -28,6 +28,7 @@ VIOLATES = 1e-13    # beyond that fraction a point is moved
 SWEEPS = 3          # over the rows, in search of bounds that follow
 VAST = 1e100        # larger bounds are none
 SAFE = 1e-9         # relative allowance for the rounding of sums; nothing is lost by it
+READABLE = 1e15     # HiGHS takes larger bounds for none
 ROUNDS = 10         # of corrections of the rounding of a projection
 
 
@@ -141,15 +142,22 @@ def as_rows(constraints, dim):
     found = [_block(*_triple(one), dim) for one in given]
     A = sp.csr_array(sp.vstack([rows for rows, _, _ in found]) if found else (0, dim))
     lower, upper = (np.concatenate([np.empty(0), *(block[k] for block in found)]) for k in (1, 2))
+    # by powers of 2, without rounding, so that the largest entry of a row is between 1/2 and 1
+    scales = -np.frexp(abs(A).max(axis=1).toarray().ravel() if A.shape[0] else np.empty(0))[1]
+    with np.errstate(over="ignore"):
+        A.data = np.ldexp(A.data, np.repeat(scales, np.diff(A.indptr)))
+        lower, upper = np.ldexp(lower, scales), np.ldexp(upper, scales)
     above, below = upper < np.inf, lower > -np.inf
     return Rows(sp.csr_array(sp.vstack([A[above], -A[below]])), np.concatenate([upper[above], -lower[below]]))
 
 
 def _triple(one):
-    if hasattr(one, "A") and hasattr(one, "lb") and hasattr(one, "ub"):
-        return one.A, one.lb, one.ub
     if isinstance(one, tuple) and len(one) == 3:
         return one
+    from scipy.optimize import LinearConstraint  # which takes longer to import than all else
+
+    if isinstance(one, LinearConstraint):
+        return one.A, one.lb, one.ub
     raise InputTypeError("constraints must be (A, lower, upper), a scipy.optimize.LinearConstraint or a list of them, "
                          f"got {type(one).__name__}")
 
@@ -183,7 +191,7 @@ def check_feasible(objective):
     rows, dim = objective.rows, objective.rows.A.shape[1]
     lower, upper = objective.box
     found = linprog(np.zeros(dim), A_ub=rows.A, b_ub=rows.upper, bounds=np.column_stack([lower, upper]))
-    if found.status == 2:
+    if found.status == 2 and np.abs(rows.upper).max(initial=0.0) < READABLE:
         raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "
                              "program shows that there is none; relax them")
     rows.inside = objective.project(np.zeros(dim))

@@ -83,9 +83,10 @@ class FreeWeights:
         far = self._far * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
-        rows, least = slopes * far, room - slopes @ u
+        with np.errstate(over="ignore"):
+            rows, least = slopes * far, room - slopes @ u
         sizes = np.abs(rows).sum(axis=1)
-        cuts = np.flatnonzero((least < sizes) & (sizes > 0.0))
+        cuts = np.flatnonzero((least < sizes) & (sizes > 0.0) & np.isfinite(sizes) & np.isfinite(least))
         rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
         for j in range(len(u)):

@@ -96,14 +96,14 @@ def make_run(name, problem):
     """The run of a method, with its requirements and options checked."""
     method = METHODS[name]
     if isinstance(problem.objective, Penalised) and method.penalties != "all":
+        if problem.objective.rows is not None:
+            raise ParameterError(f"method {name!r} takes no constraints; use 'oca'")
         if method.penalties == "none":
             raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights (an array lam, "
                                  "fit_intercept); use 'oca'")
         if not problem.objective.penalty.is_separable:
             raise ParameterError(f"method {name!r} takes a penalty that is a sum over entries, got norms of groups; "
                                  "use 'oca'")
-        if problem.objective.rows is not None:
-            raise ParameterError(f"method {name!r} takes no constraints; use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

@@ -198,8 +198,8 @@ def test_validation_data_may_have_names_where_the_data_of_the_fit_have_them():
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pb.MulticlassSVM(callback=pb.callbacks.EarlyStopping(frame, y)).fit(frame, y)
-        pb.MulticlassSVM(callback=pb.callbacks.EarlyStopping(validation_fraction=0.5)).fit(frame, y)
+        for held in (pb.callbacks.EarlyStopping(frame, y), pb.callbacks.EarlyStopping(validation_fraction=0.5)):
+            assert pb.MulticlassSVM(callback=held).fit(frame, y).feature_names_in_.tolist() == list("abcdef")
 
 
 def test_callbacks_show_what_they_are():

@@ -685,9 +685,9 @@ def test_ctrl_c_while_a_process_is_asked_ends_the_run_with_its_certificate(what,
 
 def test_closing_ends_what_is_still_placed(nothing_left):
     with pb.distributed.Processes(1) as executor:
-        remote = executor.place(blobs())
-        remote.planes(np.ones(remote.dim))
-    remote.close()
+        remote, home = executor.place(blobs()), blobs()
+        assert remote.planes(np.ones(remote.dim)).values.sum() == home.planes(np.ones(home.dim)).values.sum()
+    remote.close()          # the fixture looks for what is left
 
 
 class Broken:

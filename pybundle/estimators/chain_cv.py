@@ -42,7 +42,7 @@ class ChainSVMCV(PathCV, ChainSVM):
     (2, 2)
     """
 
-    _kind, _is_classifier = ChainSVM, False
+    _kind = ChainSVM
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
                  search_tol: float | None = None,
@@ -71,9 +71,6 @@ class ChainSVMCV(PathCV, ChainSVM):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
-
-    def _checked(self, X, y):
-        return X, y
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
@@ -105,7 +102,7 @@ class ChainCRFCV(PathCV, ChainCRF):
     (2, 2)
     """
 
-    _kind, _is_classifier = ChainCRF, False
+    _kind = ChainCRF
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
                  search_tol: float | None = None, start: Any = True, end: Any = True, hash_bits: int | None = None,
@@ -130,6 +127,3 @@ class ChainCRFCV(PathCV, ChainCRF):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
-
-    def _checked(self, X, y):
-        return X, y

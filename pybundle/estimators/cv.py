@@ -77,6 +77,10 @@ class PathCV:
     scores_: Floats
     _kind: Any
     _listed: Any
+    _is_classifier = False      # whose folds are stratified
+
+    def _checked(self, X, y):
+        return X, y
 
     def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Searches the grid, then fits with the best C on all examples; see the class for X and y.

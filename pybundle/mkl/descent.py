@@ -15,9 +15,9 @@ import numpy as np
 
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from ..solvers.run import Settings
 from ..solvers.smooth.lbfgs import QuasiNewton
 from ..solvers.smooth.quasi_newton import Orthants
+from ..solvers.state import Settings
 from .certified import solve
 from .mixture_bound import CLOSE, KeptPlanes
 

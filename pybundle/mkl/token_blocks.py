@@ -10,7 +10,7 @@ from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
 from ..solvers.objective import minimiser
-from ..solvers.run import Settings
+from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
 
 INNER = 5

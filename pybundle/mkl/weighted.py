@@ -19,7 +19,7 @@ from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.minimize import drive
-from ..solvers.run import Settings
+from ..solvers.state import Settings
 from .certified import KEPT, Certified, GroupBlocks, reweighed
 from .group_norms import GroupNorms
 

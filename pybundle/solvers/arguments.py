@@ -18,7 +18,8 @@ from .methods import METHODS
 from .objective import Ball, SquaredNorm
 from .penalised import Penalised
 from .plane_checks import lower_bounds_of
-from .run import Settings, is_fine
+from .run import is_fine
+from .state import Settings
 
 LARGEST = 1e100
 """Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""

@@ -20,7 +20,8 @@ from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from .methods import METHODS
-from .run import State, is_fine
+from .run import is_fine
+from .state import State
 
 ENDED = (Status.CONVERGED, Status.STALLED)
 """Statuses of runs that are finished for good."""

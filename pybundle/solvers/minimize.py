@@ -38,7 +38,7 @@ from .evidence import Record, certificate_of
 from .method import Problem
 from .methods import METHODS, check_options, make_run
 from .penalised import Penalised
-from .run import State
+from .state import State
 
 
 def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,

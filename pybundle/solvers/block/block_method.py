@@ -32,7 +32,8 @@ from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..objective import inner
-from ..run import Run, State
+from ..run import Run
+from ..state import State
 
 
 class BlockMethod(Run):

@@ -31,7 +31,8 @@ from ..free_weights import FreeWeights
 from ..part_planes import part_planes
 from ..penalised import Penalised
 from ..plane_checks import refuse_above
-from ..run import Run, State, working_bytes
+from ..run import Run, working_bytes
+from ..state import State
 from .master import Master, MasterSolution, bound_of
 from .penalty_master import PenaltyMaster
 

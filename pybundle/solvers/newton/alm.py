@@ -18,7 +18,8 @@ from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_labels
-from ..run import Run, State, working_bytes
+from ..run import Run, working_bytes
+from ..state import State
 from .directions import LARGEST_RANK, NewtonDirection
 from .label_multipliers import LabelMultipliers
 from .multipliers import Step

@@ -9,7 +9,7 @@ from ...core.object_graph import check_array
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
 from ..objective import SquaredNorm
-from ..run import Settings, State
+from ..state import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 

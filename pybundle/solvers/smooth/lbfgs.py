@@ -27,7 +27,8 @@ from ..evidence import of_points
 from ..free_weights import FreeWeights
 from ..method import WARM_START, Method, Option, integer, or_none
 from ..penalised import Penalised
-from ..run import Run, State, working_bytes
+from ..run import Run, working_bytes
+from ..state import State
 from .penalty_planes import PenaltyPlanes
 from .quasi_newton import Orthants, Pairs, QuasiNewtonSteps
 from .recent_planes import RecentPlanes

@@ -1,0 +1,113 @@
+"""What a run is made of beside its method: its settings, its counters, and what another run can start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.object_graph import check_array, check_float
+from ..runtime.clock import Clock
+from ..runtime.history import History
+from ..runtime.stopping import GapBelow
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of a run that do not define the problem.
+
+    Attributes
+    ----------
+    gap : GapBelow
+    stop : {"certificate", "published"}
+        Best point against best bound, or the rule of the method's paper.
+    theta : float
+        The master is solved to `theta` times the outer gap.
+    max_idle : int or None
+        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
+        planes become active again most often, and 8 for more.
+    memory_limit : int or None
+        Bytes for planes and Gram matrix.
+    record : Record or None
+        Stores points and labellings as evidence; None stores none.
+    factor : float
+        Users see values of F times this: 1/n in the mean scale.
+    """
+
+    gap: GapBelow
+    stop: str = "certificate"
+    theta: float = 0.05
+    max_idle: int | None = None
+    memory_limit: int | None = None
+    record: Any = None
+    factor: float = 1.0
+
+
+@dataclass(repr=False)
+class State:
+    """What another run can start from: like planes it does not depend on lam.
+
+    Attributes
+    ----------
+    w : ndarray, shape (dim,)
+        Best point.
+    risk_value : float
+        `R(w)`; infinite if unknown.
+    fingerprint : object or None
+        Identifies risk and partition, if the risk can: planes of another risk prove nothing.
+    bundle : Bundle or None
+        Planes of parts, of a bundle method.
+    scores : object or None
+        Scores at w, if the risk has them.
+    blocks : object or None
+        Planes or multipliers of single examples, of a block method.
+    pairs : Pairs or None
+        Steps and changes of the gradient, of a quasi-Newton method.
+    bound : LowerBound or None
+        The best aggregate plane: evidence for any lam.
+    errors : (ndarray, ndarray) or None
+        Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
+    record : Record or None
+        Points and labellings of the planes, with `evidence=True`.
+    size : float
+        F(0) or an estimate of it, from which the default of atol follows.
+    """
+
+    w: np.ndarray
+    risk_value: float
+    fingerprint: object = None
+    bundle: Any = None
+    scores: Any = None
+    blocks: Any = None
+    pairs: Any = None
+    bound: Any = None
+    errors: Any = None
+    record: Any = None
+    size: float = 0.0
+
+    def __repr__(self) -> str:
+        kept = [name for name, value in vars(self).items() if value is not None and name not in
+                ("w", "risk_value", "size")]
+        return f"State of {len(self.w)} weights with {', '.join(kept)}"
+
+    def check_state(self):
+        """Refuse contents that no checkpoint should hold; the start of a run checks what depends on the risk."""
+        check_array("w", self.w, self.w.shape)
+        check_float("size", self.size, 0.0)
+        for errors in self.errors or ():
+            check_array("errors", errors, errors.shape, low=0.0)
+
+
+@dataclass
+class Trace:
+    """Counters of a run."""
+
+    clock: Clock = field(default_factory=Clock)
+    history: History = field(default_factory=History)
+    n_iter: int = 0
+    n_passes: float = 0.0
+    n_cached_passes: float = 0.0
+    max_planes: int = 0
+    size: float = 0.0           # F(0); until known, the maximum of F at the first point and of offsets of planes
+    knows_zero: bool = False

@@ -76,7 +76,7 @@ class Separable(Regulariser):
         x = self._point_of("x", x)
         if ((x < self.lower) | (x > self.upper)).any():
             return np.inf
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):      # infinite points of masters whose centre is too light
             return float(np.sum(0.5 * self.l2 * (x - self.centre)**2 + self.l1 * np.abs(x)) + self.constant)
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:

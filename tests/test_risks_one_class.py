@@ -117,7 +117,7 @@ def test_storages_and_weights():
         assert np.isclose(OneClass(bytes_, 0.3).evaluate(w)[0][0], OneClass(1.0 * bytes_, 0.3).evaluate(w)[0][0])
     results = [pb.minimize(risk, lam=1.0, tol=1e-8) for risk in (dense, *others)]
     assert all(result.success and np.isclose(result.fun, results[0].fun, rtol=1e-7) for result in results)
-    wide = sp.random_array((30, 20_000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    wide = sp.csr_array(sp.random(30, 20_000, density=0.01, format="csr", random_state=np.random.default_rng(0)))
     value, slope = OneClass(wide, 0.2).evaluate(np.ones(20_000))
     assert sp.issparse(slope) and np.isclose((slope @ np.ones(20_000))[0], value[0])
 

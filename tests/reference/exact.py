@@ -321,7 +321,7 @@ class _ActiveSet:
         try:
             found = nnls(np.vstack([rows[near].T / unit, top]),
                          np.concatenate([-lam * w / unit, np.full(len(self.groups), 10.0)]))[0]
-        except RuntimeError:
+        except (RuntimeError, np.linalg.LinAlgError):       # SciPy 1.13 solves singular systems; any start will do
             found = np.zeros(len(near))
         alpha = {}
         for g, (a, b) in enumerate(self.groups):

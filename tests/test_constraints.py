@@ -318,11 +318,9 @@ def test_rows_that_bound_a_free_intercept(low, high):
     y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(50) > 0.0, 1, -1)
     row = (np.array([[0.0, 0.0, 1.0]]), low, high)
     free = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, tol=1e-6, constraints=row)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # the column needs limits that a bound on one side hides
-        column = pb.minimize(pb.risks.BinaryHinge(np.hstack([X, np.ones((50, 1))]), y), lam=np.array([1.0, 1.0, 0.0]),
-                             tol=1e-6, constraints=row)
-    assert free.success
+    column = pb.minimize(pb.risks.BinaryHinge(np.hstack([X, np.ones((50, 1))]), y), lam=np.array([1.0, 1.0, 0.0]),
+                         tol=1e-6, constraints=row)
+    assert free.success and column.success
     assert free.lower_bound <= column.fun and column.lower_bound <= free.fun
     assert low - 1e-9 <= free.x[-1] <= high + 1e-9
 
@@ -425,3 +423,22 @@ def test_columns_far_from_0_with_rows_and_an_intercept(seed, kind):
     assert found[0].success and found[1].success
     assert abs(found[0].fun - found[1].fun) <= 2e-5 * found[0].fun
     assert found[1].n_passes <= 4 * found[0].n_passes
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_squared_loss_without_penalty_and_one_row(seed, fit_intercept):
+    """Points in search of limits of free weights went ten times as far each time, until squares overflowed."""
+    rng = np.random.default_rng([17, seed])
+    X = rng.standard_normal((30, 4))
+    y = np.where(X[:, 0] + rng.standard_normal(30) > 0.0, 1, -1)
+    row = (rng.standard_normal((1, 4 + fit_intercept)), -np.inf, -0.5)
+    risk = pb.risks.SquaredHinge(X, y, fit_intercept=fit_intercept)
+    result = pb.minimize(risk, lam=np.zeros(4), constraints=row, tol=1e-8)
+    assert result.success
+
+    def fun(w):
+        return risk.evaluate(w)[0].sum()
+    best = minimize(fun, result.x, method="SLSQP", jac=lambda w: risk.evaluate(w)[1].sum(axis=0),
+                    constraints=LinearConstraint(*row), options={"ftol": 1e-14})
+    assert abs(best.fun - result.fun) <= 1e-7 * result.fun

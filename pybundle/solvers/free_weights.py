@@ -4,9 +4,9 @@ Every plane of R, with the least that the penalty adds to it over all other weig
 
     c_k + <g_k, u> <= F(w) <= level    for every w = (u, rest) that is as good as the best point.
 
-For weight j and sign s a linear program finds multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d
-about 0, so `s u_j <= r_j + <|d|, |u|>` with `r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the
-rows of D
+A bound of the penalty on one side of a free weight is a cut, too. For weight j and sign s a linear program finds
+multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d about 0, so `s u_j <= r_j + <|d|, |u|>` with
+`r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the rows of D
 
     (1 - D) |u| <= r,    hence  |u| <= B  for every B with  (1 - D) B >= r,  if the rows of D sum to less than 1.
 
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
+FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
+FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
@@ -36,7 +37,7 @@ class FreeWeights:
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
         self._constants, self._slopes, self._errors = [], [], []
-        self._wait, self._next, self._far = 1, 1, FAR
+        self._wait, self._next, self._far, self._probed = 1, 1, FAR, None
         self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
     @classmethod
@@ -84,9 +85,15 @@ class FreeWeights:
         from scipy.optimize import linprog  # which takes longer to import than all else
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
-        far = self._far * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
+        if self._probed is not None and (slopes @ self._probed <= room).all():      # no cut was missing there
+            self._far *= 10.0
+        self._probed = None
+        far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
+        bounds = np.column_stack([self.objective.proven.lower, self.objective.proven.upper])[self.free]
+        ends = (bounds - u[:, None]) / far[:, None]
+        is_near = np.abs(ends) <= 1.0
         with np.errstate(over="ignore"):
             rows, least = slopes * far, room - slopes @ u
         sizes = np.abs(rows).sum(axis=1)
@@ -96,19 +103,23 @@ class FreeWeights:
         for j in range(len(u)):
             for sign in (1.0, -1.0):
                 direction = sign * (np.arange(len(u)) == j)
-                found = linprog(-direction, A_ub=rows, b_ub=least, bounds=(-1.0, 1.0))
+                found = linprog(-direction, A_ub=rows, b_ub=least, bounds=np.clip(ends, [-1.0, 0.0], [0.0, 1.0]))
                 if found.x is None:
                     self._next += 1
                     return None         # the best point itself is cut off: by rounding
-                if np.any(np.abs(found.x) >= 0.99):
-                    self._next += 1
-                    self._far *= 10.0
-                    return self._moved(w, u + far * found.x)
+                if (~is_near & (np.column_stack([-found.x, found.x]) >= 0.99)).any():
+                    self._next += 1 if self._far <= FARTHEST else 1 << 40
+                    self._probed = u + far * found.x
+                    return self._moved(w, self._probed)
                 mu = np.zeros(len(slopes))
                 mu[cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
-                rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
-                rests[j] = np.maximum(rests[j], rest)
-                rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
+                nu = np.column_stack([found.lower.marginals, found.upper.marginals]) * (far[j] / far[:, None])
+                nu = np.where(is_near, np.maximum(nu * [1.0, -1.0], 0.0), 0.0)      # of lower and upper bounds
+                gains = nu * np.where(is_near, bounds * [-1.0, 1.0], 0.0)
+                rest = np.abs(mu @ slopes + nu @ [-1.0, 1.0] - direction) + mu @ errors
+                rests[j] = np.maximum(rests[j], rest + SAFE * (mu @ np.abs(slopes) + nu.sum(axis=1)))
+                rooms[j] = max(rooms[j], float(mu @ room + gains.sum())
+                               + SAFE * float(mu @ np.abs(room) + np.abs(gains).sum()))
         self._wait *= 2
         self._next += self._wait
         if rests.sum(axis=1).max() < 0.5:
@@ -120,4 +131,4 @@ class FreeWeights:
     def _moved(self, w, u):
         point = np.array(self.objective.inner_point(w))
         point[self.free] = u
-        return self.objective.outer_point(point)
+        return self.objective.outer_point(self.objective.proven.project(point))

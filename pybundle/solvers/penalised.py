@@ -183,4 +183,5 @@ class Penalised(Objective):
     def project(self, w):
         if self.rows is None or len(self.rows.violated(w)) == 0:
             return self.penalty.project(w)
-        return self.rows.nearest(Penalised(Box(*self.box).canonical(len(w)), 0.0, rows=self.rows), w)
+        box = Box(*self.box).canonical(len(w))
+        return self.rows.nearest(Penalised(box, 0.0, means=self.means, rows=self.rows), w)

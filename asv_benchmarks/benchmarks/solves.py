@@ -1,5 +1,7 @@
 """Whole solves on scikit-learn's digits."""
 
+import numpy as np
+
 import pybundle as pb
 from pybundle.datasets import load_digits
 
@@ -67,6 +69,37 @@ class Smooth:
 
     def track_passes(self, method, risk, tol):
         return self.solve(method, risk, tol).n_passes
+
+    track_passes.unit = "passes"
+
+
+class Penalties:
+    """Multiclass hinge on digits with sums over entries in place of the square, to 1e-3."""
+
+    params = [["prox-bcfw", "oca"], ["l1", "elastic net", "bounds", "free biases"]]
+    param_names = ["method", "penalty"]
+
+    def setup(self, method, penalty):
+        data = load_digits()
+        self.risk = pb.risks.MulticlassHinge(data.X, data.y, bias=1.0)
+        is_bias = np.arange(self.risk.dim) % (self.risk.dim // self.risk.n_scores) == data.X.shape[1]
+        held = np.where(np.arange(self.risk.dim) == np.flatnonzero(is_bias)[0], 0.0, np.inf)     # one bias is 0
+        free = pb.prox.SquaredL2(np.where(is_bias, 0.0, 10.0)) + pb.prox.Box(-held, held)
+        self.penalty = {"l1": pb.prox.L1(10.0), "elastic net": pb.prox.ElasticNet(10.0, 5.0),
+                        "bounds": pb.prox.SquaredL2(10.0) + pb.prox.Box(-0.01, 0.01),
+                        "free biases": free}[penalty]
+
+    def solve(self, method, penalty):
+        return pb.minimize(self.risk, penalty=self.penalty, method=method, tol=1e-3)
+
+    def time_solve(self, method, penalty):
+        self.solve(method, penalty)
+
+    def track_gap(self, method, penalty):
+        return self.solve(method, penalty).gap
+
+    def track_passes(self, method, penalty):
+        return self.solve(method, penalty).n_passes
 
     track_passes.unit = "passes"
 

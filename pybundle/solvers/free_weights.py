@@ -37,13 +37,18 @@ class FreeWeights:
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
         self._constants, self._slopes, self._errors = [], [], []
-        self._wait, self._next, self._far, self._probed = 1, 1, FAR, None
+        self._wait, self._next, self._far, self._probed, self._n_probed = 1, 1, FAR, None, 0
         self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
     @classmethod
     def of(cls, objective):
         """Return the cuts of an objective, without any yet; None if it has no free weights."""
         return cls(objective) if objective.is_free.any() else None
+
+    @property
+    def are_limited(self):
+        """Whether limits are proven for all of them."""
+        return bool(np.isfinite(self.objective.proven.upper[self.free]).all())
 
     def add(self, offset, phi, error, is_aggregate=False):
         """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm; an aggregate proves bounds.
@@ -86,8 +91,9 @@ class FreeWeights:
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        if self._probed is not None and (slopes @ self._probed <= room).all():      # no cut was missing there
-            self._far *= 10.0
+        self._n_probed += self._probed is not None
+        if self._probed is not None and ((slopes @ self._probed <= room).all() or self._n_probed > len(u) + 1):
+            self._far, self._n_probed = 10.0 * self._far, 0     # no cut was missing there, or too many are
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere

@@ -118,7 +118,7 @@ class BlockMethod(Run):
         self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
-            if self._balance is not None:
+            if self._balance is not None and (self.free is None or self.free.are_limited):
                 self._balance.update(self.objective, self.w, self.risk_value, self.bound, self.core.aggregate(),
                                      self.kappa)
             self._rises = self._rises + 1 if value > self._last else 0
@@ -204,11 +204,13 @@ class BlockMethod(Run):
             self.offer(LowerBound.from_aggregate(self.objective, *self._mean.add(*plane)))
 
     def _modulus(self):
-        """Return the least constant of strong convexity of all weights but the free ones."""
+        """Return the least constant of strong convexity of all weights that are neither free nor fixed."""
         objective = self.objective
         if not isinstance(objective, Penalised):
             return objective.lam
-        return float(np.min(objective.moduli[~objective.is_free])) if not objective.is_free.all() else 0.0
+        penalty = objective.penalty
+        moduli = objective.moduli[~objective.is_free & (penalty.lower < penalty.upper)]
+        return float(moduli.min()) if len(moduli) else 0.0
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.

@@ -56,10 +56,13 @@ class ExactBlocks(Core):
     """
 
     def __init__(self, risk, known=None, objective=None):
-        # steps move an intercept alone, not the shift of the columns with it
-        self._objective = replace(objective, means=None) if isinstance(objective, Penalised) else None
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
+        # steps move an intercept alone, not the shift of the columns with it
+        self._objective = replace(objective, means=None) if isinstance(objective, Penalised) else None
+        if self._objective is not None:
+            self._free = np.flatnonzero(self._objective.is_free)
+            self._shares = np.array([self._share(k % (self.dim // risk.n_scores)) for k in self._free])
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the multipliers, until the next step
@@ -137,6 +140,17 @@ class ExactBlocks(Core):
             raw, centred = self._squared_cosines()
             self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
 
+    def _share(self, feature):
+        """Return the mean square of a feature over that of all of them together, at least 1e-8."""
+        examples = self.risk.examples
+        if feature == examples.n_features:
+            column = examples.bias
+        else:
+            column = examples.X[:, [feature]].astype(np.float64) * examples.scale
+            column = column.toarray() if sp.issparse(column) else column
+        whole = float(np.mean(examples.norms**2))
+        return float(np.clip(np.mean(np.square(column)) / whole, 1e-8, 1.0)) if whole > 0.0 else 1.0
+
     def _squared_cosines(self):
         """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
         examples = self.risk.examples
@@ -181,8 +195,14 @@ class ExactBlocks(Core):
                 factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate()[1], self.w)
 
     def _weights(self):
-        """Return the weight of the centre by entries: of a weight without penalty it is lam more."""
-        return self._kappa + self._lam * self._objective.is_free
+        """Return the weight of the centre by entries.
+
+        A free weight moves with nearly all examples. It gets `kappa + lam` times the share of its feature in the
+        squares of the examples, so that its part in the curvature of a step is that of all others together.
+        """
+        weights = np.full(self.dim, self._kappa)
+        weights[self._free] = (self._kappa + self._lam) * self._shares
+        return weights
 
     def _set_penalty(self):
         """Give thresholds and bounds of the penalty to the steps, and return it; None without one."""

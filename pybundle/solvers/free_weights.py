@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
+FARTHEST = 1e30     # no point is farther away
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
@@ -31,11 +32,20 @@ class FreeWeights:
     ----------
     objective : Penalised
         `proven` of it is replaced when limits are known.
+
+    Attributes
+    ----------
+    shares : list of float
+        The factor t of the plane of each cut, the rest of which is the declared bound of R.
+    proof : ndarray, shape (2 n_free, n_cuts), or None
+        Multipliers of the cuts in the last proof of limits: of weight j with sign + in row 2 j, with - in row 2 j + 1.
     """
+
+    proof: np.ndarray | None = None
 
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
-        self._constants, self._slopes, self._errors = [], [], []
+        self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far = 1, 1, FAR
 
     @classmethod
@@ -54,6 +64,7 @@ class FreeWeights:
         if np.isfinite(least + rest):
             self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))
             self._slopes.append(t * phi[self.free])
+            self.shares.append(t)
             self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
 
     def probe(self, run):
@@ -63,16 +74,20 @@ class FreeWeights:
         """
         if run.trace.n_iter < self._next:
             return None
-        point = self._prove(run.w, run.fun, run.trace.size)
+        point = self.prove(run.w, run.fun, run.trace.size)
         if point is None and self._cost() > COSTLY * run.rule.tol * abs(run.fun):
-            self._far = NEAR
+            self.start_near()
         return point
+
+    def start_near(self):
+        """Let the linear programs begin near the best point, for limits as narrow as can be."""
+        self._far = NEAR
 
     def _cost(self):
         """Return about what the limits cost a bound: the largest error of a slope times their size."""
         return max(self._errors, default=0.0) * float(np.linalg.norm(self.objective.proven.upper[self.free]))
 
-    def _prove(self, w, fun, size):
+    def prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
 
         `size` is about F(0), for values of about 0.
@@ -89,6 +104,7 @@ class FreeWeights:
         cuts = np.flatnonzero((least < sizes) & (sizes > 0.0) & np.isfinite(sizes) & np.isfinite(least))
         rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
         errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
+        multipliers = []
         for j in range(len(u)):
             for sign in (1.0, -1.0):
                 direction = sign * (np.arange(len(u)) == j)
@@ -97,11 +113,16 @@ class FreeWeights:
                     self._next += 1
                     return None         # the best point itself is cut off: by rounding
                 if np.any(np.abs(found.x) >= 0.99):
+                    if self._far >= FARTHEST:       # nothing seems to limit them
+                        self._wait *= 2
+                        self._next += self._wait
+                        return None
                     self._next += 1
                     self._far *= 10.0
                     return self._moved(w, u + far * found.x)
                 mu = np.zeros(len(slopes))
                 mu[cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
+                multipliers.append(mu)
                 rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
                 rests[j] = np.maximum(rests[j], rest)
                 rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
@@ -111,6 +132,7 @@ class FreeWeights:
             limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE
             if (limits - rests @ limits >= rooms).all():
                 self.objective.confine(self.free, limits, level)
+                self.proof = np.array(multipliers)
         return None
 
     def _moved(self, w, u):

@@ -1,0 +1,106 @@
+"""What the certificate of a penalised problem holds beside evidence of planes: penalty, constraints, limits of weights.
+
+The limits are proven anew, from some passes at points far out: those that the run itself has found come from planes
+that it no longer has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..proof.limits import Limits
+from ..proof.penalty import Penalty
+from ..proof.rows import Rows as ProvenRows
+from ..prox import L1, Groups, Separable, SparseGroupLasso
+from ..prox.base import PlusSquaredL2
+from .free_weights import FreeWeights
+from .penalised import Penalised
+
+PASSES = 30     # per free weight, until its limits are proven
+
+
+def penalty_of(omega, dim):
+    """Return a provable penalty in the form that a certificate holds."""
+    plain = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
+    if isinstance(omega, Separable):
+        return Penalty(**{name: np.array(getattr(omega, name)) for name in plain}, constant=float(omega.constant))
+    if isinstance(omega, PlusSquaredL2):
+        plain["l2"], omega = omega.rate, omega.inner
+    if isinstance(omega, SparseGroupLasso):
+        plain["l1"], rates = omega.l1, omega.l2
+    else:       # L1, and L2, which is of one group
+        rates = omega.rate
+    groups = omega._partition(dim) if isinstance(omega, L1) else Groups.of(omega.groups, dim)
+    arrays = {name: np.array(np.broadcast_to(value, (dim,)), dtype=np.float64) for name, value in plain.items()}
+    return Penalty(**arrays,
+                   labels=groups.spread(np.arange(groups.n_groups)).astype(np.intp),
+                   rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
+
+
+def is_provable(objective):
+    """Return whether a certificate can hold the objective: any but some penalties with norms of groups or powers."""
+    if not isinstance(objective, Penalised):
+        return True
+    omega = getattr(objective.penalty, "inner", objective.penalty)
+    return isinstance(omega, (Separable, L1, SparseGroupLasso))
+
+
+def check_provable(objective):
+    """Refuse evidence for a penalty that no certificate can hold."""
+    if not is_provable(objective):
+        name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
+        raise ParameterError("evidence takes sums over weights, L2, L1 and ElasticNet with groups, and "
+                             f"SparseGroupLasso, got {name}, which pb.verify cannot check; leave out evidence")
+
+
+def renewed(objective):
+    """Return the objective without what a run has proven of it."""
+    return replace(objective, level=np.inf)
+
+
+def rows_of(objective, multipliers=None):
+    """Return the linear constraints of an objective with multipliers, or None if there are none."""
+    rows = objective.rows
+    if rows is None:
+        return None
+    return ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+
+
+def prove_limits(run, objective, planes_at, evidence_of):
+    """Confine the free weights of a renewed objective, and return the proof, or None if none is found.
+
+    Parameters
+    ----------
+    run : Run
+        Whose best point is the centre.
+    objective : Penalised
+    planes_at : callable
+        `planes_at(w)` returns planes and what identifies them.
+    evidence_of : callable
+        `evidence_of(points, known, weights)` returns evidence of planes at points with weights (n_points,).
+    """
+    cuts, point, points, known = FreeWeights(objective), run.w, [], []
+    for _ in range(PASSES * len(cuts.free)):
+        planes, names = planes_at(point)
+        cuts.add(*run.summed(planes))
+        if len(cuts.shares) > len(points):
+            points.append(np.array(point))
+            known.append(names)
+        is_second = cuts.proof is not None
+        point = cuts.prove(run.w, run.fun, run.trace.size)
+        if point is None and cuts.proof is not None and not is_second:
+            cuts.start_near()       # the first limits are of the size of the farthest points
+            point = cuts.prove(run.w, run.fun, run.trace.size)
+        if point is None:
+            break
+    if cuts.proof is None:
+        return None
+    shares, evidence = np.array(cuts.shares), []
+    for multipliers in cuts.proof:
+        weights = multipliers / multipliers.sum() * shares * (1.0 - (len(points) + 16.0) * 2.0**-51)
+        evidence.append(evidence_of(points, known, weights))
+    sizes = objective.proven.upper[cuts.free]
+    return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)

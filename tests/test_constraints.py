@@ -11,8 +11,9 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
-from pybundle.runtime.lower_bound import LowerBound
-from pybundle.solvers.constraints import Rows, as_rows
+from pybundle.runtime.lower_bound import LowerBound, certify
+from pybundle.solvers.arguments import make_objective
+from pybundle.solvers.constraints import Rows, as_rows, check_feasible
 from pybundle.solvers.penalised import Penalised
 
 D, N = 5, 30
@@ -317,11 +318,9 @@ def test_rows_that_bound_a_free_intercept(low, high):
     y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(50) > 0.0, 1, -1)
     row = (np.array([[0.0, 0.0, 1.0]]), low, high)
     free = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, tol=1e-6, constraints=row)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # the column needs limits that a bound on one side hides
-        column = pb.minimize(pb.risks.BinaryHinge(np.hstack([X, np.ones((50, 1))]), y), lam=np.array([1.0, 1.0, 0.0]),
-                             tol=1e-6, constraints=row)
-    assert free.success
+    column = pb.minimize(pb.risks.BinaryHinge(np.hstack([X, np.ones((50, 1))]), y), lam=np.array([1.0, 1.0, 0.0]),
+                         tol=1e-6, constraints=row)
+    assert free.success and column.success
     assert free.lower_bound <= column.fun and column.lower_bound <= free.fun
     assert low - 1e-9 <= free.x[-1] <= high + 1e-9
 
@@ -342,3 +341,104 @@ def test_rows_with_one_entry_are_bounds(factor, is_equation):
         result = pb.minimize(risk, lam=1.0, constraints=row, tol=1e-6, method="oca", **start)
         assert result.success and abs(result.x[0] - limit) <= 1e-9 * abs(limit)
         assert result.lower_bound <= expected.fun * (1 + 1e-9) and expected.lower_bound <= result.fun * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_point_that_violates_rows_slightly_keeps_its_certificate(seed):
+    """Its value may lie below the minimum: what it gains counts in the gap, and bound and value do not cross.
+
+    F is lam/2 |w|^2 and the row `<a, w> >= u`; the minimum is lam u^2 / (2 |a|^2).
+    """
+    rng = np.random.default_rng([13, seed])
+    a, limit, lam = rng.uniform(0.5, 1.0, D), 10.0 ** rng.integers(-3, 4), 10.0 ** rng.integers(-6, 7)
+    risk = pb.risks.Function(lambda w: (0.0, np.zeros(D)), D, lower_bounds=[0.0])
+    objective = make_objective("oca", risk, lam=lam, constraints=(a, limit, np.inf))
+    least = Fraction(lam) * Fraction(limit)**2 / (2 * sum(Fraction(v)**2 for v in a.tolist()))
+    w, y = limit / (a @ a) * a, lam * limit / (a @ a)
+    bound = LowerBound.from_aggregate(objective, *objective.rows.relax(np.zeros(D), 0.0, np.array([-1]), [y])[1::-1])
+    for violation in (0.0, 1e-13, 1e-12, 9e-11):
+        found = certify(risk, objective, w * (1.0 - 2.0 * violation), bound)
+        assert found.certified and found.lower_bound <= found.fun
+        assert Fraction(bound.value) <= least <= Fraction(found.fun) + Fraction(found.error)
+        assert found.gap <= 1e-9
+
+
+def nearly_parallel(rng, dim):
+    """Rows that differ by 1e-14 to 1e-3, and a point that meets all of them exactly, most of them with equality."""
+    point = np.round(8.0 * rng.standard_normal(dim)) / 8.0
+    m = rng.integers(2, 6)
+    A = rng.standard_normal(dim) * (1.0 + rng.standard_normal((m, dim)) * 10.0 ** rng.integers(-14, -3))
+    A *= rng.choice([-1.0, 1.0], (m, 1)) * 10.0 ** rng.integers(-6, 7, (m, 1))
+    exact = [sum(Fraction(a) * Fraction(v) for a, v in zip(row, point.tolist(), strict=True)) for row in A.tolist()]
+    upper = [float(v) if Fraction(float(v)) >= v else np.nextafter(float(v), np.inf) for v in exact]
+    return A, np.array(upper), point
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_point_between_nearly_parallel_rows_is_found(seed):
+    """Such rows were refused, some as infeasible; multipliers never exclude a point that is there."""
+    rng = np.random.default_rng([14, seed])
+    dim = int(rng.integers(1, 7))
+    A, upper, point = nearly_parallel(rng, dim)
+    found = as_rows((A, -np.inf, upper), dim)
+    low = np.where(rng.random(dim) < 0.3, np.minimum(point, 0.0), -np.inf)
+    high = np.where(rng.random(dim) < 0.3, np.maximum(point, 0.0), np.inf)
+    objective = Penalised(pp.Box(low, high).canonical(dim), 0.0, rows=found)
+    check_feasible(objective)
+    assert objective.contains(found.inside)
+    for y in (found.least_violated(low, high)[1], *10.0 ** rng.uniform(-9, 9, (5, found.m))):
+        assert found.excluded(y, low, high) <= np.abs(point).max()
+
+
+@pytest.mark.parametrize("margin", [1e-8, 1e-3, 1.0])
+def test_infeasible_rows_are_refused_by_a_proof(margin):
+    """The proof says how far from 0 a point must be; sums of rows and bounds of weights."""
+    rng = np.random.default_rng(15)
+    A = rng.standard_normal((3, 4))
+    A = np.vstack([A, -A.sum(axis=0)])
+    upper = np.append(A[:3] @ np.ones(4), -A[:3].sum(axis=0) @ np.ones(4) - margin * np.abs(A).sum())
+    risk = pb.risks.Function(lambda w: (0.0, np.zeros(4)), 4, lower_bounds=[0.0])
+    with pytest.raises(ParameterError, match="linear program proves that there is none"):
+        pb.minimize(risk, lam=1.0, constraints=(A, -np.inf, upper))
+    with pytest.raises(ParameterError, match="linear program proves that there is none; "):
+        pb.minimize(risk, penalty=pp.SquaredL2(1.0) + pp.Box(0.0, 1.0), constraints=(np.ones(4), 4.0 + margin, np.inf))
+
+
+@pytest.mark.parametrize("kind", ["hinge", "logistic"])
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_far_from_0_with_rows_and_an_intercept(seed, kind):
+    """Rows on the weights: shifted columns are the same problem, which stalled when points were projected by |w|."""
+    rng = np.random.default_rng([16, seed])
+    X = rng.standard_normal((50, D - 1))
+    y = np.where(X @ rng.standard_normal(D - 1) + rng.standard_normal(50) > 0.0, 1, -1)
+    A = np.append(rng.standard_normal((3, D - 1)), rng.standard_normal((3, 1)) * (seed % 2), axis=1)
+    upper = 0.3 * A @ rng.standard_normal(D)
+    shift = 1e4 * rng.choice([-1.0, 1.0], D - 1)
+    shifted = A + A[:, [-1]] * np.append(shift, 0.0)
+    found = []
+    for columns, rows_ in ((X, A), (X + shift, shifted)):
+        cls = pb.risks.BinaryHinge if kind == "hinge" else pb.risks.Logistic
+        found.append(pb.minimize(cls(columns, y, fit_intercept=True), lam=1.0, constraints=(rows_, -np.inf, upper),
+                                 tol=1e-5))
+    assert found[0].success and found[1].success
+    assert abs(found[0].fun - found[1].fun) <= 2e-5 * found[0].fun
+    assert found[1].n_passes <= 4 * found[0].n_passes
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_squared_loss_without_penalty_and_one_row(seed, fit_intercept):
+    """Points in search of limits of free weights went ten times as far each time, until squares overflowed."""
+    rng = np.random.default_rng([17, seed])
+    X = rng.standard_normal((30, 4))
+    y = np.where(X[:, 0] + rng.standard_normal(30) > 0.0, 1, -1)
+    row = (rng.standard_normal((1, 4 + fit_intercept)), -np.inf, -0.5)
+    risk = pb.risks.SquaredHinge(X, y, fit_intercept=fit_intercept)
+    result = pb.minimize(risk, lam=np.zeros(4), constraints=row, tol=1e-8)
+    assert result.success
+
+    def fun(w):
+        return risk.evaluate(w)[0].sum()
+    best = minimize(fun, result.x, method="SLSQP", jac=lambda w: risk.evaluate(w)[1].sum(axis=0),
+                    constraints=LinearConstraint(*row), options={"ftol": 1e-14})
+    assert abs(best.fun - result.fun) <= 1e-7 * result.fun

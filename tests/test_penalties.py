@@ -506,6 +506,24 @@ def test_free_weights_with_a_bound_on_one_side():
     assert free.x[4] < 0.0 <= result.x[4] and result.success and np.isclose(result.fun, other.fun, rtol=2e-6)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_no_point_outside_of_the_bounds_is_evaluated(seed):
+    """Points in search of limits of free weights stay within bounds on one side, which count among the cuts."""
+    rng = np.random.default_rng([21, seed])
+    X = rng.standard_normal((40, 4))
+    y = X @ np.abs(rng.standard_normal(4)) + 0.5 * rng.standard_normal(40)
+    low = np.where(rng.random(4) < 0.7, 0.0, -np.inf)
+    high = np.where((low < 0.0) & (rng.random(4) < 0.5), 1.0, np.inf)
+
+    def fun(w):
+        assert (low <= w).all() and (w <= high).all()
+        return np.abs(X @ w - y).sum(), X.T @ np.sign(X @ w - y)
+    result = pb.minimize(pb.risks.Function(fun, 4, lower_bounds=[0.0]), penalty=pp.Box(low, high), tol=1e-6)
+    best = linprog(np.r_[np.zeros(4), np.ones(40)], A_ub=np.block([[X, -np.eye(40)], [-X, -np.eye(40)]]),
+                   b_ub=np.r_[y, -y], bounds=[*zip(low, high, strict=True), *[(None, None)] * 40])
+    assert result.success and result.lower_bound <= best.fun * (1.0 + 1e-9) and result.fun >= best.fun * (1.0 - 1e-9)
+
+
 def test_a_group_elastic_net_without_its_square_is_the_group_lasso():
     risk, groups = pb.risks.MulticlassHinge(*flat()), np.arange(9) % 3
     net, lasso = (pb.minimize(risk, penalty=omega, tol=1e-6) for omega in (

@@ -9,6 +9,7 @@ where d is what the slope has beside `s m e_j`. If sizes B > 0 satisfy
     m B_j - sum_i |d_i| B_i >= level - offset - min_rest { Omega + <phi, .> }
 
 for every j and s, and the left-hand sides are positive, then |v| <= B: look at the j with the largest `|v_j| / B_j`.
+Bounds of the penalty on one side of a weight need no plane, and replace `|d_i| |v_i|` where they fit the sign of d_i.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Limits:
     means : ndarray, shape (dim,), or None
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
-        Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1.
+        Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
+        bound.
     """
 
     sizes: np.ndarray
@@ -45,6 +47,8 @@ class Limits:
         """What a file holds."""
         found = {"limit_sizes": self.sizes} | ({} if self.means is None else {"limit_means": self.means})
         for k, evidence in enumerate(self.evidence):
+            if evidence is None:
+                continue
             found |= {f"limit{k}_{name}": array for name, array in evidence.arrays().items()}
         return found
 
@@ -57,7 +61,7 @@ class Limits:
             start = f"limit{k}_"
             names = [name for name in arrays if name.startswith(start)]
             part = {name.removeprefix(start): arrays.pop(name) for name in names}
-            evidence.append(kind.from_arrays(part))
+            evidence.append(kind.from_arrays(part) if part else None)
             if part:
                 raise ValueError(f"unknown array {min(part)!r:.40}")
         return cls(sizes, means, evidence)
@@ -77,7 +81,8 @@ class Limits:
             if not penalty.free[-1]:
                 raise ValueError("means must belong to a free weight")
         for evidence in self.evidence:
-            evidence.check(dim, n_examples)
+            if evidence is not None:
+                evidence.check(dim, n_examples)
 
     def move(self, plane):
         """The plane in the coordinates in which the limits are."""
@@ -100,6 +105,11 @@ class Limits:
         held = penalty.within(free, 0.0)
         for k, evidence in enumerate(self.evidence):
             j, sign = k // 2, 1 - 2 * (k % 2)
+            if evidence is None:
+                bound = float((penalty.upper if sign > 0 else -penalty.lower)[free[j]])
+                if not bound <= self.sizes[j]:
+                    return f"weight {free[j]} has no bound of {self.sizes[j]:.3g}"
+                continue
             is_feasible, text = problem.feasible(evidence)
             if not is_feasible:
                 return text
@@ -112,11 +122,16 @@ class Limits:
             if least == -np.inf:
                 return f"weight {free[j]} is not limited"
             offset = t * (Fraction(plane.offset) - Fraction(plane.offset_error)) + (0 if t == 1 else (1 - t) * floor)
-            room = level - offset / divisor - least
-            error = Fraction(plane.slope_error)
-            left = sum((sign * x if i == j else -abs(x)) * size for i, (x, size) in enumerate(zip(
-                map(Fraction, slope.tolist()), sizes, strict=True)))
-            left = t * (left - error * sum(sizes)) / divisor
+            left, room = -Fraction(plane.slope_error) * sum(sizes), Fraction(0)
+            for i, (x, size) in enumerate(zip(map(Fraction, slope.tolist()), sizes, strict=True)):
+                end = float((penalty.lower if x > 0 else penalty.upper)[free[i]])      # where x v_i is least
+                if i == j:
+                    left += sign * x * size
+                elif np.isfinite(end):
+                    room -= x * Fraction(end)
+                else:
+                    left -= abs(x) * size
+            left, room = t * left / divisor, t * room / divisor + level - offset / divisor - least
             if not (left > 0 and left >= room):
                 return f"weight {free[j]} may be larger than {self.sizes[j]:.3g}"
         return None

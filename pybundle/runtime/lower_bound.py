@@ -137,7 +137,7 @@ class Bracket:
     certified : bool
         Both are finite and agree.
     error : float
-        Bound on the rounding error of `fun`.
+        Bound on the rounding error of `fun`, and on what violated linear constraints gain.
     slope : float
         Norm of the slope of the aggregate plane behind the bound, errors counted.
     """
@@ -197,6 +197,10 @@ def certify(risk, objective, w, bound, known=None):
     A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
     float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
     replaced by that bound, and the difference counts as an error. Evidence that lies clearly above R(w) is refused.
+
+    A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
+    in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an
+    error, too.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")
@@ -217,6 +221,9 @@ def certify(risk, objective, w, bound, known=None):
     lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
-    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and excess <= error + ROUGH * scale
+    fits = excess <= error + ROUGH * scale
+    if objective.rows is not None:      # what w gains by violating them, up to rounding: the multipliers times that
+        error += max(float(excess), 0.0)
+    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits
                  and fun + error <= objective.level)
     return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

@@ -28,7 +28,8 @@ VIOLATES = 1e-13    # beyond that fraction a point is moved
 SWEEPS = 3          # over the rows, in search of bounds that follow
 VAST = 1e100        # larger bounds are none
 SAFE = 1e-9         # relative allowance for the rounding of sums; nothing is lost by it
-READABLE = 1e15     # HiGHS takes larger bounds for none
+TINY = 1e-300       # more than what underflows
+EXACT = 1e-10       # the least tolerance of HiGHS
 ROUNDS = 10         # of corrections of the rounding of a projection
 
 
@@ -95,6 +96,18 @@ class Rows:
             np.maximum.at(lower, j[~rises], bounds[~rises])
         return np.where(lower < -VAST, -np.inf, lower), np.where(upper > VAST, np.inf, upper)
 
+    def squares(self, means):
+        """Return the squared norms of the rows by the coordinates of `Penalised.inner_point`."""
+        squares = self._norms**2
+        if means is None:
+            return squares
+        last = self._last()
+        inner = squares - 2.0 * last * (self.A @ means) + last**2 * float(means @ means)
+        return np.maximum(inner, UNIT * squares)        # it cancels
+
+    def _last(self):
+        return self.A[:, [-1]].toarray().ravel()
+
     def planes(self, numbers, is_sparse):
         """Return some rows as planes of the bundle; the part of row i is -1 - i."""
         slopes = self.A[numbers]
@@ -106,16 +119,20 @@ class Rows:
         y[-1 - parts[is_row]] = beta[is_row]
         return self.A.T @ y, y
 
-    def relax(self, phi, offset, parts, beta):
-        """Return slope and offset of an aggregate plane with the rows added, and the rounding errors of both."""
+    def relax(self, phi, offset, parts, beta, means=None):
+        """Return slope and offset of an aggregate plane with the rows added, and the rounding errors of both.
+
+        The error of the slope holds by the coordinates of `Penalised.inner_point`, too.
+        """
         slope, y = self.pull(parts, np.maximum(beta, 0.0))
         terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
         products = y * np.abs(self.upper)
-        return (phi + slope, offset - float(y @ self.upper), terms * float(y @ self._norms),
+        norms = self._norms if means is None else self._norms + float(np.linalg.norm(means)) * np.abs(self._last())
+        return (phi + slope, offset - float(y @ self.upper), terms * float(y @ norms),
                 terms * (float(products.sum()) + abs(offset)))
 
     def nearest(self, objective, v):
-        """Return the point nearest to v that meets the rows, up to rounding, and the bounds of the objective.
+        """Return the point nearest to v, by `inner_point`, that meets the rows, up to rounding, and the bounds.
 
         Where rows are so ill-conditioned that none is found, it is `inside`. The objective is `Penalised`, with these
         rows and a box alone.
@@ -124,16 +141,60 @@ class Rows:
         master = PenaltyMaster(bundle, np.array([True]), objective)
         master.move_centre(v)
         solution = master.solve(1e-14 * max(float(v @ v), 1e-100), 0.5)
-        w, box, active = solution.w, objective.penalty, -1 - bundle.parts[solution.beta > 0.0]
-        for _ in range(ROUNDS):         # the shortest step of the weights that no bound holds into the active rows
+        w = self._corrected(solution.w, -1 - bundle.parts[solution.beta > 0.0], *objective.box)
+        return w if self.inside is None or self.contains(w) else self.inside.copy()
+
+    def _corrected(self, w, active, lower, upper):
+        """Return w after the shortest steps, of the weights that no bound holds, into the active rows."""
+        for _ in range(ROUNDS):
             outside = self.violated(w)
             if len(outside) == 0:
                 break
             active = np.union1d(active, outside)
-            rows = self.A[active] @ sp.diags_array(((w > box.lower) & (w < box.upper)).astype(np.float64))
-            multipliers = np.linalg.lstsq((rows @ rows.T).toarray(), self.A[active] @ w - self.upper[active])[0]
-            w = np.clip(w - rows.T @ multipliers, box.lower, box.upper)
-        return w if self.inside is None or self.contains(w) else self.inside.copy()
+            rows = self.A[active]
+            columns = np.unique(rows.indices)
+            columns = columns[(w[columns] > lower[columns]) & (w[columns] < upper[columns])]
+            step = np.linalg.lstsq(rows[:, columns].toarray(), rows @ w - self.upper[active])[0]
+            moved = w.copy()
+            moved[columns] = np.clip(w[columns] - step, lower[columns], upper[columns])
+            w = moved
+        return w
+
+    def least_violated(self, lower, upper):
+        """Return the point within bounds whose largest violation of a row is least, and the multipliers of the rows.
+
+        It is None if the solver finds none. The solver works in units in which the largest bound of a row is 1.
+        """
+        from scipy.optimize import linprog  # which takes longer to import than all else
+
+        dim = self.A.shape[1]
+        unit = np.abs(self.upper).max(initial=0.0) or 1.0
+        bounds = np.column_stack([np.append(lower / unit, 0.0), np.append(upper / unit, np.inf)])
+        rows = sp.hstack([self.A, sp.csr_array(-np.ones((self.m, 1)))])
+        found = linprog(np.append(np.zeros(dim), 1.0), A_ub=rows, b_ub=self.upper / unit, bounds=bounds,
+                        options={"primal_feasibility_tolerance": EXACT, "dual_feasibility_tolerance": EXACT})
+        if found.x is None:
+            return None, np.zeros(self.m)
+        y = np.maximum(-found.ineqlin.marginals, 0.0)
+        w = np.clip(unit * found.x[:-1], lower, upper)
+        return self._corrected(w, np.flatnonzero(y), lower, upper), y
+
+    def excluded(self, y, lower, upper):
+        """Return the largest B for which multipliers y >= 0 prove that no point with |w_k| <= B meets the rows.
+
+        It is infinite if there is no such point at all, and not positive if they prove nothing. All points within
+        bounds that meet the rows have `<A'y, w> <= y'u` (Farkas).
+        """
+        slope, sizes = self.A.T @ y, self._absolute.T @ y
+        errors = 1.01 * (np.count_nonzero(y) + 4.0) * UNIT * sizes
+        errors += np.where(self._absolute.T @ (y > 0.0) > 0.0, TINY, 0.0)
+        ends = np.where(slope > 0.0, lower, upper)              # where the term of a weight is least
+        is_open, is_bounded = np.isinf(ends), np.isfinite(lower) & np.isfinite(upper)
+        terms = np.append(np.where(is_open, 0.0, slope * np.where(is_open, 0.0, ends)), -y * self.upper)
+        margin = float(terms.sum()) - 1.01 * len(terms) * UNIT * float(np.abs(terms).sum())
+        margin -= 1.01 * float(errors[is_bounded] @ np.maximum(np.abs(lower), np.abs(upper))[is_bounded])
+        rate = 1.01 * float(np.abs(slope[is_open]).sum() + errors[~is_bounded].sum())
+        return 0.0 if not margin > 0.0 else margin / rate if rate > 0.0 else np.inf
 
 
 def as_rows(constraints, dim):
@@ -185,16 +246,24 @@ def _block(A, lower, upper, dim):
 
 
 def check_feasible(objective):
-    """Find a point that meets the rows and bounds of an objective; raises ParameterError if there is none."""
-    from scipy.optimize import linprog  # which takes longer to import than all else
+    """Find a point that meets the rows and bounds of an objective; raises ParameterError if none is found.
 
+    The projection of 0 is one, unless rows are so ill-conditioned that it misses them; then a linear program finds the
+    point whose largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
+    """
     rows, dim = objective.rows, objective.rows.A.shape[1]
-    lower, upper = objective.box
-    found = linprog(np.zeros(dim), A_ub=rows.A, b_ub=rows.upper, bounds=np.column_stack([lower, upper]))
-    if found.status == 2 and np.abs(rows.upper).max(initial=0.0) < READABLE:
+    w = objective.project(np.zeros(dim))
+    if objective.contains(w):
+        rows.inside = w
+        return
+    w, y = rows.least_violated(*objective.box)
+    if w is not None and objective.contains(w):
+        rows.inside = w
+        return
+    reach = rows.excluded(y, *objective.box)
+    if reach > 0.0:
+        within = "" if reach == np.inf else f" of entries up to {0.95 * reach:.1e}"
         raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "
-                             "program shows that there is none; relax them")
-    rows.inside = objective.project(np.zeros(dim))
-    if not objective.contains(rows.inside):
-        raise ParameterError(f"constraints must have a point that meets them up to {MEETS:g} of their terms, found "
-                             "none; scale weights or rows")
+                             f"program proves that there is none{within}; relax them")
+    raise ParameterError(f"constraints must have a point that meets them up to {MEETS:g} of their terms, but none was "
+                         "found and none is excluded; scale weights or rows")

@@ -179,6 +179,15 @@ def of_points(run, risk, points, labelled=True):
     def spread(points, known, weights):
         return evidence_of(points, known, np.repeat(weights[:, None], exact.n_parts, axis=1))
 
+    bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
+    slack = lower >= 0.0
+    for k, w in enumerate(points):
+        planes, labellings = planes_at(w)
+        known.append(labellings)
+        bundle.append(planes._replace(origin=k), slack)
+    bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
+    if evidence_of(points, known, np.ones((len(points), exact.n_parts))) is None:
+        return of_points(run, risk, points, labelled=False)
     limits = None
     if is_penalised:
         objective = renewed(objective)
@@ -187,15 +196,6 @@ def of_points(run, risk, points, labelled=True):
             limits = prove_limits(run, objective, lambda w: planes_at(w, away), spread)
             if limits is None:
                 return None
-            if any(evidence is None for evidence in limits.evidence):
-                return of_points(run, risk, points, labelled=False)
-    bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
-    slack = lower >= 0.0
-    for k, w in enumerate(points):
-        planes, labellings = planes_at(w)
-        known.append(labellings)
-        bundle.append(planes._replace(origin=k), slack)
-    bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
     best, multipliers = None, None
     for solved in _solutions(run, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
@@ -218,13 +218,11 @@ def of_points(run, risk, points, labelled=True):
     for k, p, multiplier in zip(bundle.origins, bundle.parts, best_beta, strict=True):
         if k >= 0 and p >= 0:
             weights[k, p] += multiplier
-    evidence = evidence_of(points, known, weights)
-    found = None if evidence is None else Proof(evidence, best, multipliers, limits)
+    found = Proof(evidence_of(points, known, weights), best, multipliers, limits)
     # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
-    is_poor = is_penalised and run.fun - best.value > POOR * (run.fun - run.bound.value)
-    if found is None or (is_poor and oracle is not None):
+    if is_penalised and oracle is not None and run.fun - best.value > POOR * (run.fun - run.bound.value):
         other = of_points(run, risk, points, labelled=False)
-        found = other if found is None or (other is not None and other.bound.value > best.value) else found
+        found = other if other is not None and other.bound.value > best.value else found
     return found
 
 

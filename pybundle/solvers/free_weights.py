@@ -4,9 +4,9 @@ Every plane of R, with the least that the penalty adds to it over all other weig
 
     c_k + <g_k, u> <= F(w) <= level    for every w = (u, rest) that is as good as the best point.
 
-For weight j and sign s a linear program finds multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d
-about 0, so `s u_j <= r_j + <|d|, |u|>` with `r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the
-rows of D
+A bound of the penalty on one side of a free weight is a cut, too. For weight j and sign s a linear program finds
+multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d about 0, so `s u_j <= r_j + <|d|, |u|>` with
+`r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the rows of D
 
     (1 - D) |u| <= r,    hence  |u| <= B  for every B with  (1 - D) B >= r,  if the rows of D sum to less than 1.
 
@@ -15,14 +15,66 @@ An aggregate plane whose slope is not quite 0 at the free weights then costs `su
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
-FARTHEST = 1e30     # no point is farther away
+from ..core.object_graph import check_array, check_float
+
+FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
+FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
+
+
+@dataclass
+class LimitProof:
+    """Multipliers that limit f free weights at all points with F <= level.
+
+    Attributes
+    ----------
+    level : float
+    constants, slopes, errors : ndarray, shapes (m,), (m, f), (m,)
+        Cuts `constants + <slopes, u> <= level`, slopes known up to their errors.
+    multipliers : ndarray, shape (2, f, m)
+        Of the cuts: first with the sign + of each weight, then with -.
+    bound_multipliers : ndarray, shape (2, f, f, 2)
+        Of the lower and upper bounds of each weight.
+    """
+
+    level: float
+    constants: np.ndarray
+    slopes: np.ndarray
+    errors: np.ndarray
+    multipliers: np.ndarray
+    bound_multipliers: np.ndarray
+
+    def sizes(self, lower, upper):
+        """Return the limits, shape (f,), that follow with bounds of the free weights; None if none do."""
+        f, bounds = len(lower), np.stack([-lower, upper], axis=-1)
+        mu, nu, room = self.multipliers, self.bound_multipliers, self.level - self.constants
+        if nu[..., np.isinf(bounds)].any():
+            return None
+        gains = nu * np.where(np.isinf(bounds), 0.0, bounds)
+        directions = np.stack([np.eye(f), -np.eye(f)])
+        rests = np.abs(mu @ self.slopes + nu @ [-1.0, 1.0] - directions) + (mu @ self.errors)[..., None]
+        rests = (rests + SAFE * (mu @ np.abs(self.slopes) + nu.sum(axis=-1))).max(axis=0)
+        rooms = mu @ room + gains.sum(axis=(2, 3))
+        rooms = (rooms + SAFE * (mu @ np.abs(room) + np.abs(gains).sum(axis=(2, 3)))).max(axis=0)
+        if not rests.sum(axis=1).max() < 0.5:
+            return None
+        limits = 1.1 * np.linalg.solve(np.eye(f) - rests, np.maximum(rooms, 0.0)) + SAFE
+        return limits if (limits - rests @ limits >= rooms).all() else None
+
+    def check_state(self):
+        """Refuse what a checkpoint should not hold; whether limits follow is computed again."""
+        m, f = np.shape(self.slopes)
+        check_float("level", self.level)
+        for name, shape, low in (("constants", (m,), -np.inf), ("slopes", (m, f), -np.inf), ("errors", (m,), 0.0),
+                                 ("multipliers", (2, f, m), 0.0), ("bound_multipliers", (2, f, f, 2), 0.0)):
+            check_array(name, getattr(self, name), shape, low=low)
 
 
 class FreeWeights:
@@ -37,16 +89,18 @@ class FreeWeights:
     ----------
     shares : list of float
         The factor t of the plane of each cut, the rest of which is the declared bound of R.
-    proof : ndarray, shape (2 n_free, n_cuts), or None
-        Multipliers of the cuts in the last proof of limits: of weight j with sign + in row 2 j, with - in row 2 j + 1.
+    proof : LimitProof or None
+        The last one, of the cuts `proof_cuts`.
     """
 
-    proof: np.ndarray | None = None
+    serialised = (LimitProof,)
+    proof: LimitProof | None = None
+    proof_cuts: np.ndarray | None = None
 
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
         self._constants, self._slopes, self._errors, self.shares = [], [], [], []
-        self._wait, self._next, self._far = 1, 1, FAR
+        self._wait, self._next, self._far, self._probed = 1, 1, FAR, None
 
     @classmethod
     def of(cls, objective):
@@ -95,47 +149,45 @@ class FreeWeights:
         from scipy.optimize import linprog  # which takes longer to import than all else
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
-        far = self._far * (1.0 + np.abs(u))
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
+        if self._probed is not None and (slopes @ self._probed <= room).all():      # no cut was missing there
+            self._far *= 10.0
+        self._probed = None
+        far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
+        bounds = np.column_stack([self.objective.proven.lower, self.objective.proven.upper])[self.free]
+        ends = (bounds - u[:, None]) / far[:, None]
+        is_near = np.abs(ends) <= 1.0
         with np.errstate(over="ignore"):
             rows, least = slopes * far, room - slopes @ u
         sizes = np.abs(rows).sum(axis=1)
         cuts = np.flatnonzero((least < sizes) & (sizes > 0.0) & np.isfinite(sizes) & np.isfinite(least))
         rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
-        errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
-        multipliers = []
+        multipliers, bound_multipliers = np.zeros((2, len(u), len(slopes))), np.zeros((2, len(u), len(u), 2))
         for j in range(len(u)):
-            for sign in (1.0, -1.0):
+            for k, sign in enumerate((1.0, -1.0)):
                 direction = sign * (np.arange(len(u)) == j)
-                found = linprog(-direction, A_ub=rows, b_ub=least, bounds=(-1.0, 1.0))
+                found = linprog(-direction, A_ub=rows, b_ub=least, bounds=np.clip(ends, [-1.0, 0.0], [0.0, 1.0]))
                 if found.x is None:
                     self._next += 1
                     return None         # the best point itself is cut off: by rounding
-                if np.any(np.abs(found.x) >= 0.99):
-                    if self._far >= FARTHEST:       # nothing seems to limit them
-                        self._wait *= 2
-                        self._next += self._wait
-                        return None
-                    self._next += 1
-                    self._far *= 10.0
-                    return self._moved(w, u + far * found.x)
-                mu = np.zeros(len(slopes))
-                mu[cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
-                multipliers.append(mu)
-                rest = np.abs(mu @ slopes - direction) + mu @ errors + SAFE * (mu @ np.abs(slopes))
-                rests[j] = np.maximum(rests[j], rest)
-                rooms[j] = max(rooms[j], float(mu @ room) + SAFE * float(mu @ np.abs(room)))
+                if (~is_near & (np.column_stack([-found.x, found.x]) >= 0.99)).any():
+                    self._next += 1 if self._far <= FARTHEST else 1 << 40
+                    self._probed = u + far * found.x
+                    return self._moved(w, self._probed)
+                multipliers[k, j, cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
+                nu = np.column_stack([found.lower.marginals, found.upper.marginals]) * (far[j] / far[:, None])
+                bound_multipliers[k, j] = np.where(is_near, np.maximum(nu * [1.0, -1.0], 0.0), 0.0)
         self._wait *= 2
         self._next += self._wait
-        if rests.sum(axis=1).max() < 0.5:
-            limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE
-            if (limits - rests @ limits >= rooms).all():
-                self.objective.confine(self.free, limits, level)
-                self.proof = np.array(multipliers)
+        used = np.flatnonzero(multipliers.any(axis=(0, 1)))
+        proof = LimitProof(level, np.array(self._constants)[used], slopes[used], np.array(self._errors)[used],
+                           np.ascontiguousarray(multipliers[..., used]), bound_multipliers)
+        if self.objective.confine(proof):
+            self.proof, self.proof_cuts = proof, used
         return None
 
     def _moved(self, w, u):
         point = np.array(self.objective.inner_point(w))
         point[self.free] = u
-        return self.objective.outer_point(point)
+        return self.objective.outer_point(self.objective.proven.project(point))

@@ -61,6 +61,11 @@ def renewed(objective):
     return replace(objective, level=np.inf)
 
 
+def forget_proofs(objective):
+    """Drop limits, so that later proofs do not depend on them."""
+    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty, []
+
+
 def rows_of(objective, multipliers=None):
     """Return the linear constraints of an objective with multipliers, or None if there are none."""
     rows = objective.rows
@@ -92,15 +97,22 @@ def prove_limits(run, objective, planes_at, evidence_of):
         is_second = cuts.proof is not None
         point = cuts.prove(run.w, run.fun, run.trace.size)
         if point is None and cuts.proof is not None and not is_second:
+            forget_proofs(objective)
             cuts.start_near()       # the first limits are of the size of the farthest points
             point = cuts.prove(run.w, run.fun, run.trace.size)
         if point is None:
             break
     if cuts.proof is None:
         return None
+    forget_proofs(objective)
+    objective.confine(cuts.proof)
     shares, evidence = np.array(cuts.shares), []
-    for multipliers in cuts.proof:
-        weights = multipliers / multipliers.sum() * shares * (1.0 - (len(points) + 16.0) * 2.0**-51)
-        evidence.append(evidence_of(points, known, weights))
-    sizes = objective.proven.upper[cuts.free]
+    for j in range(len(cuts.free)):
+        for k in range(2):
+            weights = np.zeros(len(points))
+            weights[cuts.proof_cuts] = cuts.proof.multipliers[k, j]
+            total = weights.sum()       # 0 if the weight has a bound on this side
+            weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
+            evidence.append(evidence_of(points, known, weights) if total > 0.0 else None)
+    sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[cuts.free]
     return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)

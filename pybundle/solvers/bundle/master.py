@@ -47,7 +47,7 @@ def bound_of(bundle, slack, objective, beta, slope_errors, offset_errors):
     norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
     errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
     if objective.rows is not None:
-        phi, offset, *rounding = objective.rows.relax(phi, offset, bundle.parts, beta)
+        phi, offset, *rounding = objective.rows.relax(phi, offset, bundle.parts, beta, objective.means)
         errors = np.add(errors, rounding)
     return LowerBound.from_aggregate(objective, offset, phi, *errors)
 

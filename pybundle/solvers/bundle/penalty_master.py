@@ -133,6 +133,9 @@ class PenaltyMaster:
     def _climb(self, tol, alpha, centre, beta):
         bundle, is_short = self.bundle, False
         phi, is_row = self._combine(beta), bundle.parts < 0
+        if is_row.any():
+            squares = self.objective.rows.squares(self.objective.means)[-1 - bundle.parts[is_row]]
+            curvatures = squares / np.min(self.objective.moduli + 2.0 * alpha)
         best, n_idle = None, 0
         for _ in range(self.max_rounds):
             w = self._minimiser(phi, alpha, centre)
@@ -141,7 +144,6 @@ class PenaltyMaster:
             model = float(bundle.model(products, self.slack).sum())
             gap = model - float(beta[~is_row] @ gains[~is_row])
             if is_row.any():
-                curvatures = bundle.H.diagonal()[is_row] / np.min(self.objective.moduli + 2.0 * alpha)
                 gap += _gap_of_rows(beta[is_row], gains[is_row], curvatures)
             n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
             if best is None or gap < best.gap:
@@ -152,7 +154,8 @@ class PenaltyMaster:
                 H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.objective.moduli + 2.0 * alpha)))
             else:
                 H = self._hessian(phi, w, alpha, centre)
-            H[is_row, is_row] += RIDGE * bundle.H.diagonal()[is_row] / np.min(self.objective.moduli + 2.0 * alpha)
+            if is_row.any():
+                H[is_row, is_row] += RIDGE * curvatures
             x, f = beta.copy(), gains + H @ beta
             rounding = ROUNDING * float(beta @ (np.abs(f) + H.diagonal()))
             self._qp.solve(H, f, np.maximum(bundle.parts, -1), self.slack, x, scale=1.0,

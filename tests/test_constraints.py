@@ -442,3 +442,21 @@ def test_a_squared_loss_without_penalty_and_one_row(seed, fit_intercept):
     best = minimize(fun, result.x, method="SLSQP", jac=lambda w: risk.evaluate(w)[1].sum(axis=0),
                     constraints=LinearConstraint(*row), options={"ftol": 1e-14})
     assert abs(best.fun - result.fun) <= 1e-7 * result.fun
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_memory_limits_with_rows(seed):
+    """Any limit that one part needs will do: fewer parts are taken, rows beyond the limit leave, bounds hold."""
+    rng = np.random.default_rng([18, seed])
+    X = rng.standard_normal((60, 9))
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0.0, 1, -1)
+    cls = [pb.risks.BinaryHinge, pb.risks.Logistic][seed % 2]
+    risk = cls(sp.csr_array(X) if seed % 3 else X, y, fit_intercept=True)
+    A = rng.standard_normal((12, 10))
+    arguments = {"penalty": [pp.L1(0.5), pp.ElasticNet(0.5, 0.5)][seed // 4], "tol": 1e-3,
+                 "constraints": (A, -np.inf, 0.2 * A @ rng.standard_normal(10) + 0.01)}
+    free = pb.minimize(risk, **arguments)
+    for limit in (8_000, 12_000, 100_000):
+        tight = pb.minimize(risk, memory_limit=limit, **arguments)
+        assert tight.lower_bound <= free.fun and free.lower_bound <= tight.fun
+        assert tight.success and 24 * tight.max_planes**2 <= limit

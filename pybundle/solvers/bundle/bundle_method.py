@@ -38,8 +38,12 @@ from .penalty_master import PenaltyMaster
 
 
 def parts_within(risk, limit, n_parts):
-    """As many parts, up to `n_parts`, as a memory limit has room for: each needs three planes and one of a pass."""
-    return max(1, min(n_parts, (limit - working_bytes(risk, 0)) // (32 * risk.dim)))
+    """As many parts, up to `n_parts`, as a memory limit has room for.
+
+    Each needs three planes, which have a Gram matrix, and one of a pass.
+    """
+    room, slopes, pairs = max(limit - working_bytes(risk, 0), 0), 32.0 * risk.dim, 9.0 * PAIR
+    return max(1, min(n_parts, int((np.sqrt(slopes**2 + 4.0 * pairs * room) - slopes) / (2.0 * pairs))))
 
 
 class Aggregate(NamedTuple):

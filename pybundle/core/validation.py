@@ -134,11 +134,20 @@ def integer_array(name, value):
     return array if array.flags.aligned else array.copy()
 
 
-def real_array(value, copy=False):
-    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text or out of range.
+def refuse_masked(name, value):
+    """Raise InputTypeError for an array with masked entries, whose numbers mean nothing."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputTypeError(f"{name} must have no masked entries, got {np.ma.count_masked(value)}; fill them, or "
+                             "leave out their rows")
 
-    NumPy alone would drop imaginary parts with a warning and read numbers from text.
+
+def real_array(value, copy=False):
+    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text, masked or out of range.
+
+    NumPy alone would drop imaginary parts with a warning, read numbers from text, and take what a mask hides.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{np.ma.count_masked(value)} entries are masked; fill them, or leave them out")
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":

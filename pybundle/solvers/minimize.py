@@ -95,10 +95,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Weights that must not be negative: `Box(np.where(nonneg, 0.0, -np.inf))` in the penalty. None uses the attribute
         `nonneg` of the risk, if it has one.
     constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
-        `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, infinite
-        where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them. `x` meets
-        each row up to 1e-10 of the sum of the sizes of its terms; the bound is one of all points that meet the rows.
-        What F(x) gains by the rest, at most the multipliers of the rows times that, counts in the gap.
+        `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, None or
+        infinite where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them.
+        `x` meets each row up to 1e-10 of the sum of the sizes of its terms; the bound is one of all points that meet
+        the rows. What F(x) gains by the rest, at most the multipliers of the rows times that, counts in the gap.
     callback : callable or list of callables, optional
         `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
         `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.

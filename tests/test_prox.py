@@ -620,3 +620,14 @@ def test_wrong_values(call, text):
 def test_wrong_types(call, text):
     with pytest.raises(InputTypeError, match=text):
         call()
+
+
+def test_none_is_no_bound():
+    x = [-3.0, 4.0]
+    assert pp.Box(None, 1.0).prox(x).tolist() == [-3.0, 1.0] and pp.Box(0.0, None).prox(x).tolist() == [0.0, 4.0]
+    assert pp.Box([None, 5.0], [-4.0, None]).prox(x).tolist() == [-4.0, 5.0]
+
+
+def test_a_sum_whose_prox_is_not_known_names_what_is():
+    with pytest.raises(ParameterError, match=r"L1 with groups can be added to .* got L1; .*SparseGroupLasso"):
+        pp.L1(groups=[0, 0, 1]) + pp.L1()

@@ -177,7 +177,7 @@ def test_several_quantiles_in_files_pickles_and_clones(tmp_path):
 
 
 @pytest.mark.parametrize(("quantile", "words"), [
-    ([0.1, 1.0], r"quantile\[1\] must be a finite number > 0 and <= 1, got 1.0"),
+    ([0.1, 1.0], r"quantile\[1\] must be a finite number > 0 and < 1, got 1.0"),
     ((0.0, 0.5), r"quantile\[0\]"), ([0.1, np.nan], r"quantile\[1\]"), ([0.1, "half"], r"quantile\[1\]"),
     ([0.1, [0.2]], r"quantile\[1\]"), (np.full((2, 2), 0.5), r"quantile\[0\]"), ([], "quantile must be a number"),
     ("half", "quantile must be a real number"), (None, "quantile must be a real number"),

@@ -10,8 +10,8 @@ import numpy as np
 from .exceptions import InputTypeError, ParameterError
 
 
-def check_number(name, value, *, low=None, strict=False, high=None):
-    """A finite real number in `[low, high]` (`(low, high]` if `strict`), as float."""
+def check_number(name, value, *, low=None, strict=False, high=None, below=None):
+    """A finite real number in `[low, high]` (`(low, high]` if `strict`) that is less than `below`, as float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
@@ -20,12 +20,14 @@ def check_number(name, value, *, low=None, strict=False, high=None):
         wanted += f" {'>' if strict else '>='} {low:g}"
     if high is not None:
         wanted += f"{' and' if low is not None else ''} <= {high:g}"
+    if below is not None:
+        wanted += f"{' and' if low is not None else ''} < {below:g}"
     try:
         value = float(value)
     except OverflowError as problem:
         raise ParameterError(f"{name} must be {wanted}, got a number beyond the range of float64") from problem
     bad = not np.isfinite(value) or (low is not None and (value <= low if strict else value < low))
-    if bad or (high is not None and value > high):
+    if bad or (high is not None and value > high) or (below is not None and value >= below):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}")
     return value
 

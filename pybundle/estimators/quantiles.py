@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
 from ..core.exceptions import ParameterError, StateError
-from ..core.rounding import UNIT
 from ..core.types import Callbacks, Data
 from ..core.validation import check_number
 from ..risks import Pinball
@@ -147,7 +146,7 @@ class QuantileRegressor(LinearRegressionEstimator):
             return None
         if not len(given):
             raise ParameterError("quantile must be a number or hold at least one, got an empty sequence")
-        return [check_number(f"quantile[{k}]", one, low=0.0, strict=True, high=1.0 - UNIT)
+        return [check_number(f"quantile[{k}]", one, low=0.0, strict=True, below=1.0)
                 for k, one in enumerate(given)]
 
     def _single(self, k):

@@ -125,8 +125,8 @@ class Sum(Regulariser):
                                  "lasso there is SparseGroupLasso")
         rests = [term for term in self.terms if term.is_separable]
         if others and not all(_is_one_square(term) for term in rests):
-            raise ParameterError(f"{type(others[0]).__name__} can be added to SquaredL2(rate) of one rate without "
-                                 f"centre only, got {_names(rests)}; the prox of this sum is not known")
+            raise ParameterError(f"{_names(others)} can be added to SquaredL2(rate) of one rate without centre only, "
+                                 f"got {_names(rests)}; for L1 and norms of groups there is SparseGroupLasso")
 
     def value(self, x: ArrayLike) -> float:
         return self._of(check_vector("x", x)).value(x)

@@ -72,7 +72,7 @@ class OneClass(RiskBase):
     sample_weight: Floats
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
-        self.nu = check_number("nu", nu, low=0.0, strict=True, high=1.0 - UNIT)
+        self.nu = check_number("nu", nu, low=0.0, strict=True, below=1.0)
         self.examples = Examples(X)
         self.n_examples, self.dim = self.examples.n_examples, self.examples.width
         self.sample_weight = example_weights(sample_weight, self.n_examples)

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
-from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
 from .linear import LinearRisk, constant
@@ -229,7 +228,7 @@ class Pinball(OneScore):
         if isinstance(quantile, (list, tuple, np.ndarray)) and getattr(quantile, "ndim", 1) > 0:
             raise ParameterError("quantile must be one number, as each quantile has weights of its own, got "
                                  f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
-        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, high=1.0 - UNIT)
+        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
         self.curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 

@@ -148,15 +148,17 @@ def test_penalties_without_a_verifier_are_refused_before_any_pass():
     assert not calls
 
 
-def test_evidence_that_is_not_found_is_none():
-    """Classes whose intercepts may all grow together."""
+def test_free_weights_without_limits_leave_the_declared_bound():
+    """Classes whose intercepts may all grow together, and a run that is stopped at once."""
     risk = pb.risks.MulticlassHinge(np.hstack([X, np.ones((40, 1))]), CLASSES)
     lam = np.tile(np.r_[np.ones(4), 0.0], 3)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        result = pb.minimize(risk, lam=lam, evidence=True, max_iter=20)
-    assert result.certificate is None or result.certificate.evidence is None
-    assert not result.certified or any("free weights must be limited" in str(warning.message) for warning in found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        for other, options in ((risk, {"lam": lam}), (RISKS["pinball, intercept"], {"lam": np.zeros(4)})):
+            result = pb.minimize(other, evidence=True, max_iter=1 if other is not risk else 20, **options)
+            report = pb.verify(result.certificate, other)
+            assert report.ok and -1e-12 <= min(report.lower_bound, result.certificate.lower_bound) <= report.lower_bound
+            assert report.lower_bound <= 0.0
 
 
 # ---------------------------------------------------------------------- the formulas of the verifier

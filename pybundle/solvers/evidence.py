@@ -194,8 +194,6 @@ def of_points(run, risk, points, labelled=True):
         if objective.is_free.any():
             away = risk.derive(precision="float64")     # slopes far out, and their errors, may be larger
             limits = prove_limits(run, objective, lambda w: planes_at(w, away), spread)
-            if limits is None:
-                return None
     best, multipliers = None, None
     for solved in _solutions(run, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
@@ -214,6 +212,8 @@ def of_points(run, risk, points, labelled=True):
             best, multipliers, best_beta = bound, y, beta
         if best.value >= 2.0 * run.bound.value - run.fun:
             break
+    if best.value == -np.inf:
+        return None
     weights = np.zeros((len(points), exact.n_parts))
     for k, p, multiplier in zip(bundle.origins, bundle.parts, best_beta, strict=True):
         if k >= 0 and p >= 0:

@@ -25,6 +25,7 @@ FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times
 FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
+INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
 
@@ -129,7 +130,7 @@ class FreeWeights:
         if run.trace.n_iter < self._next:
             return None
         point = self.prove(run.w, run.fun, run.trace.size)
-        if point is None and self._cost() > COSTLY * run.rule.tol * abs(run.fun):
+        if point is None and self.cost() > COSTLY * run.rule.tol * abs(run.fun):
             self.start_near()
         return point
 
@@ -137,7 +138,7 @@ class FreeWeights:
         """Let the linear programs begin near the best point, for limits as narrow as can be."""
         self._far = NEAR
 
-    def _cost(self):
+    def cost(self):
         """Return about what the limits cost a bound: the largest error of a slope times their size."""
         return max(self._errors, default=0.0) * float(np.linalg.norm(self.objective.proven.upper[self.free]))
 
@@ -150,8 +151,10 @@ class FreeWeights:
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        if self._probed is not None and (slopes @ self._probed <= room).all():      # no cut was missing there
-            self._far *= 10.0
+        if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
+            excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
+            if (excess <= INSIDE * terms).all():        # no cut was missing there
+                self._far *= 10.0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere

@@ -376,8 +376,8 @@ def _certificate(run, result, home, divisor):
                       RuntimeWarning)
         else:
             if found is None and run.settings.record is not None:
-                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, the "
-                          "method must keep some, and free weights must be limited", RuntimeWarning)
+                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, and the "
+                          "method must keep some", RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
     return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w,
                           found or Proof(None, run.bound), divisor)

@@ -16,7 +16,7 @@ from ..proof.penalty import Penalty
 from ..proof.rows import Rows as ProvenRows
 from ..prox import L1, Groups, Separable, SparseGroupLasso
 from ..prox.base import PlusSquaredL2
-from .free_weights import FreeWeights
+from .free_weights import COSTLY, FreeWeights
 from .penalised import Penalised
 
 PASSES = 30     # per free weight, until its limits are proven
@@ -77,6 +77,8 @@ def rows_of(objective, multipliers=None):
 def prove_limits(run, objective, planes_at, evidence_of):
     """Confine the free weights of a renewed objective, and return the proof, or None if none is found.
 
+    Without limits such weights leave no more than the declared lower bound of R.
+
     Parameters
     ----------
     run : Run
@@ -87,6 +89,8 @@ def prove_limits(run, objective, planes_at, evidence_of):
     evidence_of : callable
         `evidence_of(points, known, weights)` returns evidence of planes at points with weights (n_points,).
     """
+    if run.objective.level == np.inf:       # the run itself has not found any
+        return None
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_at(point)
@@ -96,7 +100,8 @@ def prove_limits(run, objective, planes_at, evidence_of):
             known.append(names)
         is_second = cuts.proof is not None
         point = cuts.prove(run.w, run.fun, run.trace.size)
-        if point is None and cuts.proof is not None and not is_second:
+        if point is None and cuts.proof is not None and not is_second and (
+                cuts.cost() > COSTLY * run.rule.tol * abs(run.fun)):
             forget_proofs(objective)
             cuts.start_near()       # the first limits are of the size of the farthest points
             point = cuts.prove(run.w, run.fun, run.trace.size)

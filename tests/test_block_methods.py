@@ -3,16 +3,20 @@
 import pickle
 import threading
 import warnings
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.solvers.block.balance import Balance
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.schedules import MultiPlane
 from pybundle.solvers.objective import SquaredNorm
 from pybundle.solvers.part_planes import part_planes
+from pybundle.solvers.penalised import Penalised
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 
@@ -240,7 +244,7 @@ def test_every_method_goes_on_from_every_other():
 
 
 @pytest.mark.parametrize("n_parts", [1, 3])
-@pytest.mark.parametrize("kind", ["structured", "multiclass", "binary", "weighted"])
+@pytest.mark.parametrize("kind", ["structured", "multiclass", "binary", "weighted", "regression"])
 def test_a_bundle_method_starts_with_the_bound_of_the_blocks(kind, n_parts):
     """Planes of parts made from the multipliers prove exactly what these did."""
     risk = chains(n_parts=n_parts) if kind == "structured" else _flat(kind, n_parts)
@@ -266,6 +270,8 @@ def _flat(kind, n_parts):
     X = rng.normal(size=(80, 6)) + rng.normal(size=(4, 6))[y]
     if kind == "binary":
         return pb.risks.BinaryHinge(X, np.where(y < 2, -1, 1), n_parts=n_parts)
+    if kind == "regression":
+        return pb.risks.Pinball(X, X @ rng.normal(size=6) + rng.normal(size=80), 0.3, n_parts=n_parts)
     options = {} if kind == "multiclass" else {
         "sample_weight": rng.random(80), "loss": np.arange(16.0).reshape(4, 4) * (1 - np.eye(4)), "bias": 1.0}
     return pb.risks.MulticlassHinge(X, y, n_parts=n_parts, **options)
@@ -440,3 +446,51 @@ def test_before_the_first_value():
     assert not np.isnan(gaps).any() and gaps[0] == np.inf
     with pytest.raises(pb.InputTypeError, match="batch must be"):
         pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1]), lam=1.0, method="prox-bcfw", batch="x")
+
+
+@pytest.mark.parametrize("size", [1e-130, 1.0, 1e130])
+def test_the_mean_of_planes_is_known_up_to_its_errors(size):
+    """In exact arithmetic, for planes that are known up to their errors."""
+    rng, balance, objective = np.random.default_rng(5), Balance(), Penalised(pb.prox.L1(1.0).canonical(4), 0.0)
+    true, share = None, Fraction(1)
+    for k in range(200):
+        offset, phi = size * rng.normal(), size * rng.normal(size=4) * 10.0 ** rng.integers(-8, 8, 4)
+        error, offset_error = (abs(size * rng.normal() * 1e-12) for _ in range(2))
+        shift = rng.normal(size=4)
+        shift *= 0.999 * error / np.linalg.norm(shift)
+        exact = [Fraction(offset) + Fraction(offset_error) * (-1) ** k] + [
+            Fraction(a) + Fraction(b) for a, b in zip(phi, shift, strict=True)]
+        share = Fraction(5.0 / (k + 5.0))
+        true = exact if true is None else [a + share * (b - a) for a, b in zip(true, exact, strict=True)]
+        bound = balance.mean_bound(objective, (offset, phi, error, offset_error))
+        assert abs(Fraction(bound.offset) - true[0]) <= Fraction(bound.offset_error)
+        square = sum((Fraction(a) - b) ** 2 for a, b in zip(bound.phi, true[1:], strict=True))
+        assert square <= Fraction(bound.error) ** 2
+
+
+@pytest.mark.parametrize(("dtype", "is_sparse", "turn"), [
+    (np.float32, False, 0), (np.float64, True, 1), (np.uint8, False, 2)])
+def test_exact_blocks_take_any_sum_over_entries(dtype, is_sparse, turn):
+    """Both methods prove bounds below the values of the other one, also if weights are free."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 9, size=(60, 6)).astype(dtype)
+    y = rng.integers(0, 3, 60)
+    if is_sparse:
+        X = sp.csr_matrix(X)
+    weights, cost = rng.uniform(0.0, 2.0, 60), np.arange(9.0).reshape(3, 3) * (1.0 - np.eye(3))
+    signs, values = np.where(y > 0, 1, -1), rng.normal(size=60)
+    risks = (pb.risks.MulticlassHinge(X, y, sample_weight=weights), pb.risks.BinaryHinge(X, signs, bias=-2.0),
+             pb.risks.MulticlassHinge(X, y, loss=cost, bias=0.5, scale=0.3), pb.risks.Pinball(X, values, 0.3),
+             pb.risks.BinaryHinge(X, signs, fit_intercept=True), pb.risks.Absolute(X, values, fit_intercept=True))
+    for i, risk in enumerate(risks):
+        dim = risk.dim if risk.free is None else np.count_nonzero(~risk.free)
+        rates = rng.uniform(5.0, 50.0, dim)
+        some = np.where(np.arange(dim) % 5 == 1, 0.0, rates)
+        penalties = (pb.prox.ElasticNet(9.0, 20.0), pb.prox.SquaredL2(rates, centre=rng.normal(size=dim)),
+                     pb.prox.SquaredL2(20.0) + pb.prox.Box(-0.02, 0.03) + pb.prox.L1(5.0), pb.prox.L1(rates),
+                     pb.prox.SquaredL2(some), pb.prox.L1(some), pb.prox.Box(-rates / 200.0, rates / 100.0))
+        for penalty in penalties[(i + turn) % 3::3]:
+            blocks, planes = (pb.minimize(risk, penalty=penalty, tol=1e-5, method=method, max_iter=5000)
+                              for method in ("prox-bcfw", "oca"))
+            assert blocks.success and planes.success
+            assert max(blocks.lower_bound, planes.lower_bound) <= min(blocks.fun, planes.fun)

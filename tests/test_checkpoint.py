@@ -66,7 +66,9 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
 CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
           for name in ("dense", "chain", "intercept", "log-loss")]
 CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.repeat(np.arange(8), 4), 0.3, 0.3)}),
-          ("oca", "dense", {"lam": np.arange(32.0), "scale": "mean"}), ("auto", "intercept", {"lam": 1.0}),
+          ("oca", "dense", {"lam": np.arange(32.0), "scale": "mean"}), ("prox-bcfw", "intercept", {"lam": 1.0}),
+          ("prox-bcfw", "csr", {"lam": None, "penalty": pb.prox.L1(0.5) + pb.prox.Box(-0.1, 0.2)}),
+          ("auto", "intercept", {"lam": 1.0}),
           ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]
 
 

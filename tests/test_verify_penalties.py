@@ -30,7 +30,7 @@ def distances(w):
 
 RISKS = {
     "hinge": pb.risks.BinaryHinge(X, SIGNS),
-    "hinge, intercept": pb.risks.BinaryHinge(X + 10.0, SIGNS, fit_intercept=True),
+    "hinge, intercept": pb.risks.BinaryHinge(X + 2.0, SIGNS, fit_intercept=True),
     "classes": pb.risks.MulticlassHinge(sp.csr_array(np.where(X > 0.0, X, 0.0)), CLASSES),
     "pinball": pb.risks.Pinball(X, TARGETS, 0.8),
     "pinball, intercept": pb.risks.Pinball(X, TARGETS, 0.8, fit_intercept=True),
@@ -59,7 +59,7 @@ def solve(name, penalty, **options):
     risk = RISKS[name]
     d = risk.dim - (risk.free is not None)
     try:
-        return pb.minimize(risk, penalty=make_penalties(d)[penalty], evidence=True, **{"tol": 1e-4} | options)
+        return pb.minimize(risk, penalty=make_penalties(d)[penalty], **{"tol": 1e-4, "evidence": True} | options)
     except pb.ParameterError as problem:
         pytest.skip(str(problem))
 
@@ -99,6 +99,17 @@ def test_constraints_have_multipliers_in_the_certificate(name, penalty, tmp_path
     assert certificate.rows.multipliers.any()
     forged = dataclasses.replace(certificate.rows, upper=certificate.rows.upper - 1.0)
     assert not pb.verify(dataclasses.replace(certificate, rows=forged), RISKS[name]).ok        # w is outside
+
+
+@pytest.mark.parametrize("name", ["hinge", "hinge, intercept", "classes"])
+@pytest.mark.parametrize("penalty", ["l1", "elastic net", "box", "one free"])
+def test_multipliers_of_examples_are_evidence_with_a_penalty(name, penalty, tmp_path):
+    result = solve(name, penalty, method="prox-bcfw", tol=0.1, max_iter=1000)
+    assert result.certificate.evidence.kind == "labellings"
+    confirmed(name, result.certificate, tmp_path)
+    without = solve(name, penalty, method="prox-bcfw", tol=0.1, max_iter=1000, evidence=False).certificate
+    if without.evidence is not None:        # where free weights would need passes
+        confirmed(name, without, tmp_path)
 
 
 @pytest.mark.parametrize("name, penalty", [

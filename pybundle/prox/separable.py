@@ -84,10 +84,13 @@ class Separable(Regulariser):
         with np.errstate(over="ignore"):
             return self._clipped(x + t * self.l2 * self.centre, t * self.l1, 1.0 + t * self.l2)
 
-    def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
-        """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`; entries without a minimum are infinite."""
+    def minimiser(self, phi: Array, weight: Any = 0.0, centre: Any = 0.0) -> Floats:
+        """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`; entries without a minimum are infinite.
+
+        An array of weights has one for each entry.
+        """
         v = self.l2 * self.centre - phi
-        if weight:
+        if np.any(weight):
             v += weight * centre
         return self._clipped(v, self.l1, self.l2 + weight)
 

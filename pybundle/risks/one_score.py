@@ -166,6 +166,8 @@ class OneScore(LinearRisk):
         if last <= 0.0:
             return upper
         for trial in range(max_trials):
+            if not high - low > 1e-200 * upper:     # slopes of pieces would overflow
+                return low
             moves = pieces(at_low) != pieces(at_high)
             if not moves.all():
                 # on its piece the slope of an example is s0 + (s1 - s0) (t - low) / (high - low)

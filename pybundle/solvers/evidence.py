@@ -156,44 +156,64 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
                  (terms * UNIT + offset_error) * offset)
 
 
+class PlanesAtPoints:
+    """Planes of a risk at points, in float64, and evidence made of them; with labellings of examples if known.
+
+    Attributes
+    ----------
+    risk : Risk
+    is_labelled : bool
+    """
+
+    def __init__(self, risk, labelled=True):
+        self.risk = risk.derive(precision="float64")
+        self.is_labelled = labelled and LABELLINGS.holds(self.risk)
+        self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
+
+    def __call__(self, w):
+        """Return planes at w, and the labellings of the examples or None."""
+        return labelled_planes(self.risk, self._oracle, w) if self.is_labelled else (self.risk.planes(w), None)
+
+    def evidence(self, points, known, weights):
+        """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).
+
+        None if labellings are no numbers.
+        """
+        weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
+        if self.is_labelled:
+            return _of_labelled(self.risk, known, weights)
+        used = np.flatnonzero(weights.any(axis=1))
+        return Points(np.array([points[k] for k in used]).reshape(len(used), self.risk.dim), weights[used])
+
+
+def with_limits(run, risk, labelled=True):
+    """Return the objective of a run with limits of free weights that are proven anew, and their proof, or None."""
+    if not isinstance(run.objective, Penalised):
+        return run.objective, None
+    objective = renewed(run.objective)
+    # planes of their own: slopes far out may be larger, and so may their errors
+    return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
+
+
 def of_points(run, risk, points, labelled=True):
     """Return the `Proof` of the planes at some points and at the best one: one pass for each.
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
-    exact, objective = risk.derive(precision="float64"), run.objective
-    is_penalised = isinstance(objective, Penalised)
-    oracle = batched(exact.oracle()) if labelled and LABELLINGS.holds(exact) else None
-    if oracle is None:
+    planes_of, is_penalised = PlanesAtPoints(risk, labelled), isinstance(run.objective, Penalised)
+    exact = planes_of.risk
+    if not planes_of.is_labelled:
         points = [w for w in points if not isinstance(w, FoundLabellings)]
-
-    def planes_at(w, risk=exact):
-        return (risk.planes(w), None) if oracle is None else labelled_planes(risk, oracle, w)
-
-    def evidence_of(points, known, weights):
-        if oracle is not None:
-            return _of_labelled(exact, known, weights)          # None if labellings are not numbers
-        used = np.flatnonzero(weights.any(axis=1))
-        return Points(np.array([points[k] for k in used]).reshape(len(used), exact.dim), weights[used])
-
-    def spread(points, known, weights):
-        return evidence_of(points, known, np.repeat(weights[:, None], exact.n_parts, axis=1))
-
     bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
     slack = lower >= 0.0
     for k, w in enumerate(points):
-        planes, labellings = planes_at(w)
+        planes, labellings = planes_of(w)
         known.append(labellings)
         bundle.append(planes._replace(origin=k), slack)
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
-    if evidence_of(points, known, np.ones((len(points), exact.n_parts))) is None:
+    if planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
         return of_points(run, risk, points, labelled=False)
-    limits = None
-    if is_penalised:
-        objective = renewed(objective)
-        if objective.is_free.any():
-            away = risk.derive(precision="float64")     # slopes far out, and their errors, may be larger
-            limits = prove_limits(run, objective, lambda w: planes_at(w, away), spread)
+    objective, limits = with_limits(run, risk, planes_of.is_labelled)
     best, multipliers = None, None
     for solved in _solutions(run, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
@@ -218,9 +238,9 @@ def of_points(run, risk, points, labelled=True):
     for k, p, multiplier in zip(bundle.origins, bundle.parts, best_beta, strict=True):
         if k >= 0 and p >= 0:
             weights[k, p] += multiplier
-    found = Proof(evidence_of(points, known, weights), best, multipliers, limits)
+    found = Proof(planes_of.evidence(points, known, weights), best, multipliers, limits)
     # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
-    if is_penalised and oracle is not None and run.fun - best.value > POOR * (run.fun - run.bound.value):
+    if is_penalised and planes_of.is_labelled and run.fun - best.value > POOR * (run.fun - run.bound.value):
         other = of_points(run, risk, points, labelled=False)
         found = other if other is not None and other.bound.value > best.value else found
     return found

@@ -102,14 +102,15 @@ class FreeWeights:
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
         self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far, self._probed = 1, 1, FAR, None
+        self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
     @classmethod
     def of(cls, objective):
         """Return the cuts of an objective, without any yet; None if it has no free weights."""
         return cls(objective) if objective.is_free.any() else None
 
-    def add(self, offset, phi, error):
-        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm.
+    def add(self, offset, phi, error, is_aggregate=False):
+        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm; an aggregate proves bounds.
 
         The cut is on the free weights of `inner_point`, which is where their limits are used.
         """
@@ -121,6 +122,8 @@ class FreeWeights:
             self._slopes.append(t * phi[self.free])
             self.shares.append(t)
             self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
+            if is_aggregate:
+                self._lean = self._slopes[-1]
 
     def probe(self, run):
         """After 1, 2, 4, 8, ... iterations try to prove limits; return a point whose plane that needs, or None.
@@ -139,8 +142,9 @@ class FreeWeights:
         self._far = NEAR
 
     def cost(self):
-        """Return about what the limits cost a bound: the largest error of a slope times their size."""
-        return max(self._errors, default=0.0) * float(np.linalg.norm(self.objective.proven.upper[self.free]))
+        """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
+        limits = self.objective.proven.upper[self.free]
+        return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
 
     def prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.

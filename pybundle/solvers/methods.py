@@ -29,12 +29,16 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 """What to use in place of options that other packages have."""
 
 
+FEW, MANY = 50, 100_000
+"""With few weights, planes reach a small tolerance sooner than steps on examples, and cost less for many examples."""
+
+
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
     For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it also takes over if "prox-bcfw" does not halve the gap within `n_slow` passes, as with columns of
-    unequal size or huge C. The last fallback is "oca".
+    unequal size or huge C. The last fallback is "oca", with a penalty the only one.
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -47,7 +51,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
     if problem.objective.rows is not None:
         return _because(make_run("oca", problem), "'oca': it takes constraints")
-    if isinstance(problem.objective, Penalised) and not (risk.smooth and problem.objective.penalty.is_separable):
+    is_penalised = isinstance(problem.objective, Penalised)
+    if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
         return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
@@ -57,6 +62,16 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "planes of parts can be kept under a memory limit"
     elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and is_free and not keeps))):
         why = "the risk has planes of parts only"
+    elif is_penalised and keeps:
+        why = "the planes of parts are the evidence"
+    elif is_penalised and (problem.objective.is_free.all() or problem.objective.columns_are_far(risk)):
+        why = "columns are far from 0, or all weights are free"
+    elif is_penalised and risk.dim <= FEW and (is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY):
+        why = "there are few weights, and tol is small or examples are many"
+    elif is_penalised:
+        stages = [Stage(later("oca"), None, n_slow)]
+        return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
+                        "'prox-bcfw': the dual of an example is maximised exactly")
     else:
         has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
         why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"

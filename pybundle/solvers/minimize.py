@@ -66,13 +66,14 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser
         `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
-        Methods "auto" and "oca" take it, and "lbfgs" if it is a sum over entries. If the penalty grows no faster than
-        its slopes, as `L1`, the risk must declare a lower bound, as all risks of `pybundle.risks` do.
+        Methods "auto" and "oca" take it. If it is a sum over entries, "lbfgs" does, and "prox-bcfw" where the dual of
+        an example is maximised exactly. If the penalty grows no faster than its slopes, as `L1`, the risk must declare
+        a lower bound, as all risks of `pybundle.risks` do.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
 "cutting-plane", "sgd"}
-        "auto" chooses "cutting-plane" if a radius is given, "lbfgs" for smooth risks unless the penalty has
-        groups, "oca" with any other penalty, "prox-bcfw" if the risk can decode single examples or step on them
-        exactly, and "oca" otherwise, also under a memory limit. "oca" continues "lbfgs" if that stalls. After
+        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "lbfgs" for smooth
+        risks, "prox-bcfw" if the risk can decode single examples or step on them exactly, with a penalty only the
+        latter, and "oca" otherwise, also under a memory limit. "oca" continues "lbfgs" if that stalls. After
         "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated and
         150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice and its
         reason. See "Which model, which method" in the documentation.

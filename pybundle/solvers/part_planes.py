@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.exceptions import ParameterError
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from .block._bcfw import Blocks
-from .newton.label_multipliers import LabelMultipliers
+from .block._label_dual import LabelDual
 
 
 class PartPlanes(NamedTuple):
@@ -56,16 +57,16 @@ def _of_planes(risk, blocks):
 
 
 def _of_labels(risk, alpha):
-    multipliers = LabelMultipliers(risk)
-    alpha = multipliers.check(alpha)
-    support = np.count_nonzero(alpha, axis=1).astype(np.int32)
-    if not multipliers.is_binary:
-        rows = np.flatnonzero(support == 1)
-        support[rows[alpha[rows, risk.labels[rows]] > 0.0]] = 0
-    slopes, sums = np.empty((risk.n_parts, risk.dim)), np.empty((risk.n_parts, 3))
+    dual, n_parts = LabelDual(risk.engine, "float64"), risk.n_parts
+    if alpha.shape != dual.alpha.shape or not np.isfinite(alpha).all():
+        raise ParameterError("multipliers must be finite and of shape (n_examples, n_scores) = "
+                             f"{dual.alpha.shape}, got shape {alpha.shape}; start from a point only, w0=result.x")
+    offsets, slopes, errors = np.empty(n_parts), np.zeros((n_parts, risk.dim)), np.empty(n_parts)
     for p, rows in enumerate(risk.parts):
-        inside = np.zeros_like(support)
-        inside[rows] = support[rows]
-        offset, slopes[p], error, offset_error = multipliers.aggregate(alpha, inside)
-        sums[p] = offset, error, offset_error / max(offset, 1e-300)
-    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), sums[:, 0].copy(), slopes), sums[:, 1], sums[:, 2])
+        inside = np.zeros(alpha.shape)      # without multipliers an example adds nothing
+        inside[rows] = alpha[rows]
+        dual.restore(inside)
+        offset, errors[p], offset_error = dual.aggregate(slopes[p])
+        offsets[p] = offset - offset_error
+        slopes[p] = risk.examples.unscale(slopes[p], risk.n_scores)
+    return PartPlanes(Planes(np.full(n_parts, np.nan), offsets, slopes), errors, np.full(n_parts, UNIT))

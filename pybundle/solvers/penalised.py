@@ -17,6 +17,8 @@ from ..core.rounding import UNIT
 from ..prox import Box, Regulariser, Separable
 from .objective import Objective
 
+FAR = 0.8       # the mean of the examples by their root mean square: squares of both
+
 
 @dataclass
 class Penalised(Objective):
@@ -74,6 +76,12 @@ class Penalised(Objective):
     def inner_slope(self, phi):
         """Return the slope by these coordinates, `phi - m phi_b`; so that inner products stay the same."""
         return phi if self.means is None else phi - phi[-1] * self.means
+
+    def columns_are_far(self, risk):
+        """Whether examples lie so far from 0 that steps without these coordinates are slow."""
+        if self.means is None:
+            return False
+        return float(self.means @ self.means) > FAR * float(np.mean(risk.examples.norms**2))
 
     # ------------------------------------------------------------------ the penalty
 
@@ -162,7 +170,7 @@ class Penalised(Objective):
 
     def minimiser(self, phi, weight=0.0, centre=0.0):
         """Return the minimiser of regulariser plus `<phi, w> + weight/2 |w - centre|^2`, the norm by `inner_point`."""
-        if weight and self.means is not None:
+        if self.means is not None and np.any(weight):
             centre = self.inner_point(centre)
         phi = self.inner_slope(phi) / self.factor
         return self.outer_point(self.penalty.minimiser(phi, weight / self.factor, centre))

@@ -74,7 +74,7 @@ def rows_of(objective, multipliers=None):
     return ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
 
 
-def prove_limits(run, objective, planes_at, evidence_of):
+def prove_limits(run, objective, planes_of):
     """Confine the free weights of a renewed objective, and return the proof, or None if none is found.
 
     Without limits such weights leave no more than the declared lower bound of R.
@@ -84,16 +84,13 @@ def prove_limits(run, objective, planes_at, evidence_of):
     run : Run
         Whose best point is the centre.
     objective : Penalised
-    planes_at : callable
-        `planes_at(w)` returns planes and what identifies them.
-    evidence_of : callable
-        `evidence_of(points, known, weights)` returns evidence of planes at points with weights (n_points,).
+    planes_of : PlanesAtPoints
     """
     if run.objective.level == np.inf:       # the run itself has not found any
         return None
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
-        planes, names = planes_at(point)
+        planes, names = planes_of(point)
         cuts.add(*run.summed(planes))
         if len(cuts.shares) > len(points):
             points.append(np.array(point))
@@ -118,6 +115,6 @@ def prove_limits(run, objective, planes_at, evidence_of):
             weights[cuts.proof_cuts] = cuts.proof.multipliers[k, j]
             total = weights.sum()       # 0 if the weight has a bound on this side
             weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
-            evidence.append(evidence_of(points, known, weights) if total > 0.0 else None)
+            evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
     sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[cuts.free]
     return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)

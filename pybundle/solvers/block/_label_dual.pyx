@@ -16,6 +16,12 @@ of one score, `l(u) = max_beta beta u - h(beta)`, it is -c_i beta, and the step 
 Dense rows are scored four at a time, a group, which the tile of the score kernels wants, and their moves reach W
 together. If a row moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the
 steps equal those of one row after another.
+
+With a penalty (`set_penalty`) the point W follows from another one V by a threshold, a factor s / s_j and bounds, see
+`_shrinkage.pyx`, where s_j = l2_j + kappa, and s is the least of these but for the biases: line 4 moves V, then the
+entries of W that belong to the row follow. The curvature of the dual along x_i is at most that of line 3, so that the
+step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is not linear in the steps, so that a
+group is one row.
 """
 
 import numpy as np
@@ -29,6 +35,7 @@ from pybundle.features._rows cimport (BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STE
                                       pb_update_fn, real)
 from pybundle.risks._engine cimport (CURVE, LOGISTIC, MULTICLASS, Curve, Engine, curve_loss, curve_slope,
                                      curve_term)
+from pybundle.solvers.block._shrinkage cimport Shrinkage
 from pybundle.solvers.newton._proximal_steps cimport project
 
 from pybundle.features._rows import aligned, transpose
@@ -214,7 +221,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     cdef real top[STEP]
     cdef bint has_moved, any_moved = False, many = e.loss == MULTICLASS
     cdef Example* x
-    cdef Point point = Point(K, dual.s, e.scale, e.bias, &dual.base[0])
+    cdef Point point = Point(K, dual.s, e.scale, e.bias, &dual.base_unshrunk[0])
     if e.has_bias:
         for k in range(K):
             for q in range(STEP):
@@ -261,15 +268,33 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     return any_moved
 
 
+cdef void _shrink(LabelDual dual, Engine e, Py_ssize_t row, const real* coef, const real* V, real* W) noexcept nogil:
+    """The entries of W that belong to a row of X follow V; coef (K,) is 0 for classes that did not move."""
+    cdef int K = e.n_scores, k
+    cdef Py_ssize_t first
+    if e.has_bias:
+        dual.base_shrinkage.apply(&dual.base_unshrunk[0], &dual.base[0], 0, K)
+    if dual.dense:
+        for k in range(K):
+            if coef[k] != 0:
+                dual.shrinkage.apply(V, W, k * dual.ldw, k * dual.ldw + e.n_features)
+    else:
+        first = e.X.indptr[row]
+        dual.shrinkage.apply_at(V, W, e.X.indices + first, e.X.indptr[row + 1] - first, dual.ldw, K)
+
+
 cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, real[:, ::1] alphas, real[:, ::1] packed,
-                   real[:, ::1] scores, real[:, ::1] coefs, double[::1] scratch) except? -1.0:
+                   real[:, ::1] unshrunk, real[:, ::1] scores, real[:, ::1] coefs,
+                   double[::1] scratch) except? -1.0:
     cdef const Py_ssize_t* rows
     cdef Py_ssize_t left = order.shape[0], next_check = left - dual.signal_every
-    cdef int K = e.n_scores, size = STEP if dual.dense else 1, count, ahead, q
+    cdef bint shrinks = dual.shrinkage is not None
+    cdef int K = e.n_scores, size = STEP if dual.dense and not shrinks else 1, count, ahead, q
     cdef pb_score_fn score = e.kernels.step32[e.kind] if real is float else e.kernels.step64[e.kind]
     cdef pb_update_fn update = e.kernels.update32[e.kind] if real is float else e.kernels.update64[e.kind]
     cdef real* alpha = &alphas[0, 0]
     cdef real* W = &packed[0, 0]
+    cdef real* V = &unshrunk[0, 0]
     cdef real* S = &scores[0, 0]
     cdef real* coef = &coefs[0, 0]
     cdef double total = 0.0
@@ -284,7 +309,9 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, real[:
                 prefetch(alpha + rows[q] * K + K - 1)
             score(&e.X, rows, count, ahead, W, dual.ldw, K, S)
             if _group(dual, e, rows, count, alpha, S, coef, &scratch[0], &total):
-                update(&e.X, rows, count, coef, dual.ldc, K, W, dual.ldw)
+                update(&e.X, rows, count, coef, dual.ldc, K, V, dual.ldw)
+                if shrinks:
+                    _shrink(dual, e, rows[0], coef, V, W)
             dual.visits += count
             rows += count
             left -= count
@@ -322,6 +349,9 @@ cdef class LabelDual:
     cdef Engine e
     cdef readonly bint is_single
     cdef readonly object alpha, packed, examples
+    cdef object unshrunk         # V; W itself without a penalty
+    cdef Shrinkage shrinkage     # or None
+    cdef Shrinkage base_shrinkage
     cdef readonly double s, visits
     cdef Example* rows
     cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
@@ -329,6 +359,7 @@ cdef class LabelDual:
     cdef double[:, ::1] alpha64
     cdef Py_ssize_t ldw
     cdef double[::1] base
+    cdef double[::1] base_unshrunk
     cdef int dense, ldc
     cdef Py_ssize_t signal_every     # rows between two checks for signals
 
@@ -350,7 +381,8 @@ cdef class LabelDual:
         self.packed = aligned(shape, dtype)
         self.ldw = shape[1]
         self.ldc = (K + 15) // 16 * 16
-        self.base = np.zeros(K)
+        self.base = self.base_unshrunk = np.zeros(K)
+        self.unshrunk = self.packed
         self.constant = (engine.bias / engine.scale) ** 2
         labels = np.asarray(engine.y_array)
         self.examples = aligned((n,), np.dtype([("c", "f8"), ("square", "f8"), ("y", "i4"), ("vertex", "i4"),
@@ -397,17 +429,17 @@ cdef class LabelDual:
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
         return {"alpha": self.alpha, "packed": self.packed, "base": np.asarray(self.base), "s": self.s,
-                "visits": self.visits, "vertex": self.examples["vertex"].copy(),
-                "active": self.examples["active"].copy()}
+                "unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk), "visits": self.visits,
+                "vertex": self.examples["vertex"].copy(), "active": self.examples["active"].copy()}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit."""
+        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
         mine = self.get_state()
-        for name in ("alpha", "packed", "base", "vertex", "active"):
+        for name in ("alpha", "packed", "base", "unshrunk", "base_unshrunk", "vertex", "active"):
             if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
                 raise ValueError(f"{name} must have shape {mine[name].shape} and dtype {mine[name].dtype}, got "
                                  f"{state[name].shape} and {state[name].dtype}")
-        for name in ("alpha", "packed", "base"):
+        for name in ("alpha", "packed", "base", "unshrunk", "base_unshrunk"):
             if not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} must be finite")
         if not 0.0 < state["s"] < INFINITY:
@@ -417,6 +449,9 @@ cdef class LabelDual:
             raise ValueError("vertex must name labels")
         self.alpha[:], self.packed[:] = state["alpha"], state["packed"]
         np.asarray(self.base)[:] = state["base"]
+        if self.shrinkage is not None:
+            self.unshrunk[:] = state["unshrunk"]
+            np.asarray(self.base_unshrunk)[:] = state["base_unshrunk"]
         self.examples["vertex"], self.examples["active"] = vertex, state["active"]
         self.s, self.visits = state["s"], state["visits"]
 
@@ -444,15 +479,56 @@ cdef class LabelDual:
     # ------------------------------------------------------------------ the point
     def set_point(self, w, double s):
         """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
+        self._pack(w, self.packed, np.asarray(self.base))
+        self.s = s
+
+    def set_penalty(self, s, l1, lower, upper):
+        """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
+
+        `set_penalised_point` has to follow.
+        """
+        cdef Engine e = self.e
+        if self.shrinkage is None:
+            self.unshrunk, self.base_unshrunk = aligned(self.packed.shape, self.packed.dtype), np.zeros(e.n_scores)
+        self.s = s.reshape(e.n_scores, e.width)[:, :e.n_features].min(initial=INFINITY)
+        self.s = self.s if self.s < INFINITY else s.min()       # without features
+        # bounds and thresholds have the units of scores, factors have none
+        limits = [values.reshape(e.n_scores, e.width) for values in (l1 / self.s, self.s / s, lower, upper)]
+        base = np.zeros((4, e.n_scores))
+        if e.has_bias and e.bias != 0.0:
+            threshold, base[1], lower, upper = (values[:, e.n_features] for values in limits)
+            base[0] = threshold * fabs(e.bias)
+            base[2:] = np.sort([lower * e.bias, upper * e.bias], axis=0)
+        # the curvature along x_i is at most this over s
+        self.examples["square"] = (np.maximum(np.asarray(e.norms) ** 2 - e.bias ** 2, 0.0)
+                                   + e.bias ** 2 * base[1].max(initial=0.0))
+        limits = [values[:, :e.n_features] for values in limits]
+        if all(values.size and values.min() == values.max() for values in limits):
+            packed = np.array([values[:1, :1] for values in limits], dtype=self.packed.dtype)
+        else:
+            packed = np.zeros((4, *self.packed.shape), dtype=self.packed.dtype)
+            for q in range(4):
+                if self.dense:
+                    packed[q, :, :e.n_features] = limits[q]
+                else:
+                    packed[q, :, :e.n_scores] = limits[q].T
+        packed[[0, 2, 3]] *= e.scale
+        self.shrinkage, self.base_shrinkage = Shrinkage(packed), Shrinkage(base)
+
+    def set_penalised_point(self, v, w):
+        """Makes w (dim,) the point and v (dim,) that from which it follows, see `set_penalty`."""
+        self._pack(v / self.s, self.unshrunk, np.asarray(self.base_unshrunk))
+        self._pack(w, self.packed, np.asarray(self.base))
+
+    def _pack(self, w, packed, base):
+        """Write w (dim,) into the layout of the kernels, and its bias into `base`, both in units of scores."""
         cdef Engine e = self.e
         W = np.ascontiguousarray(w).reshape(e.n_scores, e.width)
         if self.dense:
-            self.packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
+            packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
         else:
-            transpose(W, e.scale, e.n_features, self.packed)
-        base = np.asarray(self.base)
+            transpose(W, e.scale, e.n_features, packed)
         base[:] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
-        self.s = s
 
     def point(self):
         """The point (dim,) as it stands now, in float64."""
@@ -493,8 +569,8 @@ cdef class LabelDual:
         coefs = aligned((STEP, self.ldc), self.packed.dtype)
         scratch = np.empty(2 * self.e.n_scores)
         if self.is_single:
-            return _visit[float](self, self.e, order, self.alpha32, self.packed, scores, coefs, scratch)
-        return _visit[double](self, self.e, order, self.alpha64, self.packed, scores, coefs, scratch)
+            return _visit[float](self, self.e, order, self.alpha32, self.packed, self.unshrunk, scores, coefs, scratch)
+        return _visit[double](self, self.e, order, self.alpha64, self.packed, self.unshrunk, scores, coefs, scratch)
 
     # ------------------------------------------------------------------ what the next pass visits
     def active(self):

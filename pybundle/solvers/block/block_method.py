@@ -17,6 +17,9 @@ with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolati
 Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al.
 2015].
 
+A penalty that is a sum over entries stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then
+follow from the penalty, see `balance.py`.
+
 A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
 actions (`schedules.py`).
 """
@@ -31,9 +34,13 @@ from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
+from ..evidence import with_limits
+from ..free_weights import FreeWeights
 from ..objective import inner
+from ..penalised import Penalised
 from ..run import Run
 from ..state import State
+from .balance import Balance
 
 
 class BlockMethod(Run):
@@ -42,7 +49,7 @@ class BlockMethod(Run):
     Parameters
     ----------
     risk, objective, settings
-        As in `Run`; the objective is `SquaredNorm`.
+        As in `Run`; the objective is `SquaredNorm`, or `Penalised` if the core takes it.
     core : type
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
@@ -66,6 +73,8 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
+        self._balance = Balance() if isinstance(objective, Penalised) else None
+        self.free = FreeWeights.of(objective)
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -82,7 +91,7 @@ class BlockMethod(Run):
             self.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
-        self.core.place(self.objective.lam, self.kappa, self._centre)
+        self.core.place(self._modulus(), self.kappa, self._centre)
         self._bound()
         if state is None and w0.any():
             self._evaluate(self.w)
@@ -109,9 +118,17 @@ class BlockMethod(Run):
         self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
+            if self._balance is not None:
+                self._balance.update(self.objective, self.w, self.risk_value, self.bound, self.core.aggregate(),
+                                     self.kappa)
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
         self.log(self.fun if value is None else value)
+        probe = None if self.free is None else self.free.probe(self)
+        if probe is not None:
+            planes = self.evaluate(probe)
+            self.observe(probe, float(planes.values.sum()), planes.values)
+            self.free.add(*self.summed(planes))
         return Status.CONVERGED if self.is_close() else None
 
     @property
@@ -144,16 +161,23 @@ class BlockMethod(Run):
             raise ValueError("the blocks belong to another risk")
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
+        if self._balance is not None:
+            self._balance.check(self.risk.dim)
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
 
     def evidence(self, risk):
-        return self.core.evidence(self.objective, risk)
+        keeps = self.settings.record is not None
+        if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
+            return None
+        objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
+        found = self.core.evidence(objective, risk)
+        return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
-        self.core.place(self.objective.lam, self.kappa, self._centre)
+        self.core.place(self._modulus(), self.kappa, self._centre)
         self._bound()
 
     def known_value(self):
@@ -174,17 +198,45 @@ class BlockMethod(Run):
             return self.core.evaluate(self, w)
 
     def _bound(self):
-        offset, phi, error, offset_error = self.core.aggregate()
-        if not np.isfinite(phi).all():
+        plane = self.core.aggregate()
+        if not np.isfinite(plane[1]).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
-        self.offer(LowerBound.from_aggregate(self.objective, offset, phi, error, offset_error))
+        if self.free is not None:
+            self.free.add(plane[0] - plane[3], *plane[1:3], is_aggregate=True)
+        self.offer(LowerBound.from_aggregate(self.objective, *plane))
+        if self._balance is not None and self.settings.record is None:      # evidence is of the newest plane
+            self.offer(self._balance.mean_bound(self.objective, plane))
+
+    def _modulus(self):
+        """Return the least constant of strong convexity of all weights but the free ones."""
+        objective = self.objective
+        if not isinstance(objective, Penalised):
+            return objective.lam
+        return float(np.min(objective.moduli[~objective.is_free])) if not objective.is_free.all() else 0.0
+
+    def _lam(self):
+        """Return the constant of strong convexity from which the weight of the centre and the momentum follow.
+
+        With a penalty it is at least `gap / |w|^2`: a square of this weight changes F by half the gap at most.
+        """
+        modulus = self._modulus()
+        if not isinstance(self.objective, Penalised):
+            return modulus
+        gap, square = self.fun - self.bound.value if self.bound else np.inf, float(np.sum(self.w**2))
+        if square > 0.0 and np.isfinite(gap):
+            return max(modulus, gap / square)
+        return modulus or self.core.steepness()
 
     def _kappa(self):
-        return float(self.core.default_kappa(self.objective.lam) if self._wanted is None else self._wanted)
+        if self._wanted is not None:
+            return float(self._wanted)
+        if self._balance is not None and self._balance.kappa is not None:
+            return self._balance.kappa
+        return float(self.core.default_kappa(self._lam()))
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""
-        lam, x = self.objective.lam, self.core.w.copy()
+        lam, x = self._lam(), self.core.w.copy()
         self.kappa = self._kappa()
         if self.kappa == 0.0:           # no plane known
             return
@@ -193,7 +245,7 @@ class BlockMethod(Run):
         if inner(self._centre - x, x - self._before) > 0.0 or self._rises >= 2:
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
-        self.core.place(lam, self.kappa, self._centre)
+        self.core.place(self._modulus(), self.kappa, self._centre)
 
     @contextmanager
     def _counted(self, phase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
 from ..evidence import of_labels
 from ..objective import minimiser
+from ..penalised import Penalised
 from ._label_dual import LabelDual
 from .core import Core
 
 NEAR = 0.1      # a label whose lead is below this fraction of the largest loss may soon change: worth a step
 VECTORS = 11    # of length dim, at a batch pass: measured
+HELD = 12       # more with a penalty: the point before threshold and bounds, and what these are
 LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
 SAMPLE = 128    # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
@@ -42,6 +45,8 @@ class ExactBlocks(Core):
         With an `engine`, see `has_exact_blocks`.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
+    objective : Objective, optional
+        `Penalised` with a separable penalty; else the regulariser is the square with the lam of `place`.
 
     Attributes
     ----------
@@ -50,7 +55,9 @@ class ExactBlocks(Core):
         Visits of examples by the exact oracle so far; `cached_visits` is always 0.
     """
 
-    def __init__(self, risk, known=None):
+    def __init__(self, risk, known=None, objective=None):
+        # steps move an intercept alone, not the shift of the columns with it
+        self._objective = replace(objective, means=None) if isinstance(objective, Penalised) else None
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
@@ -75,27 +82,28 @@ class ExactBlocks(Core):
         check_array("the centre", self._centre, (self.dim,))
         check_float("the reach", self._reach, 0.0)
         self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
+        self._set_penalty()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
             self._dual.restore(known["alpha"])
 
     @staticmethod
-    def points_needed(risk):
+    def points_needed(risk, objective=None):
         """Return the memory of points and of vectors of their length."""
-        return 8 * VECTORS * risk.dim
+        return 8 * (VECTORS + HELD * isinstance(objective, Penalised)) * risk.dim
 
     @classmethod
-    def bytes_needed(cls, risk):
+    def bytes_needed(cls, risk, objective=None):
         """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
-        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk)
+        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk, objective)
 
     @classmethod
-    def memory(cls, risk):
+    def memory(cls, risk, objective=None):
         """Bytes of multipliers, scores and points in a run."""
-        points, scores = cls.points_needed(risk), 24 * risk.n_examples * risk.n_scores
-        return {"multipliers": cls.bytes_needed(risk) - scores - points, "scores": scores, "points": points}
+        points, scores = cls.points_needed(risk, objective), 24 * risk.n_examples * risk.n_scores
+        return {"multipliers": cls.bytes_needed(risk, objective) - scores - points, "scores": scores, "points": points}
 
     @property
     def visits(self):
@@ -111,6 +119,15 @@ class ExactBlocks(Core):
         If they are nearly orthogonal, the steps of a pass hardly interact, and a centre heavier than a fraction of
         `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring.
         """
+        self._measure()
+        return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
+
+    def steepness(self):
+        """Return n Rbar^2, the least lam with which a score of one half is likely enough for all examples."""
+        self._measure()
+        return self.n_examples * self._radius2
+
+    def _measure(self):
         if self._radius2 is None:
             rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
             sizes = self.risk.sample_weight * self.risk.examples.norms
@@ -119,7 +136,6 @@ class ExactBlocks(Core):
             self._radius2 = rows * float(np.mean(sizes**2))
             raw, centred = self._squared_cosines()
             self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
-        return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
 
     def _squared_cosines(self):
         """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
@@ -144,15 +160,37 @@ class ExactBlocks(Core):
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
-        """(kappa c - phi) / s, shape (dim,), from sums in float64."""
+        """The minimiser of the regulariser, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
-            self._w = minimiser(self.aggregate()[1], self._lam, self._kappa, self._centre)
+            phi = self.aggregate()[1]
+            self._w = (minimiser(phi, self._lam, self._kappa, self._centre) if self._objective is None
+                       else self._objective.minimiser(phi, self._weights(), self._centre))
         return self._w
 
     def place(self, lam, kappa, centre):
-        """Sets lam, kappa and the centre; the multipliers stay."""
+        """Sets lam, kappa and the centre; the multipliers stay.
+
+        With a penalty lam is that of the square about the centre which weights without penalty get beside kappa.
+        """
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
-        self._dual.set_point(self.w, lam + kappa)
+        if self._objective is None:
+            self._dual.set_point(self.w, lam + kappa)
+        else:
+            omega, factor = self._set_penalty(), self._objective.factor
+            self._dual.set_penalised_point(
+                factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate()[1], self.w)
+
+    def _weights(self):
+        """Return the weight of the centre by entries: of a weight without penalty it is lam more."""
+        return self._kappa + self._lam * self._objective.is_free
+
+    def _set_penalty(self):
+        """Give thresholds and bounds of the penalty to the steps, and return it; None without one."""
+        if self._objective is None:
+            return None
+        omega, factor = self._objective.penalty, self._objective.factor
+        self._dual.set_penalty(factor * omega.l2 + self._weights(), factor * omega.l1, omega.lower, omega.upper)
+        return omega
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
@@ -181,10 +219,9 @@ class ExactBlocks(Core):
                 self._scores, self._reach, self._scored = scores, reach, w
             return fun
         fun = run.objective.value(w) + risk_value
-        best, lam = run.w, run.objective.lam
+        best = run.w
         step = w - best
-        t, risk_value = self._exact.line_search(
-            self._scores, scores, lam * float(best @ step), lam * float(step @ step))
+        t, risk_value = self._exact.line_search(self._scores, scores, *self._along(run.objective, best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
         if t > 0.0:
@@ -198,6 +235,17 @@ class ExactBlocks(Core):
             self._scored = point
         self._spare = scores
         return fun
+
+    def _along(self, objective, best, w, step):
+        """Derivatives a and b of the regulariser `a t + b t^2/2` from best to w.
+
+        With a penalty it is the least such function with the moduli of the penalty that is right at both ends: by
+        convexity it lies above the regulariser in between.
+        """
+        if self._objective is None:
+            return objective.lam * float(best @ step), objective.lam * float(step @ step)
+        square = float(np.sum(objective.moduli * step**2))
+        return objective.value(w) - objective.value(best) - 0.5 * square, square
 
     def _mark(self, scores):
         """R at the point with these scores; marks the examples that the next passes should visit."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
+from ..penalised import Penalised
+from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
 from .exact_blocks import ExactBlocks
@@ -25,16 +27,25 @@ def prox_bcfw(problem, kappa, batch, n_best):
     if n_best > 1 and not FURTHER.holds(risk):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees return more")
+    refuse_penalty(problem.objective, risk)
     if risk.has_exact_blocks and problem.objective.nonneg is None:
-        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk)
+        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, problem.objective)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
         return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks,
-                           Accelerated(fraction_before=0.06, most_passes=12), kappa, problem.random_state or 0)
+                           Accelerated(fraction_before=0.06, most_passes=12), kappa, problem.random_state or 0,
+                           {"objective": problem.objective})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
+
+
+def refuse_penalty(objective, risk):
+    """Exact blocks alone take penalties."""
+    if isinstance(objective, Penalised) and not risk.has_exact_blocks:
+        raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated, got "
+                             f"{type(risk).__name__}; use 'oca'")
 
 
 def default_batch(risk):
@@ -78,7 +89,8 @@ STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated))
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated, Balance),
+                   penalties="separable")
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))
 MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer())}, needs=(LABELLINGS, BOUNDED),

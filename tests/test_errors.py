@@ -150,18 +150,23 @@ def test_error_result_is_in_the_scale_asked_for():
 
 
 def test_a_failing_certificate_pass_keeps_the_result():
-    calls = []
+    class Failing(pb.risks.Function):
+        def values(self, w):
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full") as caught:
+        pb.minimize(Failing(lambda w: (np.abs(w - 1.0).sum(), np.sign(w - 1.0)), 2), lam=1.0)
+    assert caught.value.result.status is pb.Status.FAILED and not caught.value.result.certified
+
+
+def test_a_function_is_not_called_twice_at_one_point():
+    """The certificate of a plain function takes no pass of its own."""
+    points = []
 
     def fun(w):
-        calls.append(w)
-        if len(calls) == allowed:
-            raise OSError("disk full")
+        points.append(w.tobytes())
         return np.abs(w - 1.0).sum(), np.sign(w - 1.0)
-
-    allowed = None
-    pb.minimize(pb.risks.Function(fun, 2), lam=1.0)
-    allowed = len(calls)
-    calls.clear()
-    with pytest.raises(OSError, match="disk full") as caught:
-        pb.minimize(pb.risks.Function(fun, 2), lam=1.0)
-    assert caught.value.result.status is pb.Status.FAILED and not caught.value.result.certified
+    for arguments in ({"lam": 1.0}, {"penalty": pb.prox.Box(0.0, 2.0)}):
+        points.clear()
+        result = pb.minimize(pb.risks.Function(fun, 2), tol=1e-6, **arguments)
+        assert result.success and len(set(points)) == len(points) == result.n_passes

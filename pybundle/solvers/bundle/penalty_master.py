@@ -190,10 +190,12 @@ class PenaltyMaster:
 
     # ------------------------------------------------------------------ inside
     def _start(self):
-        """Feasible multipliers: those of the bundle; a part without any takes its newest plane."""
+        """Feasible multipliers: those of the bundle; a part without any takes its newest plane that is not flat."""
         bundle = self.bundle
         beta = bundle.beta.copy()
         planes = np.flatnonzero(bundle.parts >= 0)
+        # flat planes, of declared bounds, go first: a step along them alone is none, and alpha would start at 0
+        planes = planes[np.argsort(bundle.H.diagonal()[planes] > 0.0, kind="stable")]
         has_none = np.bincount(bundle.parts[planes], beta[planes], len(self.slack)) <= 0.0
         newest = np.full(len(self.slack), -1)
         newest[bundle.parts[planes]] = planes

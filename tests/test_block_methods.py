@@ -11,12 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.block.balance import Balance
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.schedules import MultiPlane
+from pybundle.solvers.mean_plane import MeanPlane
 from pybundle.solvers.objective import SquaredNorm
 from pybundle.solvers.part_planes import part_planes
-from pybundle.solvers.penalised import Penalised
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 
@@ -451,7 +450,7 @@ def test_before_the_first_value():
 @pytest.mark.parametrize("size", [1e-130, 1.0, 1e130])
 def test_the_mean_of_planes_is_known_up_to_its_errors(size):
     """In exact arithmetic, for planes that are known up to their errors."""
-    rng, balance, objective = np.random.default_rng(5), Balance(), Penalised(pb.prox.L1(1.0).canonical(4), 0.0)
+    rng, mean = np.random.default_rng(5), MeanPlane()
     true, share = None, Fraction(1)
     for k in range(200):
         offset, phi = size * rng.normal(), size * rng.normal(size=4) * 10.0 ** rng.integers(-8, 8, 4)
@@ -462,10 +461,9 @@ def test_the_mean_of_planes_is_known_up_to_its_errors(size):
             Fraction(a) + Fraction(b) for a, b in zip(phi, shift, strict=True)]
         share = Fraction(5.0 / (k + 5.0))
         true = exact if true is None else [a + share * (b - a) for a, b in zip(true, exact, strict=True)]
-        bound = balance.mean_bound(objective, (offset, phi, error, offset_error))
-        assert abs(Fraction(bound.offset) - true[0]) <= Fraction(bound.offset_error)
-        square = sum((Fraction(a) - b) ** 2 for a, b in zip(bound.phi, true[1:], strict=True))
-        assert square <= Fraction(bound.error) ** 2
+        offset, phi, error, offset_error = mean.add(offset, phi, error, offset_error)
+        assert abs(Fraction(offset) - true[0]) <= Fraction(offset_error)
+        assert sum((Fraction(a) - b) ** 2 for a, b in zip(phi, true[1:], strict=True)) <= Fraction(error) ** 2
 
 
 @pytest.mark.parametrize(("dtype", "is_sparse", "turn"), [

@@ -36,6 +36,7 @@ from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import with_limits
 from ..free_weights import FreeWeights
+from ..mean_plane import MeanPlane
 from ..objective import inner
 from ..penalised import Penalised
 from ..run import Run
@@ -73,7 +74,7 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
-        self._balance = Balance() if isinstance(objective, Penalised) else None
+        self._balance, self._mean = (Balance(), MeanPlane()) if isinstance(objective, Penalised) else (None, None)
         self.free = FreeWeights.of(objective)
         self.last_gaps = 0.0
 
@@ -162,7 +163,8 @@ class BlockMethod(Run):
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
         if self._balance is not None:
-            self._balance.check(self.risk.dim)
+            self._balance.check()
+            self._mean.check(self.risk.dim)
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
@@ -205,7 +207,7 @@ class BlockMethod(Run):
             self.free.add(plane[0] - plane[3], *plane[1:3], is_aggregate=True)
         self.offer(LowerBound.from_aggregate(self.objective, *plane))
         if self._balance is not None and self.settings.record is None:      # evidence is of the newest plane
-            self.offer(self._balance.mean_bound(self.objective, plane))
+            self.offer(LowerBound.from_aggregate(self.objective, *self._mean.add(*plane)))
 
     def _modulus(self):
         """Return the least constant of strong convexity of all weights but the free ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
+from ..mean_plane import MeanPlane
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
 from ..penalised import Penalised
 from .balance import Balance
@@ -89,7 +90,7 @@ STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated, Balance),
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated, Balance, MeanPlane),
                    penalties="separable")
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))

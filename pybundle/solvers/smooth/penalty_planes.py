@@ -15,8 +15,10 @@ import numpy as np
 
 from ...bundle import Bundle
 from ...core.plane import Planes
+from ...runtime.lower_bound import LowerBound
 from ..bundle.master import bound_of
 from ..bundle.penalty_master import PenaltyMaster
+from ..mean_plane import MeanPlane
 
 SHARES = 1e-9, 1e-11, 1e-7, 1e-13, 1e-5     # weights of the centre, in units of `first_alpha`
 N_TRIED = 3
@@ -35,13 +37,14 @@ class PenaltyPlanes:
     objective : Penalised
     """
 
-    serialised = (Bundle, PenaltyMaster)
+    serialised = (Bundle, PenaltyMaster, MeanPlane)
 
     def __init__(self, dim, room, slack, objective):
         self.room, self._bundle = room, Bundle(dim, 1)
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
         self._master.max_rounds = N_STEPS
         self._weights, self._n_asked, self._next_due = [], 0, 1
+        self._mean = MeanPlane() if objective.modulus is None else None
 
     @property
     def n_planes(self):
@@ -51,6 +54,8 @@ class PenaltyPlanes:
         """Raise ValueError if these are planes of another risk."""
         if self._bundle.dim != dim or self._master.slack.tolist() != [slack]:
             raise ValueError("the planes belong to another risk")
+        if self._mean is not None:
+            self._mean.check(dim)
 
     def add(self, offset, slope, w):
         """As in `RecentPlanes`."""
@@ -58,10 +63,20 @@ class PenaltyPlanes:
             self._bundle.drop(np.array([np.argmin(self._bundle.beta)]))
         self._bundle.append(Planes(np.zeros(1), np.array([offset]), slope[None, :]), self._master.slack)
         self._master.move_centre(w)
+        if self._mean is not None:
+            self._mean.add(offset, slope)
         return self.n_planes - 1
 
     def bound(self, objective, tol, slope_error=0.0):
-        """As in `RecentPlanes`, mostly that of the newest plane alone."""
+        """As in `RecentPlanes`, mostly that of the newest plane alone or of the mean of all."""
+        found = self._of_multipliers(tol, objective, slope_error)
+        if self._mean is None:
+            return found
+        offset, phi, error, offset_error = self._mean.plane
+        mean = LowerBound.from_aggregate(objective, offset, phi, error + slope_error, offset_error)
+        return max(found, mean, key=lambda bound: bound.value)
+
+    def _of_multipliers(self, tol, objective, slope_error):
         bundle = self._bundle
         self._n_asked += 1
         if self._n_asked < self._next_due:

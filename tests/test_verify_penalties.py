@@ -2,6 +2,7 @@
 """
 
 import dataclasses
+import json
 import math
 import warnings
 from fractions import Fraction
@@ -215,3 +216,40 @@ def test_bounds_with_floats_enclose_those_of_fractions(seed):
         assert math.isclose(float(value), omega.value(w), rel_tol=1e-12, abs_tol=1e-300)
         product = sum(x * Fraction(v) for x, v in zip(exact_phi.tolist(), w.tolist(), strict=True))
         assert low <= value_above + max(Fraction(offset) + product, floor) / 3
+
+
+def test_damaged_files_are_refused_or_prove_nothing_wrong(tmp_path):
+    """Arrays dropped, of another shape or type, with other numbers; parts that the header denies or invents."""
+    A = np.zeros((1, 5))
+    A[0, :2] = 1.0
+    name = "hinge, intercept"
+    result = solve(name, "l1", constraints=(A, -0.1, 0.1))
+    best = result.fun
+    result.certificate.save(tmp_path / "good.npz")
+    with np.load(tmp_path / "good.npz") as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays.pop("header")))
+    changes = [(key, change) for key in arrays for change in (
+        None, lambda a: a.ravel()[:-1], lambda a: a[None], lambda a: a.astype(np.float32), lambda a: np.zeros_like(a),
+        lambda a: a * 2, lambda a: np.full_like(a, -1), lambda a: np.full(a.shape, np.nan))]
+    changes += [(key, other) for key in ("has_penalty", "has_rows", "has_limits", "evidence", "lam", "radius")
+                for other in (None, True, 1.0, "points", "labellings")]
+    refused = 0
+    for key, change in changes:
+        said, kept = dict(header), dict(arrays)
+        if key in header:
+            said[key] = change
+        elif change is None:
+            del kept[key]
+        else:
+            kept[key] = np.asarray(change(arrays[key]))
+        said["arrays"] = sorted(kept)
+        np.savez(tmp_path / "bad.npz", header=np.array(json.dumps(said)), **kept)
+        try:
+            with np.errstate(all="ignore"):
+                report = pb.verify(tmp_path / "bad.npz", RISKS[name])
+        except pb.BundleError:
+            refused += 1
+        else:
+            assert report.lower_bound <= best or not report.ok, (key, report)
+    assert refused > len(changes) // 3

@@ -14,7 +14,7 @@ from ..core.exceptions import ParameterError
 from ..proof.limits import Limits
 from ..proof.penalty import Penalty
 from ..proof.rows import Rows as ProvenRows
-from ..prox import L1, Groups, Separable, SparseGroupLasso
+from ..prox import L1, L2, Groups, Separable, SparseGroupLasso
 from ..prox.base import PlusSquaredL2
 from .free_weights import COSTLY, FreeWeights
 from .penalised import Penalised
@@ -31,9 +31,9 @@ def penalty_of(omega, dim):
         plain["l2"], omega = omega.rate, omega.inner
     if isinstance(omega, SparseGroupLasso):
         plain["l1"], rates = omega.l1, omega.l2
-    else:       # L1, and L2, which is of one group
+    else:
         rates = omega.rate
-    groups = omega._partition(dim) if isinstance(omega, L1) else Groups.of(omega.groups, dim)
+    groups = Groups.single(dim) if isinstance(omega, L2) else Groups.of(omega.groups, dim)
     arrays = {name: np.array(np.broadcast_to(value, (dim,)), dtype=np.float64) for name, value in plain.items()}
     return Penalty(**arrays,
                    labels=groups.spread(np.arange(groups.n_groups)).astype(np.intp),

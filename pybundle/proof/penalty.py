@@ -22,10 +22,10 @@ import numpy as np
 
 from ..core.object_graph import check_array
 from . import exact as ex
+from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
 from .plane import UNIT
 
 TINY = 1e-300       # more than any product that underflows
-DIGITS = 200        # of square roots of fractions, in bits beyond the point
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +131,9 @@ class Penalty:
             return total, total
         squares = np.full(len(self.rates), 0, dtype=object)
         np.add.at(squares, self.labels, both[0] * both[0])
-        roots = [_roots(square * Fraction(4) ** e) for square in squares.tolist()]
+        norms = [roots(square * Fraction(4) ** e) for square in squares.tolist()]
         rates = [Fraction(rate) for rate in self.rates.tolist()]
-        return tuple(total + sum(rate * root[k] for rate, root in zip(rates, roots, strict=True)) for k in range(2))
+        return tuple(total + sum(rate * norm[k] for rate, norm in zip(rates, norms, strict=True)) for k in range(2))
 
     # ------------------------------------------------------------------ bounds
     def bounds(self, plane, floor, divisor):
@@ -154,7 +154,7 @@ class Penalty:
         """`min_w Omega(w) + <t phi / divisor, w>` from below and from above; minus infinity if there is none."""
         if plane.phi.dtype == object:
             phi = [t * x / divisor for x in plane.phi.tolist()]
-            return self._exact_groups(phi) if self.labels is not None else (self._exact_sum(phi),) * 2
+            return least_of_groups(self, phi) if self.labels is not None else (least_of_sum(self, phi),) * 2
         phi, error = self._scaled(plane, t, divisor)
         found = self._groups(phi, error) if self.labels is not None else self._sum(phi, error)
         constant = Fraction(self.constant)
@@ -226,41 +226,6 @@ class Penalty:
         """Norms of l1, by groups."""
         return np.sqrt(np.bincount(self.labels, self.l1 * self.l1, len(self.rates)))
 
-    def _exact_sum(self, phi):
-        """Of fractions."""
-        total = Fraction(self.constant)
-        for x, l2, l1, centre, lower, upper in zip(phi, *(array.tolist() for array in (
-                self.l2, self.l1, self.centre, self.lower, self.upper)), strict=True):
-            curve, rate, c = Fraction(l2), Fraction(l1), Fraction(centre)
-            if l2 == 0.0:
-                if (upper == math.inf and -x > rate) or (lower == -math.inf and x > rate):
-                    return -math.inf
-                points = [min(max(Fraction(0), _low(lower)), _high(upper))]
-                points += [Fraction(bound) for bound in (lower, upper) if math.isfinite(bound)]
-                total += min(rate * abs(p) + x * p for p in points)
-                continue
-            v = curve * c - x
-            size = max(abs(v) - rate, 0) / curve
-            p = min(max(size if v > 0 else -size, _low(lower)), _high(upper))
-            total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
-        return total
-
-    def _exact_groups(self, phi):
-        norms = self._exact_norms(phi)
-        l2, rates = Fraction(float(self.l2.max(initial=0.0))), [Fraction(rate) for rate in self.rates.tolist()]
-        constant = Fraction(self.constant)
-        if l2 == 0:
-            fits = all(high <= rate for (_, high), rate in zip(norms, rates, strict=True))
-            return (constant if fits else -math.inf), constant
-        low, high = (sum(max(norm[k] - rate, 0) ** 2 for norm, rate in zip(norms, rates, strict=True)) for k in (1, 0))
-        return constant - low / (2 * l2), constant - high / (2 * l2)
-
-    def _exact_norms(self, phi):
-        squares = [Fraction(0)] * len(self.rates)
-        for x, l1, g in zip(phi, self.l1.tolist(), self.labels.tolist(), strict=True):
-            squares[g] += max(abs(x) - Fraction(l1), 0) ** 2
-        return [_roots(square) for square in squares]
-
     # ------------------------------------------------------------------ the share of the plane
     def shares(self, plane, divisor):
         """The largest t in [0, 1] for which the minimum is finite, from below and from above."""
@@ -274,7 +239,7 @@ class Penalty:
         """The largest t for which norms with their errors, or for sign -1 without them, are at most the rates."""
         def fits(t):
             if plane.phi.dtype == object:
-                norms = self._exact_norms([t * x / divisor for x in plane.phi.tolist()])
+                norms = norms_of_groups(self, [t * x / divisor for x in plane.phi.tolist()])
                 return all(norm[1] <= Fraction(rate) for norm, rate in zip(norms, self.rates.tolist(), strict=True))
             return self._fit(*self._scaled(plane, t, divisor), sign)
 
@@ -306,22 +271,8 @@ class Penalty:
         return found[0], found[1]
 
 
-def _roots(square):
-    """The root of a fraction from below and from above."""
-    root = math.isqrt(int(square * 4**DIGITS))
-    return Fraction(root, 2**DIGITS), Fraction(root + (square > 0), 2**DIGITS)
-
-
 def _sum(a, b):
     return -math.inf if b == -math.inf else a + b
-
-
-def _low(bound):
-    return Fraction(bound) if math.isfinite(bound) else Fraction(-10) ** 999
-
-
-def _high(bound):
-    return Fraction(bound) if math.isfinite(bound) else Fraction(10) ** 999
 
 
 def _range(array):

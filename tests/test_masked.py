@@ -19,7 +19,9 @@ def hidden(array):
     lambda: pb.risks.OneClass(hidden(X), 0.2),
     lambda: pb.risks.Pinball(X, hidden(X[:, 0])), lambda: pb.MulticlassSVM().fit(hidden(X), Y),
     lambda: pb.MulticlassSVM().fit(X, hidden(Y)), lambda: pb.MulticlassSVM().fit(X, Y).predict(hidden(X)),
-    lambda: pb.QuantileRegressor().fit(X, hidden(X[:, 0])),
+    lambda: pb.QuantileRegressor().fit(X, hidden(X[:, 0])), lambda: pb.ChainCRF().fit([X, hidden(X)], [Y, Y]),
+    lambda: pb.ChainCRF().fit([X, X], [Y, Y]).predict([hidden(X)]), lambda: pb.ChainCRF().fit([X, X], [Y, hidden(Y)]),
+    lambda: pb.risks.Structured(pb.models.Chain(2, 3), [X], [hidden(Y)]),
     lambda: pb.minimize(pb.risks.BinaryHinge(X, Y), lam=hidden(np.ones(3)))])  # fmt: skip
 def test_masked_entries_are_refused(make):
     with pytest.raises(pb.InputTypeError, match="masked"):

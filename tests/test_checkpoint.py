@@ -550,7 +550,8 @@ STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("b
           ("prox-bmrm", "csr", {}), ("cutting-plane", "dense", {"lam": None, "radius": 2.0}), ("sgd", "dense", {}),
           ("frank-wolfe", "dense", {}), ("prox-bcfw", "dense", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"n_best": 3}), ("mp-bcfw", "chain", {"average": True}), ("alm", "dense", {}),
-          ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6})]
+          ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6}),
+          ("oca", "intercept", {"lam": 1.0}), ("lbfgs", "log-loss", {"lam": 0.1})]
 
 
 def another_shape(array, random):
@@ -622,6 +623,42 @@ def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, ha
         else:
             assert not result.certified or result.lower_bound <= best + 1e-9 * abs(best)
     assert refused >= 5
+
+
+@pytest.mark.parametrize("method, name", [("oca", "intercept"), ("lbfgs", "log-loss")])
+@pytest.mark.parametrize("factor", [1e-3, 0.4])
+def test_forged_limits_of_free_weights_prove_nothing(method, name, factor, tmp_path):
+    """They are proven again from their planes: narrower ones, or bounds that only those would prove, are refused."""
+    options, file = {"lam": 0.1, "tol": 1e-9}, tmp_path / "run.npz"
+    solve(method, name, options, checkpoint=file, max_iter=12)
+    raw = file.read_bytes()
+    best = solve(method, name, options, max_iter=2000).fun
+    outcomes = set()
+    for what in range(3):
+        def change(header, arrays, what=what):
+            for entry in header["objects"]:
+                if entry[0] != "object":
+                    continue
+                state = dict(map(tuple, header["objects"][entry[2][0]][1])) if isinstance(entry[2], list) else {}
+                if what == 0 and entry[1] == "Separable":       # limits that no proof gives
+                    for bound in ("lower", "upper"):
+                        array = arrays[str(state[bound][0])]
+                        array[np.isfinite(array)] *= factor
+                if what == 1 and entry[1] == "LimitProof":
+                    arrays[str(state["multipliers"][0])] *= factor
+                if what == 2 and entry[1] == "LowerBound":
+                    raised = header["objects"][entry[2][0]][1]
+                    at = [key for key, _ in raised].index("value")
+                    raised[at][1] = best * (1.0 + 0.1 * (1.0 - factor))
+        rewrite(raw, file, change)
+        try:
+            result = solve(method, name, options, checkpoint=file, max_iter=60)
+        except pb.StateError as error:
+            assert "run.npz" in str(error)
+            outcomes.add(what)
+        else:
+            assert not result.certified or result.lower_bound <= best * (1.0 + 1e-9)
+    assert outcomes == {1, 2}
 
 
 @pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])

@@ -216,6 +216,10 @@ def test_forms_of_constraints_give_the_same_result():
     _, _, risk = pieces("hinge", rng)
     forms = [(A, lower, upper), (sp.coo_matrix(A), lower, upper), LinearConstraint(A, lower, upper),
              [(A[:2], lower[:2], upper[:2]), LinearConstraint(A[2:], lower[2:], upper[2:])],
+             ((A[:2], lower[:2], upper[:2]), LinearConstraint(A[2:], lower[2:], upper[2:])),
+             ((A[:2], lower[:2], upper[:2]), (A[2:], lower[2:], upper[2:])),
+             (A, [None if bound == -np.inf else bound for bound in lower], upper.tolist()),
+             [(A, None, upper), (A, lower, None), (A, None, None)], (tuple(map(tuple, A)), tuple(lower), tuple(upper)),
              (np.vstack([A, A]), np.tile(lower, 2), np.tile(upper, 2))]
     found = [pb.minimize(risk, lam=1.0, constraints=form, tol=1e-8).fun for form in forms]
     np.testing.assert_allclose(found, found[0], rtol=2e-8)
@@ -301,6 +305,16 @@ def test_wrong_constraints_are_refused_before_the_first_call():
         ((np.array([[1.0, 1.0], [1.0, 1.0]]), [0.0, 2.0], [1.0, 3.0]), "linear program", ParameterError),
         ((A, 0.0), "must be", InputTypeError),
         (("a", 0.0, 1.0), "numbers", InputTypeError),
+        ((A * 1j, 0.0, 1.0), r"A of numbers: .* complex128", InputTypeError),
+        ((sp.csr_array(A * 1j), 0.0, 1.0), r"A of numbers: .* complex128", InputTypeError),
+        ((np.ma.masked_array(A, A == 0.0), 0.0, 1.0), "2 entries are masked", InputTypeError),
+        ((A, np.ma.masked_array([0.0, 0.0], [True, False]), 1.0), "lower: 1 entries are masked", InputTypeError),
+        ((A * [[1.0], [np.nan]], 0.0, 1.0), "finite entries in A, got nan in row 1", ParameterError),
+        ((np.ones((1, 2, 2)), 0.0, 1.0), r"shape \(m, dim\) = \(m, 2\), .* got shape \(1, 2, 2\)", ParameterError),
+        ((A, ["x", "y"], 1.0), "numbers or None in lower", InputTypeError),
+        ((A, 0.0, -np.inf), "upper without NaN and -inf", ParameterError),
+        (LinearConstraint(A, 0.0, 1.0, keep_feasible=True), "keep_feasible=False", ParameterError),
+        ([A, 0.0, 1.0], "tuple", InputTypeError),
     ]:
         with pytest.raises(kind, match=words):
             pb.minimize(risk, lam=1.0, constraints=constraints)

@@ -229,3 +229,13 @@ def test_a_row_that_is_not_finite_is_named(tmp_path):
     bad.tofile(tmp_path / "bad.dat")
     with pytest.raises(pb.ParameterError, match="row 2000, column 3"):
         pb.risks.MulticlassHinge(np.memmap(tmp_path / "bad.dat", np.float32, "r", shape=X.shape), y)
+
+
+def test_penalties_and_constraints_take_memory_too():
+    risk = digits()
+    for options in ({"penalty": pb.prox.L1(1.0)}, {"lam": np.arange(float(risk.dim))},
+                    {"constraints": (np.ones((1, risk.dim)), 0.0, 1.0)}):
+        estimate, plain = pb.estimate_memory(risk, method="oca", **options), pb.estimate_memory(risk, method="oca")
+        assert 0.9 * plain <= estimate <= plain and estimate.method == "oca"
+    with pytest.raises(pb.ParameterError, match="exactly one of lam, radius and penalty"):
+        pb.estimate_memory(risk, lam=1.0, penalty=pb.prox.L1(1.0))

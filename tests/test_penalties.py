@@ -338,7 +338,7 @@ def test_a_risk_without_a_minimum_is_not_certified():
     ({"penalty": 3.0}, "penalty must be"),
     ({"penalty": pp.L1(1.0), "method": "bcfw"}, "method 'bcfw'"),
     ({"penalty": pp.L1(1.0), "method": "oca", "line_search": True}, "line_search"),
-    ({"penalty": pp.L1(1.0), "evidence": True}, "evidence"),
+    ({"penalty": pp.Lq(1.5), "evidence": True}, "evidence"),
     ({"penalty": pp.L1([1.0, 2.0])}, "rate must"),
     ({"lam": [1.0, 2.0]}, "lam must"),
     ({"lam": -np.ones(9)}, "lam must"),
@@ -462,10 +462,12 @@ def test_an_intercept_is_free_where_workers_hold_the_parts():
     assert there.success and np.isclose(here.fun, there.fun, rtol=2e-6)
 
 
-def test_results_with_a_penalty_have_no_certificate_to_save():
-    """Certificates know lam and radius; one that could not be verified would promise too much."""
-    result = pb.minimize(pb.risks.MulticlassHinge(*flat()), penalty=pp.L1(1.0))
+def test_results_have_no_certificate_to_save_if_nobody_could_verify_it():
+    risk = pb.risks.MulticlassHinge(*flat())
+    result = pb.minimize(risk, penalty=pp.SquaredL1(1.0))
     assert result.certified and result.certificate is None
+    without = pb.minimize(risk, penalty=pp.L1(1.0), method="oca").certificate
+    assert without.evidence is None and not pb.verify(without, risk).ok
 
 
 @pytest.mark.parametrize("shift", [10.0, 100.0])
@@ -583,3 +585,14 @@ def test_badly_scaled_cuts_on_free_weights_print_nothing(capfd):
                     result = pb.minimize(risk, penalty=penalty, max_iter=30)
                 assert result.lower_bound <= result.fun
     assert capfd.readouterr() == ("", "")
+
+
+def test_weights_that_nothing_limits_are_named_in_the_message():
+    """Equal columns without penalty: there are minima as far out as one likes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    risk = pb.risks.Pinball(np.hstack([X, X[:, :1]]), X[:, 0] + rng.standard_normal(40), 0.3)
+    with pytest.warns(pb.ConvergenceWarning, match="limits the 3 weights without penalty: penalise them"):
+        result = pb.minimize(risk, lam=np.zeros(3), max_iter=60)
+    assert not result.success and result.lower_bound <= 0.0
+    assert "limits" not in pb.minimize(risk, lam=[0.0, 0.0, 1.0], max_iter=60).message

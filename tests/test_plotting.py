@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
 from pybundle import plotting  # noqa: E402
+from pybundle.prox import L1, ElasticNet  # noqa: E402
 
 X = np.array([[0.0, 1.0, 2.0, 0.5], [1.0, 0.0, 0.0, 1.0], [2.0, 2.0, 1.0, 0.0], [0.0, 3.0, 1.0, 1.0]] * 3)
 Y = ["a", "b", "c", "a"] * 3
@@ -177,6 +178,22 @@ def test_path_draws_errors_of_weights_and_marks_the_smallest():
     assert display.ax_.get_xlabel() == "lam" and display.ax_.get_ylabel() == "e"
     display.plot(ax=display.ax_)
     assert display.ax_.xaxis_inverted(), "drawn twice, the axis still runs from strong to weak"
+
+
+def test_a_path_of_penalties_is_drawn_over_their_rates():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    risk = pb.risks.BinaryHinge(X, np.where(X[:, 0] > 0.0, 1, -1))
+    display = plotting.PathDisplay.from_results(pb.path(risk, [L1(3.0), L1(0.3)]), [2.0, 1.0])
+    assert (display.values.tolist(), display.best, display.ax_.get_xlabel()) == ([3.0, 0.3], 0.3, "rate")
+    assert display.ax_.xaxis_inverted()
+    results = pb.path(risk, [ElasticNet(3.0, 1.0), ElasticNet(0.3, 1.0)])
+    assert plotting.PathDisplay.from_results(results, [2.0, 1.0], values=[3.0, 0.3]).best == 0.3
+    with pytest.raises(pb.ParameterError, match=r"values must be given .* ElasticNet"):
+        plotting.PathDisplay.from_results(results, [2.0, 1.0])
+    for values in ([3.0], [3.0, 0.0]):
+        with pytest.raises(pb.ParameterError, match="values must be 2 numbers > 0"):
+            plotting.PathDisplay.from_results(results, [2.0, 1.0], values=values)
 
 
 def test_path_without_a_finite_error_marks_nothing():

@@ -620,3 +620,21 @@ def test_wrong_values(call, text):
 def test_wrong_types(call, text):
     with pytest.raises(InputTypeError, match=text):
         call()
+
+
+def test_none_is_no_bound():
+    x = [-3.0, 4.0]
+    assert pp.Box(None, 1.0).prox(x).tolist() == [-3.0, 1.0] and pp.Box(0.0, None).prox(x).tolist() == [0.0, 4.0]
+    assert pp.Box([None, 5.0], [-4.0, None]).prox(x).tolist() == [-4.0, 5.0]
+
+
+def test_a_sum_whose_prox_is_not_known_names_what_is():
+    with pytest.raises(ParameterError, match=r"L1 with groups can be added to .* got L1; .*SparseGroupLasso"):
+        pp.L1(groups=[0, 0, 1]) + pp.L1()
+
+
+def test_penalties_print_as_the_calls_that_make_them():
+    for text in ("L1()", "L1(rate=2.0)", "ElasticNet(l1=0.5)", "Box(lower=0.0)", "SquaredLq(q=1.5, rate=2.0)",
+                 "TreeGroupLasso(groups=[[0], [0, 1]])", "L1(rate=0.1) + Box(upper=3.0)"):
+        assert repr(eval(text, vars(pp))) == text
+    assert repr(pp.SquaredL2(np.ones(3), centre=1.0)) == "SquaredL2(rate=array of shape (3,), centre=1.0)"

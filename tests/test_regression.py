@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import QuantileRegressor as OfSklearn
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -176,7 +177,7 @@ def test_several_quantiles_in_files_pickles_and_clones(tmp_path):
 
 
 @pytest.mark.parametrize(("quantile", "words"), [
-    ([0.1, 1.0], r"quantile\[1\] must be a finite number > 0 and <= 1, got 1.0"),
+    ([0.1, 1.0], r"quantile\[1\] must be a finite number > 0 and < 1, got 1.0"),
     ((0.0, 0.5), r"quantile\[0\]"), ([0.1, np.nan], r"quantile\[1\]"), ([0.1, "half"], r"quantile\[1\]"),
     ([0.1, [0.2]], r"quantile\[1\]"), (np.full((2, 2), 0.5), r"quantile\[0\]"), ([], "quantile must be a number"),
     ("half", "quantile must be a real number"), (None, "quantile must be a real number"),
@@ -188,6 +189,24 @@ def test_wrong_quantiles_are_named_with_their_index(quantile, words):
     with pytest.raises((pb.ParameterError, pb.InputTypeError), match=words):
         model.fit(X, y)
     assert not any(name.endswith("_") for name in vars(model))
+
+
+def test_the_score_of_several_quantiles_is_the_mean_of_their_d2():
+    """Written out: 1 minus the loss over that of the best constant; a search over sequences of quantiles works."""
+    X, y, weights = data()
+    model = pb.QuantileRegressor(quantile=QUANTILES, alpha=0.01).fit(X, y)
+    scores = []
+    for q, predicted in zip(QUANTILES, model.predict(X).T, strict=True):
+        losses = [np.maximum(q * (y - z), (q - 1.0) * (y - z)).mean() for z in (predicted, *y)]
+        scores.append(1.0 - losses[0] / min(losses[1:]))
+    np.testing.assert_allclose(model.score(X, y), np.mean(scores), rtol=1e-2)
+    assert model.score(X, y, weights) != model.score(X, y) < 1.0
+    constant = pb.QuantileRegressor(quantile=QUANTILES, alpha=1e3).fit(X, y)
+    assert abs(constant.score(X, y)) < 1e-2
+    search = GridSearchCV(pb.QuantileRegressor(quantile=QUANTILES), {"alpha": [1e3, 0.01]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"alpha": 0.01}
+    search = GridSearchCV(pb.QuantileRegressor(alpha=0.01), {"quantile": [[0.1, 0.9], [0.4, 0.6]]}, cv=2).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_one_wrong_fit_of_several_leaves_the_estimator_as_it_was():
@@ -202,7 +221,7 @@ def test_one_wrong_fit_of_several_leaves_the_estimator_as_it_was():
     with pytest.raises(RuntimeError, match="stop"):
         model.set_params(callback=interrupt).fit(X[:, :3], y)
     assert model.coef_ is before and model.n_features_in_ == 5 and sorted(set(calls)) == QUANTILES
-    with pytest.raises(pb.ParameterError, match="score takes a model of one quantile, got one of 3"):
-        model.score(X, y)
+    with pytest.raises(pb.ParameterError, match="quantile must hold the 3 quantiles of the fit"):
+        model.set_params(quantile=[0.5]).score(X, y)
     with pytest.raises(pb.InputTypeError, match="warm_start"):
         model.set_params(warm_start="yes").fit(X, y)

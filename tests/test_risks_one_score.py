@@ -281,3 +281,9 @@ def test_wrong_arguments_are_named(arguments, kind, words):
             pb.minimize(Pinball(X, y), lam=1.0, method=method)
     with pytest.raises(ParameterError, match="free weights"):
         pb.minimize(Pinball(X, y, fit_intercept=True), lam=1.0, method="bmrm")
+
+
+@pytest.mark.parametrize("quantile", [[0.1, 0.5], (0.5,), np.array([0.2, 0.3]), []])
+def test_several_quantiles_are_problems_of_their_own(quantile):
+    with pytest.raises(ParameterError, match=r"quantile must be one number.* got \d; .*QuantileRegressor"):
+        Pinball(np.ones((2, 1)), [0.0, 1.0], quantile)

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from .exceptions import InputTypeError, ParameterError
-from .validation import check_integer, read_only, real_array
+from .validation import check_integer, read_only, real_array, refuse_masked
 
 
 def labels_of(y):
@@ -38,6 +38,7 @@ def names_of(labels):
 
 def integer_labels(y, n_examples, remedy):
     """`y` as an int64 vector of `n_examples` entries."""
+    refuse_masked("y", y)
     try:
         labels = np.asarray(y)
     except ValueError as problem:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.types import Array
 from .exceptions import InputTypeError, ParameterError
 from .sparse import check_sparse
-from .validation import contiguous, integer_array
+from .validation import contiguous, integer_array, refuse_masked
 
 SHARD_WORK = 1 << 16
 """Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
@@ -142,6 +142,7 @@ def array_of(item, name, integers=""):
     """One of the examples as an array, sparse ones as they are."""
     if sp.issparse(item):
         return check_sparse(name, item)
+    refuse_masked(name, item)
     try:
         array = np.asarray(item)
     except ValueError as problem:

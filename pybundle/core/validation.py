@@ -10,8 +10,8 @@ import numpy as np
 from .exceptions import InputTypeError, ParameterError
 
 
-def check_number(name, value, *, low=None, strict=False, high=None):
-    """A finite real number in `[low, high]` (`(low, high]` if `strict`), as float."""
+def check_number(name, value, *, low=None, strict=False, high=None, below=None):
+    """A finite real number in `[low, high]` (`(low, high]` if `strict`) that is less than `below`, as float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
@@ -20,12 +20,14 @@ def check_number(name, value, *, low=None, strict=False, high=None):
         wanted += f" {'>' if strict else '>='} {low:g}"
     if high is not None:
         wanted += f"{' and' if low is not None else ''} <= {high:g}"
+    if below is not None:
+        wanted += f"{' and' if low is not None else ''} < {below:g}"
     try:
         value = float(value)
     except OverflowError as problem:
         raise ParameterError(f"{name} must be {wanted}, got a number beyond the range of float64") from problem
     bad = not np.isfinite(value) or (low is not None and (value <= low if strict else value < low))
-    if bad or (high is not None and value > high):
+    if bad or (high is not None and value > high) or (below is not None and value >= below):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}")
     return value
 
@@ -134,11 +136,20 @@ def integer_array(name, value):
     return array if array.flags.aligned else array.copy()
 
 
-def real_array(value, copy=False):
-    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text or out of range.
+def refuse_masked(name, value):
+    """Raise InputTypeError for an array with masked entries, whose numbers mean nothing."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputTypeError(f"{name} must have no masked entries, got {np.ma.count_masked(value)}; fill them, or "
+                             "leave out their rows")
 
-    NumPy alone would drop imaginary parts with a warning and read numbers from text.
+
+def real_array(value, copy=False):
+    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text, masked or out of range.
+
+    NumPy alone would drop imaginary parts with a warning, read numbers from text, and take what a mask hides.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{np.ma.count_masked(value)} entries are masked; fill them, or leave them out")
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":

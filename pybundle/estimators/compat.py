@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from ..core.sparse import check_sparse
+from ..core.validation import refuse_masked
 from .labels import check_one_type
 
 
@@ -40,7 +41,9 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", data_valida
 
 def validate_data(estimator, X, *y, **options):
     """That of scikit-learn, which looks neither at the indices of sparse matrices nor at the types of labels."""
+    refuse_masked("X", X)
     for labels in y:
+        refuse_masked("y", labels)
         check_one_type(labels)
     if sp.issparse(X):
         check_sparse("X", X)

@@ -9,10 +9,12 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
+from ..core.validation import refuse_masked
 
 
 def label_array(labels, what):
     """Labels as a vector of texts or numbers; NumPy alone would turn a mixture of both into texts."""
+    refuse_masked(what, labels)
     try:
         array = np.asarray(labels)
     except ValueError as problem:

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.metrics import d2_pinball_score
 
 from ..core.exceptions import ParameterError, StateError
-from ..core.rounding import UNIT
 from ..core.types import Callbacks, Data
 from ..core.validation import check_number
 from ..risks import Pinball
@@ -55,7 +55,8 @@ class QuantileRegressor(LinearRegressionEstimator):
     With a sequence of Q quantiles `coef_` has shape (Q, d), `predict` returns shape (n, Q), and `intercept_` and the
     numbers of the certificate are arrays of shape (Q,). `certificate_` is a list, `history_` has the rows of all runs
     and the quantile of each row, `history_["quantile"]`. Nothing keeps the lines of two quantiles from crossing.
-    Callbacks see one run after the other. Ctrl-C leaves the estimator as it was.
+    `score` is the mean of their D^2 pinball scores. Callbacks see one run after the other. Ctrl-C leaves the estimator
+    as it was.
 
     Examples
     --------
@@ -122,11 +123,20 @@ class QuantileRegressor(LinearRegressionEstimator):
         return self
 
     def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return R^2 of the predictions; only for one quantile."""
-        if np.ndim(getattr(self, "intercept_", 0.0)):
-            raise ParameterError(f"score takes a model of one quantile, got one of {len(self.intercept_)}; use "
-                                 "sklearn.metrics.d2_pinball_score for each column of predict(X)")
-        return super().score(X, y, sample_weight)
+        """Return how well the predictions fit; 1 is perfect.
+
+        For one quantile this is R^2, as of scikit-learn's `QuantileRegressor`. For a sequence it is the mean of the D^2
+        pinball scores of the quantiles, `sklearn.metrics.d2_pinball_score`: 1 minus the pinball loss over that of the
+        best constant. A constant model has about 0.
+        """
+        if not np.ndim(getattr(self, "intercept_", 0.0)):
+            return super().score(X, y, sample_weight)
+        quantiles, predicted = self._quantiles(), self.predict(X)
+        if quantiles is None or len(quantiles) != predicted.shape[1]:
+            raise ParameterError(f"quantile must hold the {predicted.shape[1]} quantiles of the fit, got "
+                                 f"{self.quantile!r:.40}; fit again after a change")
+        return float(np.mean([d2_pinball_score(y, predicted[:, k], sample_weight=sample_weight, alpha=quantile)
+                              for k, quantile in enumerate(quantiles)]))
 
     def _quantiles(self):
         """The quantiles of a sequence as floats, None if there is no sequence."""
@@ -136,7 +146,7 @@ class QuantileRegressor(LinearRegressionEstimator):
             return None
         if not len(given):
             raise ParameterError("quantile must be a number or hold at least one, got an empty sequence")
-        return [check_number(f"quantile[{k}]", one, low=0.0, strict=True, high=1.0 - UNIT)
+        return [check_number(f"quantile[{k}]", one, low=0.0, strict=True, below=1.0)
                 for k, one in enumerate(given)]
 
     def _single(self, k):

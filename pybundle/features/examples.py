@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
-from ..core.validation import check_number, contiguous
+from ..core.validation import check_number, contiguous, refuse_masked
 from ._norms import square_norms
 from ._rows import Rows
 
@@ -51,6 +51,7 @@ class Examples:
     def __init__(self, X, scale=1.0, bias=None, name_of="row {}".format):
         self.scale = check_number("scale", scale, low=0.0, strict=True)
         self.bias = None if bias is None else check_number("bias", bias)
+        refuse_masked("X", X)
         self.is_sparse = sp.issparse(X)
         self.X, self.storage = _sparse(X) if self.is_sparse else _dense(X)
         self.n_examples, self.n_features = map(int, self.X.shape)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.validation import check_vector
 from .canvas import Display, fitted, line_style, tidy, what_came
 
 
@@ -18,12 +19,13 @@ class PathDisplay(Display):
     Parameters
     ----------
     values : array, shape (n,)
-        The constants, lam or C.
+        The constants: lam, C, or the rates of penalties.
     curves : dict of array
         Errors by name, shape (n,) or, for folds, (n_folds, n): mean, and a band of one standard deviation.
     best : float, optional
         A vertical line at this value.
-    xlabel : {"lam", "C"}
+    xlabel : str
+        "lam" and "rate" fall from left to right, others rise.
     ylabel : str
 
     Attributes
@@ -62,8 +64,9 @@ class PathDisplay(Display):
                                      f"{np.shape(curves[name])} for {name!r}")
 
     @classmethod
-    def from_results(cls, results: Any, errors: Any, *, ylabel: str = "error", ax: Any = None) -> Self:
-        """Draws errors of the results of `pybundle.path` over lam.
+    def from_results(cls, results: Any, errors: Any, *, values: ArrayLike | None = None, ylabel: str = "error",
+                     ax: Any = None) -> Self:
+        """Draws errors of the results of `pybundle.path` over lam, or over the rate of the penalties.
 
         Parameters
         ----------
@@ -71,6 +74,9 @@ class PathDisplay(Display):
         errors : callable, array (n,), or mapping from name to these
             A callable gets the weights w of every result and returns a number. The smallest error of the last one is
             marked.
+        values : array, shape (n,), optional
+            Positive numbers for the axis, such as the `l1` of each penalty. By default lam, or the rate of penalties of
+            one class such as `L1(rate)`.
         ylabel : str
         ax : Axes, optional
 
@@ -78,17 +84,13 @@ class PathDisplay(Display):
         -------
         PathDisplay
         """
-        try:
-            lams = [float(result.lam) for result in results]
-        except (TypeError, AttributeError) as problem:
-            raise InputTypeError("results must be a list of results of pybundle.path, which have lam; got "
-                                 f"{what_came(results, 'lam')}") from problem
+        lams, xlabel = _constants(results) if values is None else (_positive(values, results), "rate")
         named = dict(errors) if isinstance(errors, Mapping) else {"": errors}
         if not lams or not named:
             raise ParameterError(f"results and errors must not be empty, got {len(lams)} and {len(named)}")
         curves = {str(name): [error(result.x) for result in results] if callable(error) else error
                   for name, error in named.items()}
-        display = cls(lams, curves, ylabel=ylabel)
+        display = cls(lams, curves, xlabel=xlabel, ylabel=ylabel)
         last = display.curves[str(list(named)[-1])].mean(axis=0)
         if np.isfinite(last).any():
             display.best = lams[int(np.nanargmin(last))]
@@ -131,7 +133,7 @@ class PathDisplay(Display):
                 self.ax_.fill_between(self.values[known], mean - spread, mean + spread, alpha=0.15, linewidth=0,
                                       color=line_style(k)["color"])
         self.ax_.set_xscale("log")
-        if self.xlabel == "lam" and not self.ax_.xaxis_inverted():
+        if self.xlabel in ("lam", "rate") and not self.ax_.xaxis_inverted():
             self.ax_.invert_xaxis()
         if self.best is not None:
             self.ax_.axvline(self.best, color="0.4", linestyle=":", linewidth=1.0)
@@ -142,3 +144,29 @@ class PathDisplay(Display):
         tidy(self.ax_)
         if any(self.curves):
             self.ax_.legend(frameon=False, fontsize="small")
+
+
+def _constants(results):
+    """The number that each result of a path belongs to, and its name."""
+    try:
+        penalties = [getattr(result, "penalty", None) for result in results]
+        if not any(penalty is not None for penalty in penalties):
+            return [float(result.lam) for result in results], "lam"
+    except (TypeError, AttributeError) as problem:
+        raise InputTypeError("results must be a list of results of pybundle.path, which have lam or penalty; got "
+                             f"{what_came(results, 'lam')}") from problem
+    rates = [getattr(penalty, "rate", None) for penalty in penalties]
+    kinds = sorted({type(penalty).__name__ for penalty in penalties})
+    if len(kinds) > 1 or any(rate is None or np.ndim(rate) or not rate > 0.0 for rate in rates):
+        raise ParameterError("values must be given for penalties without one positive rate each, got "
+                             f"{', '.join(kinds)}; pass one number > 0 for each result")
+    return [float(rate) for rate in rates], "rate"
+
+
+def _positive(values, results):
+    """The argument `values`."""
+    found = check_vector("values", values)
+    if len(found) != len(results) or not (found > 0.0).all():
+        raise ParameterError(f"values must be {len(results)} numbers > 0, one for each result, got {len(found)} from "
+                             f"{found.min(initial=np.inf):g}; the axis is logarithmic")
+    return found.tolist()

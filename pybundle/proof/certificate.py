@@ -18,6 +18,9 @@ from ..core.exceptions import BundleError, InputTypeError, StateError
 from ..core.object_graph import check_array
 from ..core.ragged import Ragged
 from ..core.types import PathLike, Source
+from .limits import Limits
+from .penalty import Penalty
+from .rows import Rows
 
 FORMAT, VERSION = "pybundle certificates", 1
 LARGEST = 1e120
@@ -130,7 +133,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Claims about `F(w) = lam/2 |w|^2 + R(w)` (or R in a ball), with the evidence for them.
+    """Claims about `F(w) = lam/2 |w|^2 + R(w)`, or R in a ball, or with another penalty; and the evidence for them.
 
     Attributes
     ----------
@@ -141,8 +144,8 @@ class Certificate:
     lower_bound : float
         The lower bound that the evidence proves. `result.lower_bound`, the best of the whole run, is larger if its
         multipliers were not kept.
-    lam, radius : float or None
-        One of both.
+    lam, radius, penalty : float, float, Penalty; or None
+        One of them.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     divisor : int
@@ -156,6 +159,10 @@ class Certificate:
     n_examples : int
     evidence : Labellings, Points or None
         None: nothing was kept from which phi and offset could be computed again.
+    rows : Rows or None
+        Linear constraints, with multipliers if there is evidence.
+    limits : Limits or None
+        Proof of how large weights without penalty can be, if there are any and there is evidence.
 
     Examples
     --------
@@ -182,6 +189,9 @@ class Certificate:
     fingerprint: int | None
     n_examples: int
     evidence: Any = None
+    penalty: Any = None
+    rows: Any = None
+    limits: Any = None
 
     @property
     def gap(self) -> float:
@@ -200,9 +210,17 @@ class Certificate:
             raise ValueError("nonneg must mark entries of w")
         for name in NUMBERS:
             _check_number(name, getattr(self, name), 0.0 if name.endswith("error") else -np.inf)
-        if (self.lam is None) == (self.radius is None):
-            raise ValueError("it must hold one of lam and radius")
-        _check_number("lam or radius", self.lam if self.radius is None else self.radius, 1e-300)
+        given = [x for x in (self.lam, self.radius, self.penalty) if x is not None]
+        if len(given) != 1:
+            raise ValueError("it must hold one of lam, radius and penalty")
+        if self.penalty is None:
+            _check_number("lam or radius", given[0], 1e-300)
+            if self.rows is not None or self.limits is not None:
+                raise ValueError("rows and limits must belong to a penalty")
+        else:
+            self.penalty.check(len(self.w))
+            if self.nonneg is not None:
+                raise ValueError("nonneg must be bounds of the penalty")
         for name in ("divisor", "n_examples"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise ValueError(f"{name} must be an integer > 0")
@@ -210,10 +228,17 @@ class Certificate:
             raise ValueError("risk must be a name, fingerprint a number")
         if self.evidence is not None:
             self.evidence.check(len(self.w), self.n_examples)
+        if self.rows is not None:
+            self.rows.check(len(self.w))
+        if self.limits is not None:
+            self.limits.check(self.penalty, self.n_examples)
 
     def problem(self) -> str:
         """What was minimised, in words."""
-        term = f"lam = {self.lam:.10g}" if self.radius is None else f"radius = {self.radius:.10g}"
+        term = str(self.penalty) if self.penalty is not None else (
+            f"lam = {self.lam:.10g}" if self.radius is None else f"radius = {self.radius:.10g}")
+        if self.rows is not None:
+            term += f", {len(self.rows.upper)} linear constraints"
         signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0"
         mean = "" if self.divisor == 1 else ", mean of the losses"
         return f"{self.risk} of {self.n_examples} examples, {term}{mean}{signs}"
@@ -232,8 +257,10 @@ class Certificate:
         arrays = {"w": self.w, "phi": self.phi}
         if self.nonneg is not None:
             arrays["nonneg"] = self.nonneg
-        if self.evidence is not None:
-            arrays |= self.evidence.arrays()
+        for name, part in (("evidence", self.evidence), ("rows", self.rows), ("limits", self.limits),
+                           ("penalty", self.penalty)):
+            header[f"has_{name}"] = part is not None
+            arrays |= {} if part is None else part.arrays()
         try:
             write_archive(path, FORMAT, VERSION, header, arrays)
         except (OSError, InputTypeError) as problem:
@@ -280,10 +307,14 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        evidence = {None: lambda arrays: None, "labellings": Labellings.from_arrays,
-                    "points": Points.from_arrays}[header.get("evidence")]
-        found = Certificate(w=arrays.pop("w"), phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
-                            evidence=evidence(arrays), **{name: header.get(name) for name in (
+        kind = {None: None, "labellings": Labellings, "points": Points}[header.get("evidence")]
+        w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
+        limits = Limits.from_arrays(arrays, kind) if has["limits"] else None
+        found = Certificate(w=w, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
+                            evidence=None if kind is None else kind.from_arrays(arrays), limits=limits,
+                            penalty=Penalty.from_arrays(arrays) if has["penalty"] else None,
+                            rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,
+                            **{name: header.get(name) for name in (
                                 *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")})
         if arrays:
             raise ValueError(f"unknown array {min(arrays)!r:.40}")

@@ -12,7 +12,8 @@ from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
 from .certificate import Labellings
-from .problem import UNIT, LabellingProblem, Plane
+from .plane import UNIT, Plane
+from .problem import LabellingProblem
 
 ROWS = 512
 """Rows of dense data that are converted at a time: they stay in the cache."""
@@ -105,6 +106,9 @@ class LinearProblem(LabellingProblem):
         X = X.toarray() if sp.issparse(X) else X
         return X if self.data.bias is None else np.hstack([X, np.full((len(X), 1), self.data.bias)])
 
+    def floor(self, evidence):
+        return Fraction(0)
+
     def _moves(self, evidence):
         """The examples that have multipliers off their truth, places of labellings in them, labels and masses."""
         labels, masses, examples = np.asarray(evidence.labellings), evidence.masses, evidence.examples
@@ -127,7 +131,7 @@ class LinearProblem(LabellingProblem):
         part = np.empty(self.n_examples, dtype=np.intp)
         for p, rows in enumerate(self._parts(evidence).parts):
             part[rows] = p
-        phi, offsets, sizes = np.zeros(self.data.width), [], 0.0
+        phi, offsets, sizes, last = np.zeros(self.data.width), [], 0.0, 0.0
         for some, X in self.rows():
             coefs = np.zeros(len(some))
             for w, share in zip(evidence.points, evidence.weights, strict=True):
@@ -141,12 +145,14 @@ class LinearProblem(LabellingProblem):
                     np.where(q > 0.0, q, 1.0)))).tolist()
                 coefs -= shares * self.y[some] * np.where(margin > 0.0, q, 1.0 - q)
                 sizes += float(shares @ self._norms(X))
+                last += float(shares.sum()) * (self.data.bias or 0.0)
             phi[:self.data.n_features] += np.asarray(X.T @ coefs)
             if self.data.bias is not None:
                 phi[-1] += self.data.bias * coefs.sum()
         phi[:self.data.n_features] *= self.data.scale
         terms = min(self.n_examples, ROWS) + self.n_examples / ROWS + 2.0 * len(evidence.points) + 12.0
-        return Plane(math.fsum(offsets), phi, 16.0 * UNIT * math.fsum(offsets), 1.01 * terms * UNIT * sizes)
+        return Plane(math.fsum(offsets), phi, 16.0 * UNIT * math.fsum(offsets), 1.01 * terms * UNIT * sizes,
+                     None if self.data.bias is None else 1.02 * terms * UNIT * abs(last))
 
     def _labellings(self, evidence):
         rows, places, labels, masses = self._moves(evidence)
@@ -159,17 +165,18 @@ class LinearProblem(LabellingProblem):
             np.add.at(C, (places, labels), masses)
             np.add.at(C, (places, y[places]), -masses)
             losses = masses * self.cost[y[places], labels]
-        phi, sizes = np.zeros((K, self.data.width)), 0.0
+        phi, sizes, last = np.zeros((K, self.data.width)), 0.0, 0.0
         for first, (some, X) in zip(range(0, len(rows), ROWS), self.rows(rows), strict=True):
             part = C[first:first + len(some)]
             phi[:, :self.data.n_features] += np.asarray((X.T @ part).T if sp.issparse(X) else part.T @ X)
             if self.data.bias is not None:
                 phi[:, -1] += self.data.bias * part.sum(axis=0)
             sizes += self._product_of_norms(part, X)
+            last += float(np.abs(part[:, -1]).sum()) * (self.data.bias or 0.0)
         phi[:, :self.data.n_features] *= self.data.scale
         terms = min(len(rows), ROWS) + len(rows) / ROWS + np.bincount(places, minlength=1).max() + K + 12.0
         return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
-                     1.01 * terms * UNIT * sizes)
+                     1.01 * terms * UNIT * sizes, None if self.data.bias is None else 1.02 * terms * UNIT * abs(last))
 
     def _exact_labellings(self, evidence):
         rows, places, labels, masses = self._moves(evidence)

@@ -6,7 +6,6 @@ Numbers are floats with a bound on their rounding error, or fractions with error
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,42 +17,7 @@ from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
 from .certificate import Labellings
-
-UNIT = 2.0**-53
-
-
-@dataclass
-class Plane:
-    """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions."""
-
-    offset: float | Fraction
-    phi: np.ndarray
-    offset_error: float = 0.0
-    slope_error: float = 0.0
-
-    def distance(self, phi):
-        """|phi - claimed phi|."""
-        return float(np.linalg.norm((self.phi - phi).astype(np.float64)))
-
-    def bounds(self, lam, radius, nonneg, divisor):
-        """The lower bound that follows, from below and from above, as fractions."""
-        phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
-        if phi.dtype == object:
-            square = sum(x * x for x in phi.tolist())
-            if radius is None:
-                return (self.offset / divisor - square / (2 * Fraction(lam) * divisor**2),) * 2
-            root = math.isqrt(int(square * 4**600))
-            norms = Fraction(root, 2**600), Fraction(root + (square > 0), 2**600)
-        else:
-            norm = math.sqrt(math.fsum((phi * phi).tolist()))
-            spread = self.slope_error + 8.0 * UNIT * norm
-            norms = Fraction(max(norm - spread, 0.0)), Fraction(norm + spread)
-        offset, error = Fraction(self.offset), Fraction(self.offset_error)
-        found = []
-        for norm, b in zip(norms, (offset + error, offset - error), strict=True):
-            price = Fraction(radius) * norm if radius is not None else norm**2 / (2 * Fraction(lam) * divisor)
-            found.append((b - price) / divisor)
-        return found[1], found[0]
+from .plane import UNIT, Plane
 
 
 class PlainProblem:
@@ -105,6 +69,15 @@ class PlainProblem:
         parts, risk = evidence.weights.shape[1], self.risk
         return risk if isinstance(risk, Function) else completed(risk).derive(n_parts=parts, precision="float64")
 
+    def floor(self, evidence):
+        """A lower bound of R as a fraction, or None."""
+        risk = self.risk if isinstance(evidence, Labellings) else self._parts(evidence)
+        lower = np.asarray(risk.lower_bounds, dtype=float)
+        if not np.isfinite(lower).all():
+            return None
+        self.believe("the lower bounds of R that the risk declares")
+        return sum(map(Fraction, lower.tolist()), Fraction(0))
+
     def plane(self, evidence):
         """The plane that the evidence stands for."""
         risk, weights = self._parts(evidence), evidence.weights
@@ -117,24 +90,25 @@ class PlainProblem:
                 raise ex.ExactError(f"exact=True takes labellings of {type(risk).__name__}, got points, at which it "
                                      "rounds; pass exact=False, which counts that")
             return self._exact_plane(risk, evidence.points, weights, lower)
-        slope_errors = np.broadcast_to(getattr(risk, "slope_errors", 0.0), (risk.n_parts,))
-        offset_errors = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,))
-        phi, sizes = np.zeros(self.dim), np.zeros(self.dim)
+        phi, sizes, scales = np.zeros(self.dim), np.zeros(self.dim), np.zeros(risk.n_parts)
         finite = np.where(np.isfinite(lower), lower, 0.0)
-        offsets, offset_error, slope_error = [float(rest @ finite)], 8.0 * UNIT * float(np.abs(finite).sum()), 0.0
+        offsets, offset_error = [float(rest @ finite)], 8.0 * UNIT * float(np.abs(finite).sum())
         for x, share in zip(evidence.points, shares, strict=True):
             planes = self._planes(risk, x)
             for p in np.flatnonzero(share):
                 slope = planes.slopes[[p]].toarray()[0] if sp.issparse(planes.slopes) else planes.slopes[p]
                 offsets.append(share[p] * planes.offsets[p])
-                offset_error += (1.01 * offset_errors[p] + 4.0 * UNIT) * abs(offsets[-1])
+                scales[p] += abs(offsets[-1])
                 phi += share[p] * slope
                 sizes += share[p] * np.abs(slope)
-                slope_error += share[p] * slope_errors[p] * 1.01
+        # of all these planes: a risk whose slopes have no bound knows the errors of those that it has computed
+        slope_errors = np.broadcast_to(getattr(risk, "slope_errors", 0.0), (risk.n_parts,))
+        offset_errors = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,))
+        offset_error += 1.01 * float((1.01 * offset_errors + 4.0 * UNIT) @ scales)
         offset_error += UNIT * (4.0 * abs(offsets[0]) + sum(map(abs, offsets)))
         terms = np.count_nonzero(shares) + 8.0
-        return Plane(math.fsum(offsets), phi, offset_error,
-                     slope_error + 1.01 * terms * UNIT * float(np.linalg.norm(sizes)))
+        return Plane(math.fsum(offsets), phi, offset_error, 1.02 * float(slope_errors @ shares.sum(axis=0))
+                     + 1.01 * terms * UNIT * float(np.linalg.norm(sizes)))
 
     def _planes(self, risk, x):
         """Planes of all parts at a point."""

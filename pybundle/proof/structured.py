@@ -14,7 +14,8 @@ from ..risks import Structured
 from . import exact as ex
 from .certificate import Labellings
 from .linear import ROWS
-from .problem import UNIT, LabellingProblem, Plane
+from .plane import UNIT, Plane
+from .problem import LabellingProblem
 
 CHECKED = Chain, Landmarks, Multiclass, Segmentation
 """Models whose oracles refuse what is no labelling."""

@@ -180,9 +180,19 @@ def _check_point(report, certificate, problem):
     if certificate.radius is not None:
         inside = square <= (Fraction(certificate.radius) * Fraction(1.0 + 1e-12)) ** 2
         report.add("in the ball", inside, f"|w| = {float(square) ** 0.5:.17g}, radius {certificate.radius:.17g}")
+    if certificate.penalty is not None:
+        if not report.add("bounds of w", certificate.penalty.contains(w), "w keeps the bounds of the penalty"):
+            return
+        low, high = certificate.penalty.value(w)
+    else:
+        low = high = 0 if lam is None else Fraction(lam) * square / 2
+    if certificate.rows is not None and not report.add(
+            "constraints", certificate.rows.contains(w),
+            f"w meets {len(certificate.rows.upper)} linear constraints up to 1e-10 of their terms"):
+        return
     value, error = problem.value(w)
-    fun = Fraction(value) / n + (0 if lam is None else Fraction(lam) * square / 2)
-    error = Fraction(error) / n
+    fun = Fraction(value) / n + high
+    error = Fraction(error) / n + (high - low)
     claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)
     report.fun = _up(fun + error)
     # however large the claimed error is: `fun` itself must be right
@@ -204,16 +214,43 @@ def _check_evidence(report, certificate, problem):
     report.add("offset", claimed <= Fraction(plane.offset) + Fraction(plane.offset_error),
                f"{float(plane.offset):.17g} +- {plane.offset_error:.2g}; {certificate.offset:.17g} claimed up to "
                f"{certificate.offset_error:.2g}")
-    low, high = plane.bounds(certificate.lam, certificate.radius, certificate.nonneg, n)
+    found = _penalised_bounds(report, certificate, problem, plane) if certificate.penalty is not None else (
+        plane.bounds(certificate.lam, certificate.radius, certificate.nonneg, n))
+    if found is None:
+        return
+    low, high = found
     report.lower_bound = _down(low)
     report.add("lower bound", Fraction(certificate.lower_bound) <= high,
                f"{float(low):.17g} to {float(high):.17g}; {certificate.lower_bound:.17g} claimed")
     # of numbers that were computed here: those of the certificate could hide a false claim
     width, gap = float(high - low), max(report.fun - report.lower_bound, 0.0)
-    report.add("sharpness", width <= max(SHARE * gap, COARSE * abs(report.fun)) + TINY,
+    is_proven = low >= certificate.lower_bound
+    report.add("sharpness", is_proven or width <= max(SHARE * gap, COARSE * abs(report.fun)) + TINY,
                f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}")
 
 
+def _penalised_bounds(report, certificate, problem, plane):
+    """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
+    penalty, rows, limits, n = certificate.penalty, certificate.rows, certificate.limits, certificate.divisor
+    floor, level = problem.floor(certificate.evidence), report.fun
+    if rows is not None:
+        plane = rows.add_to(plane)
+    if limits is not None:
+        if not np.isfinite(level):
+            return None
+        problem_of_limits = limits.failure(problem, penalty, Fraction(level), floor, n)
+        if not report.add("limits", problem_of_limits is None, problem_of_limits or (
+                f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "
+                f"{level:.10g}")):
+            return None
+        penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), limits.move(plane)
+    low, high = penalty.bounds(plane, floor, n)
+    if limits is not None:          # of other points F is larger
+        low, high = min(low, Fraction(level)), min(high, Fraction(level))
+    if low == -np.inf:
+        report.add("lower bound", False, "the penalty grows too slowly for this plane: it proves no lower bound")
+        return None
+    return low, high
 
 
 def _up(x):

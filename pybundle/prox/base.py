@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,19 @@ class Regulariser:
 
     Most have `Omega(0) = 0 <= Omega(x) = Omega(-x)` and name a norm N. `a + b` is the sum, see `Sum`.
     """
+
+    def __repr__(self) -> str:
+        """The call that makes it, without defaults; arrays by their shapes."""
+        words = []
+        for name, parameter in inspect.signature(type(self).__init__).parameters.items():
+            value = getattr(self, name, parameter.default)
+            if isinstance(value, np.ndarray):
+                words.append(f"{name}=array of shape {value.shape}")
+            elif isinstance(value, (int, float, list)) and value != parameter.default:
+                words.append(f"{name}={value!r:.60}")
+            elif not isinstance(value, (int, float, list)) and value is not parameter.default:
+                words.append(f"{name}={type(value).__name__}")
+        return f"{type(self).__name__}({', '.join(words)})"
 
     is_separable = False
     """Whether Omega is a sum over entries that `canonical` writes as `Separable`."""
@@ -125,8 +139,11 @@ class Sum(Regulariser):
                                  "lasso there is SparseGroupLasso")
         rests = [term for term in self.terms if term.is_separable]
         if others and not all(_is_one_square(term) for term in rests):
-            raise ParameterError(f"{type(others[0]).__name__} can be added to SquaredL2(rate) of one rate without "
-                                 f"centre only, got {_names(rests)}; the prox of this sum is not known")
+            raise ParameterError(f"{_names(others)} can be added to SquaredL2(rate) of one rate without centre only, "
+                                 f"got {_names(rests)}; for L1 and norms of groups there is SparseGroupLasso")
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.terms))
 
     def value(self, x: ArrayLike) -> float:
         return self._of(check_vector("x", x)).value(x)

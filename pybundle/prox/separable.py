@@ -203,7 +203,7 @@ class Box(Separable):
     Parameters
     ----------
     lower, upper : float or array_like, shape (d,), default -inf and inf
-        Bounds, which may be infinite.
+        Bounds, which may be infinite; None is no bound.
 
     Raises
     ------
@@ -235,11 +235,15 @@ def check_centre(centre):
 
 
 def _bounds(name, value):
+    """Return a bound, or a vector of them; None is no bound."""
+    nothing = -np.inf if name == "lower" else np.inf
     try:
+        if value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value)):
+            value = nothing if value is None else [nothing if one is None else one for one in value]
         array = real_array(value, copy=True)
     except TypeError as problem:
         raise InputTypeError(f"{name} must be a number or a vector of numbers: {problem}") from problem
-    wrong = np.isnan(array) | (array == (np.inf if name == "lower" else -np.inf))
+    wrong = np.isnan(array) | (array == -nothing)
     if array.ndim > 1 or wrong.any():
         raise ParameterError(f"{name} must be a bound or a vector of them, got "
                              + (f"shape {array.shape}" if array.ndim > 1 else f"{array.ravel()[wrong.ravel()][0]}")

@@ -47,7 +47,8 @@ class OneClass(RiskBase):
     Notes
     -----
     With `lam = nu C` the objective is nu C times that of [Scholkopf et al. 2001] and `sklearn.svm.OneClassSVM`; the
-    constants C and n agree without weights, so that `lam = nu` is the same with `scale="mean"`. If a mean of examples
+    constants C and n agree without weights, so that `lam = nu` is the same with `scale="mean"`. The `coef_` of
+    `OneClassSVM(kernel="linear")` is nu n times our w, its `offset_` nu n times our threshold. If a mean of examples
     with weights a_i is 0, as it often is for centred columns, the minimum is 0, at w = 0: no half-space holds the rest.
 
     The order of the scores couples the examples, so there is one part. A plane costs O(nnz(X) + n log n); its offset is
@@ -71,7 +72,7 @@ class OneClass(RiskBase):
     sample_weight: Floats
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
-        self.nu = check_number("nu", nu, low=0.0, strict=True, high=1.0 - UNIT)
+        self.nu = check_number("nu", nu, low=0.0, strict=True, below=1.0)
         self.examples = Examples(X)
         self.n_examples, self.dim = self.examples.n_examples, self.examples.width
         self.sample_weight = example_weights(sample_weight, self.n_examples)

@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
-from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
 from .linear import LinearRisk, constant
@@ -209,6 +209,7 @@ class Pinball(OneScore):
     y : array, shape (n,)
         Targets, finite.
     quantile : float in (0, 1), default 0.5
+        Each quantile has weights of its own; `QuantileRegressor` takes several.
     fit_intercept : bool, default False
         Adds an intercept, the last weight, which `lam` and penalties leave free.
 
@@ -226,7 +227,10 @@ class Pinball(OneScore):
     def __init__(self, X: Data, y: ArrayLike, quantile: float = 0.5, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
                  partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
-        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, high=1.0 - UNIT)
+        if isinstance(quantile, (list, tuple, np.ndarray)) and getattr(quantile, "ndim", 1) > 0:
+            raise ParameterError("quantile must be one number, as each quantile has weights of its own, got "
+                                 f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
+        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
         self.curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+
 import numpy as np
 from scipy import LowLevelCallable
 
@@ -165,6 +167,9 @@ def _spread(penalty, places):
 
 
 def _check_scale(name, value):
+    if name == "lam" and isinstance(value, numbers.Real) and value == 0.0 and value is not False:
+        raise ParameterError(f"lam must be a finite number > 0, got {value!r}; without any penalty pass "
+                             "lam=np.zeros(dim)")
     value = check_number(name, value, low=0.0, strict=True)
     if not 1.0 / LARGEST <= value <= LARGEST:
         raise ParameterError(f"{name} must lie between {1.0 / LARGEST:g} and {LARGEST:g}, got {value:g}; scale the "

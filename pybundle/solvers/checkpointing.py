@@ -20,6 +20,7 @@ from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from .methods import METHODS
+from .penalised import Penalised
 from .run import is_fine
 from .state import State
 
@@ -29,7 +30,7 @@ SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """Exceptions that inconsistent objects cause."""
-PROVEN = ("level", "proven")
+PROVEN = ("level", "proven", "proofs")
 """Attributes of objectives that runs set."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
@@ -218,6 +219,9 @@ class Checkpointing(NoCheckpoint):
         current = old.at_work
         if not _equal(vars(current.objective), vars(fresh.at_work.objective)):
             raise ValueError("it was written for a different objective")
+        if isinstance(current.objective, Penalised):
+            current.objective.prove_again(fresh.at_work.objective)
+            current.check_state()           # bounds, which the limits were believed for until now
         current.expect(*errors_of(current.risk))        # another executor may round differently
         current.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap

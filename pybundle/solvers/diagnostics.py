@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..runtime.result import Status
 from .objective import Ball
 from .scaling import scaling
@@ -47,9 +49,13 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
         signs = "" if objective.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
+    n_free = int(np.count_nonzero(objective.is_free)) if objective.level == np.inf else 0
+    if n_free:
+        found.append(f"nothing was found that limits the {n_free} weights without penalty: penalise them, or leave out "
+                     "columns that depend on others")
     if about_data:
         found.append(about_data)
-    elif is_wide or is_rough:
+    elif (is_wide and not n_free) or is_rough:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if run.risk.is_single and run.bound is not None:

@@ -6,8 +6,9 @@ Multipliers of labels are evidence as they are. Other methods do not store the o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,14 @@ from ..proof import Certificate, Labellings, Points
 from ..proof.certificate import fingerprint_of
 from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
+from .bundle.penalty_master import PenaltyMaster
+from .penalised import Penalised
+from .penalty_evidence import penalty_of, prove_limits, renewed, rows_of
+
+POOR = 10.0
+"""Evidence whose gap is so many times that of the run is replaced if there is better one."""
+LIGHTER = 8
+"""Weights of a centre that are tried, each a tenth of the one before."""
 
 
 class Record:
@@ -52,6 +61,26 @@ class Record:
     def keep(self, numbers):
         """Drop all other points."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
+
+
+class Proof(NamedTuple):
+    """Evidence, and the bound that it proves.
+
+    Attributes
+    ----------
+    evidence : Labellings or Points
+    bound : LowerBound
+        Its plane is one of R alone, its value is that with linear constraints.
+    multipliers : ndarray or None
+        Of linear constraints.
+    limits : Limits or None
+        Of free weights.
+    """
+
+    evidence: Any
+    bound: LowerBound
+    multipliers: Any = None
+    limits: Any = None
 
 
 class FoundLabellings(NamedTuple):
@@ -100,8 +129,8 @@ def _best(objective, evidence, size, offset, phi, error, offset_error):
         t = offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
         phi = t * phi
-    return evidence, LowerBound.from_aggregate(objective, t * offset, phi, t * (error + cut * size),
-                                               t * (offset_error + cut * offset))
+    return Proof(evidence, LowerBound.from_aggregate(objective, t * offset, phi, t * (error + cut * size),
+                                                     t * (offset_error + cut * offset)))
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
@@ -127,47 +156,121 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
                  (terms * UNIT + offset_error) * offset)
 
 
-def of_points(risk, objective, points, gap, labelled=True):
-    """Evidence from the planes at some points, and the bound of their best multipliers: a pass for each point.
+class PlanesAtPoints:
+    """Planes of a risk at points, in float64, and evidence made of them; with labellings of examples if known.
+
+    Attributes
+    ----------
+    risk : Risk
+    is_labelled : bool
+    """
+
+    def __init__(self, risk, labelled=True):
+        self.risk = risk.derive(precision="float64")
+        self.is_labelled = labelled and LABELLINGS.holds(self.risk)
+        self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
+
+    def __call__(self, w):
+        """Return planes at w, and the labellings of the examples or None."""
+        return labelled_planes(self.risk, self._oracle, w) if self.is_labelled else (self.risk.planes(w), None)
+
+    def evidence(self, points, known, weights):
+        """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).
+
+        None if labellings are no numbers.
+        """
+        weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
+        if self.is_labelled:
+            return _of_labelled(self.risk, known, weights)
+        used = np.flatnonzero(weights.any(axis=1))
+        return Points(np.array([points[k] for k in used]).reshape(len(used), self.risk.dim), weights[used])
+
+
+def with_limits(run, risk, labelled=True):
+    """Return the objective of a run with limits of free weights that are proven anew, and their proof, or None."""
+    if not isinstance(run.objective, Penalised):
+        return run.objective, None
+    objective = renewed(run.objective)
+    # planes of their own: slopes far out may be larger, and so may their errors
+    return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
+
+
+def of_points(run, risk, points, labelled=True):
+    """Return the `Proof` of the planes at some points and at the best one: one pass for each.
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
-    exact = risk.derive(precision="float64")
-    labelled = labelled and LABELLINGS.holds(exact)
-    oracle = batched(exact.oracle()) if labelled else None
-    bundle = Bundle(exact.dim, exact.n_parts)
-    slack, known = np.asarray(exact.lower_bounds) >= 0.0, []
-    if oracle is None:
+    planes_of, is_penalised = PlanesAtPoints(risk, labelled), isinstance(run.objective, Penalised)
+    exact = planes_of.risk
+    if not planes_of.is_labelled:
         points = [w for w in points if not isinstance(w, FoundLabellings)]
+    bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
+    slack = lower >= 0.0
     for k, w in enumerate(points):
-        planes, labellings = (exact.planes(w), None) if oracle is None else labelled_planes(exact, oracle, w)
+        planes, labellings = planes_of(w)
         known.append(labellings)
         bundle.append(planes._replace(origin=k), slack)
-    flat = np.isfinite(exact.lower_bounds) & (np.asarray(exact.lower_bounds) != 0.0)
-    bundle.append_flat(np.where(flat, exact.lower_bounds, -np.inf))
-    master = Master(bundle, slack, objective)
-    for _ in range(30):         # constraints w_k >= 0 are added when violated
-        solution = master.solve(max(1e-3 * gap, 1e-300))
-        beta, rest = _feasible(solution.beta, bundle, np.asarray(exact.lower_bounds), len(points))
+    bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
+    if planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
+        return of_points(run, risk, points, labelled=False)
+    objective, limits = with_limits(run, risk, planes_of.is_labelled)
+    best, multipliers = None, None
+    for solved in _solutions(run, bundle, slack, objective):
+        beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
         phi, offset = bundle.combine(beta)
-        new = bundle.new_constraints(objective.pushed_outside(phi))
-        if len(new) == 0:
+        norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+        error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
+        flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
+        offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
+        bound, y = LowerBound.from_aggregate(objective, offset + rest, phi, error, offset_error), None
+        if objective.rows is not None:
+            _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
+            phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved)
+            errors = np.add((error, offset_error), rounding)
+            bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
+        if best is None or bound.value > best.value:
+            best, multipliers, best_beta = bound, y, beta
+        if best.value >= 2.0 * run.bound.value - run.fun:
             break
-        bundle.append_signs(new)
-    error, offset_error = aggregation_errors(beta, bundle.offsets, np.sqrt(bundle.H.diagonal()), bundle.parts,
-                                             *errors_of(exact))
-    flats = np.where(np.isfinite(exact.lower_bounds), np.abs(exact.lower_bounds), 0.0)
-    bound = LowerBound.from_aggregate(objective, offset + rest, phi, error,
-                                      offset_error + 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum()))
+    if best.value == -np.inf:
+        return None
     weights = np.zeros((len(points), exact.n_parts))
-    for k, p, multiplier in zip(bundle.origins, bundle.parts, beta, strict=True):
+    for k, p, multiplier in zip(bundle.origins, bundle.parts, best_beta, strict=True):
         if k >= 0 and p >= 0:
             weights[k, p] += multiplier
-    if oracle is not None:
-        evidence = _of_labelled(exact, known, weights)      # None if labellings are not numbers
-        return of_points(risk, objective, points, gap, labelled=False) if evidence is None else (evidence, bound)
-    used = np.flatnonzero(weights.any(axis=1))
-    return Points(np.array([points[k] for k in used]).reshape(len(used), exact.dim), weights[used]), bound
+    found = Proof(planes_of.evidence(points, known, weights), best, multipliers, limits)
+    # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
+    if is_penalised and planes_of.is_labelled and run.fun - best.value > POOR * (run.fun - run.bound.value):
+        other = of_points(run, risk, points, labelled=False)
+        found = other if other is not None and other.bound.value > best.value else found
+    return found
+
+
+def _solutions(run, bundle, slack, objective):
+    """Multipliers of the master problem of a bundle; with a penalty also with a centre, lighter and lighter.
+
+    The model alone may have no minimum, or one that is hard to find.
+    """
+    tol = max(1e-3 * (run.fun - run.bound.value), 1e-300)
+    if not isinstance(objective, Penalised):
+        master = Master(bundle, slack, objective)
+        for _ in range(30):         # constraints w_k >= 0 are added when violated
+            beta = master.solve(tol).beta
+            phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
+            new = bundle.new_constraints(objective.pushed_outside(phi))
+            if len(new) == 0:
+                break
+            bundle.append_signs(new)
+        yield beta
+        return
+    master = PenaltyMaster(bundle, slack, objective)
+    master.move_centre(run.w)
+    alpha = master.first_alpha(run.fun)
+    for k in range(LIGHTER):
+        beta = master.solve(tol, 0.1**k * alpha).beta
+        yield beta
+        bundle.settle(np.append(beta, np.zeros(bundle.n_planes - len(beta))))
+    yield master.solve(tol).beta
 
 
 def labelled_planes(risk, oracle, w):
@@ -230,13 +333,17 @@ def _feasible(beta, bundle, lower_bounds, n_points):
     return beta, float(np.where(is_bounded, lower_bounds, 0.0) @ (1.0 - sums))
 
 
-def certificate_of(risk, objective, bracket, w, bound, evidence, divisor):
+def certificate_of(risk, objective, bracket, w, proof, divisor):
     """Return the certificate of a result in the scale of the user, from numbers in the sum scale."""
-    lam, radius = getattr(objective, "lam", None), getattr(objective, "radius", None)
+    lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
+    penalty = rows = None
+    if isinstance(objective, Penalised):
+        penalty, rows = penalty_of(objective.penalty, len(w)), rows_of(objective, proof.multipliers)
     return Certificate(
         w=w, fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
         lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
         nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
         slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),
-        n_examples=int(risk.n_examples), evidence=evidence)
+        n_examples=int(risk.n_examples), evidence=proof.evidence,
+        penalty=penalty, rows=rows, limits=proof.limits)

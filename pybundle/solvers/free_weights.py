@@ -15,14 +15,67 @@ An aggregate plane whose slope is not quite 0 at the free weights then costs `su
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from ..core.object_graph import check_array, check_float
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
 FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
+INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
+
+
+@dataclass
+class LimitProof:
+    """Multipliers that limit f free weights at all points with F <= level.
+
+    Attributes
+    ----------
+    level : float
+    constants, slopes, errors : ndarray, shapes (m,), (m, f), (m,)
+        Cuts `constants + <slopes, u> <= level`, slopes known up to their errors.
+    multipliers : ndarray, shape (2, f, m)
+        Of the cuts: first with the sign + of each weight, then with -.
+    bound_multipliers : ndarray, shape (2, f, f, 2)
+        Of the lower and upper bounds of each weight.
+    """
+
+    level: float
+    constants: np.ndarray
+    slopes: np.ndarray
+    errors: np.ndarray
+    multipliers: np.ndarray
+    bound_multipliers: np.ndarray
+
+    def sizes(self, lower, upper):
+        """Return the limits, shape (f,), that follow with bounds of the free weights; None if none do."""
+        f, bounds = len(lower), np.stack([-lower, upper], axis=-1)
+        mu, nu, room = self.multipliers, self.bound_multipliers, self.level - self.constants
+        if nu[..., np.isinf(bounds)].any():
+            return None
+        gains = nu * np.where(np.isinf(bounds), 0.0, bounds)
+        directions = np.stack([np.eye(f), -np.eye(f)])
+        rests = np.abs(mu @ self.slopes + nu @ [-1.0, 1.0] - directions) + (mu @ self.errors)[..., None]
+        rests = (rests + SAFE * (mu @ np.abs(self.slopes) + nu.sum(axis=-1))).max(axis=0)
+        rooms = mu @ room + gains.sum(axis=(2, 3))
+        rooms = (rooms + SAFE * (mu @ np.abs(room) + np.abs(gains).sum(axis=(2, 3)))).max(axis=0)
+        if not rests.sum(axis=1).max() < 0.5:
+            return None
+        limits = 1.1 * np.linalg.solve(np.eye(f) - rests, np.maximum(rooms, 0.0)) + SAFE
+        return limits if (limits - rests @ limits >= rooms).all() else None
+
+    def check_state(self):
+        """Refuse what a checkpoint should not hold; whether limits follow is computed again."""
+        m, f = np.shape(self.slopes)
+        check_float("level", self.level)
+        for name, shape, low in (("constants", (m,), -np.inf), ("slopes", (m, f), -np.inf), ("errors", (m,), 0.0),
+                                 ("multipliers", (2, f, m), 0.0), ("bound_multipliers", (2, f, f, 2), 0.0)):
+            check_array(name, getattr(self, name), shape, low=low)
 
 
 class FreeWeights:
@@ -32,11 +85,22 @@ class FreeWeights:
     ----------
     objective : Penalised
         `proven` of it is replaced when limits are known.
+
+    Attributes
+    ----------
+    shares : list of float
+        The factor t of the plane of each cut, the rest of which is the declared bound of R.
+    proof : LimitProof or None
+        The last one, of the cuts `proof_cuts`.
     """
+
+    serialised = (LimitProof,)
+    proof: LimitProof | None = None
+    proof_cuts: np.ndarray | None = None
 
     def __init__(self, objective):
         self.objective, self.free = objective, np.flatnonzero(objective.is_free)
-        self._constants, self._slopes, self._errors = [], [], []
+        self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far, self._probed, self._n_probed = 1, 1, FAR, None, 0
         self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
@@ -61,6 +125,7 @@ class FreeWeights:
         if np.isfinite(least + rest):
             self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))
             self._slopes.append(t * phi[self.free])
+            self.shares.append(t)
             self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
             if is_aggregate:
                 self._lean = self._slopes[-1]
@@ -72,17 +137,21 @@ class FreeWeights:
         """
         if run.trace.n_iter < self._next:
             return None
-        point = self._prove(run.w, run.fun, run.trace.size)
-        if point is None and self._cost() > COSTLY * run.rule.tol * abs(run.fun):
-            self._far = NEAR
+        point = self.prove(run.w, run.fun, run.trace.size)
+        if point is None and self.cost() > COSTLY * run.rule.tol * abs(run.fun):
+            self.start_near()
         return point
 
-    def _cost(self):
+    def start_near(self):
+        """Let the linear programs begin near the best point, for limits as narrow as can be."""
+        self._far = NEAR
+
+    def cost(self):
         """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
         limits = self.objective.proven.upper[self.free]
         return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
 
-    def _prove(self, w, fun, size):
+    def prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
 
         `size` is about F(0), for values of about 0.
@@ -91,9 +160,11 @@ class FreeWeights:
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        self._n_probed += self._probed is not None
-        if self._probed is not None and ((slopes @ self._probed <= room).all() or self._n_probed > len(u) + 1):
-            self._far, self._n_probed = 10.0 * self._far, 0     # no cut was missing there, or too many are
+        if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
+            excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
+            self._n_probed += 1
+            if (excess <= INSIDE * terms).all() or self._n_probed > len(u) + 1:     # no cut was missing, or many are
+                self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
@@ -105,9 +176,9 @@ class FreeWeights:
         sizes = np.abs(rows).sum(axis=1)
         cuts = np.flatnonzero((least < sizes) & (sizes > 0.0) & np.isfinite(sizes) & np.isfinite(least))
         rows, least = rows[cuts] / sizes[cuts, None], np.maximum(least[cuts] / sizes[cuts], -2.0)
-        errors, rests, rooms = np.array(self._errors), np.zeros((len(u), len(u))), np.zeros(len(u))
+        multipliers, bound_multipliers = np.zeros((2, len(u), len(slopes))), np.zeros((2, len(u), len(u), 2))
         for j in range(len(u)):
-            for sign in (1.0, -1.0):
+            for k, sign in enumerate((1.0, -1.0)):
                 direction = sign * (np.arange(len(u)) == j)
                 found = linprog(-direction, A_ub=rows, b_ub=least, bounds=np.clip(ends, [-1.0, 0.0], [0.0, 1.0]))
                 if found.x is None:
@@ -117,21 +188,16 @@ class FreeWeights:
                     self._next += 1 if self._far <= FARTHEST else 1 << 40
                     self._probed = u + far * found.x
                     return self._moved(w, self._probed)
-                mu = np.zeros(len(slopes))
-                mu[cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
+                multipliers[k, j, cuts] = np.maximum(-found.ineqlin.marginals, 0.0) * far[j] / sizes[cuts]
                 nu = np.column_stack([found.lower.marginals, found.upper.marginals]) * (far[j] / far[:, None])
-                nu = np.where(is_near, np.maximum(nu * [1.0, -1.0], 0.0), 0.0)      # of lower and upper bounds
-                gains = nu * np.where(is_near, bounds * [-1.0, 1.0], 0.0)
-                rest = np.abs(mu @ slopes + nu @ [-1.0, 1.0] - direction) + mu @ errors
-                rests[j] = np.maximum(rests[j], rest + SAFE * (mu @ np.abs(slopes) + nu.sum(axis=1)))
-                rooms[j] = max(rooms[j], float(mu @ room + gains.sum())
-                               + SAFE * float(mu @ np.abs(room) + np.abs(gains).sum()))
+                bound_multipliers[k, j] = np.where(is_near, np.maximum(nu * [1.0, -1.0], 0.0), 0.0)
         self._wait *= 2
         self._next += self._wait
-        if rests.sum(axis=1).max() < 0.5:
-            limits = 1.1 * np.linalg.solve(np.eye(len(u)) - rests, rooms) + SAFE
-            if (limits - rests @ limits >= rooms).all():
-                self.objective.confine(self.free, limits, level)
+        used = np.flatnonzero(multipliers.any(axis=(0, 1)))
+        proof = LimitProof(level, np.array(self._constants)[used], slopes[used], np.array(self._errors)[used],
+                           np.ascontiguousarray(multipliers[..., used]), bound_multipliers)
+        if self.objective.confine(proof):
+            self.proof, self.proof_cuts = proof, used
         return None
 
     def _moved(self, w, u):

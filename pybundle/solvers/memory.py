@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from ..core.exceptions import ParameterError
 from ..core.protocols import completed, is_risk
 from ..core.validation import check_choice, check_number
+from ..prox import Regulariser
 from ..runtime.executors import Serial
 from .arguments import make_objective, make_settings, regrouped
 from .method import Problem
 from .methods import METHODS, check_options, make_run
+from .penalised import Penalised
 
 
 class Memory(int):
@@ -37,14 +41,16 @@ class Memory(int):
         return f"{int(self) / 2**20:.3g} MB for {self.method} ({parts})"
 
 
-def estimate_memory(risk: Any, method: str = "auto", *, lam: float = 1.0, n_parts: int | None = None, tol: float = 0.01,
-                    memory_limit: int | None = None, **options: Any) -> Any:
+def estimate_memory(risk: Any, method: str = "auto", *, lam: float | ArrayLike | None = None,
+                    penalty: Regulariser | None = None, constraints: Any = None, n_parts: int | None = None,
+                    tol: float = 0.01, memory_limit: int | None = None, **options: Any) -> Any:
     """Bytes that `minimize` with these arguments would take beside the data, at its peak and about.
 
     Parameters
     ----------
-    risk, method, lam, n_parts, tol, memory_limit, **options
-        As in `minimize`. Of a method on stored planes of examples the planes of 64 examples at w = 0 are looked at.
+    risk, method, lam, penalty, constraints, n_parts, tol, memory_limit, **options
+        As in `minimize`; lam is 1 by default. Of a method on stored planes of examples the planes of 64 examples at
+        w = 0 are looked at.
 
     Returns
     -------
@@ -71,9 +77,14 @@ def estimate_memory(risk: Any, method: str = "auto", *, lam: float = 1.0, n_part
         raise ParameterError(f"risk must be a risk, which has a size, got {type(risk).__name__}; wrap a callable in "
                              "pb.risks.Function(fun, dim)")
     settings = make_settings(tol, 0.0, memory_limit, options, risk.n_examples)
+    risk = completed(risk)
+    lam = 1.0 if lam is None and penalty is None else lam
     radius = check_number("lam", lam, low=0.0, strict=True) if method == "cutting-plane" else None
-    objective = make_objective(method, risk, lam=None if radius else lam, radius=radius)
-    risk = regrouped(completed(risk), n_parts, method, Serial(), settings)
+    objective = make_objective(method, risk, lam=None if radius else lam, radius=radius, penalty=penalty,
+                               constraints=constraints)
+    omega = objective.penalty if isinstance(objective, Penalised) else None
+    takes_oca = omega is not None and not (omega.is_separable and objective.rows is None)
+    risk = regrouped(risk, n_parts, method, Serial(), settings, takes_oca=takes_oca)
     run = make_run(method, Problem(risk, objective, settings, options, 0, True)).at_work
     name = run.choice.split("'")[1] if run.choice else method
     data = 0 if risk.examples is None else sum(array.nbytes for array in risk.examples.storage)

@@ -34,10 +34,11 @@ from .arguments import (
 )
 from .checkpointing import Checkpointing, NoCheckpoint, terms_of
 from .diagnostics import LONG, UNFINISHED, hint
-from .evidence import Record, certificate_of
+from .evidence import Proof, Record, certificate_of
 from .method import Problem
 from .methods import METHODS, check_options, make_run
 from .penalised import Penalised
+from .penalty_evidence import check_provable, is_provable
 from .state import State
 
 
@@ -95,10 +96,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Weights that must not be negative: `Box(np.where(nonneg, 0.0, -np.inf))` in the penalty. None uses the attribute
         `nonneg` of the risk, if it has one.
     constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
-        `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, infinite
-        where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them. `x` meets
-        each row up to 1e-10 of the sum of the sizes of its terms; the bound is one of all points that meet the rows.
-        What F(x) gains by the rest, at most the multipliers of the rows times that, counts in the gap.
+        `lower <= A w <= upper` with A dense or sparse of shape (m, dim), bounds of shape (m,) or numbers, None or
+        infinite where there is none. The intercept of the risk is the last column. Methods "auto" and "oca" take them.
+        `x` meets each row up to 1e-10 of the sum of the sizes of its terms; the bound is one of all points that meet
+        the rows. What F(x) gains by the rest, at most the multipliers of the rows times that, counts in the gap.
     callback : callable or list of callables, optional
         `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
         `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.
@@ -129,7 +130,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     evidence : bool
         True stores what `pb.verify` needs if the method does not store it anyway: the points of planes, the labellings
         of planes of examples. This costs memory, a pass per point at the end, and the compiled passes of block methods.
-        Methods on multipliers of labels, such as "auto" on flat risks, provide evidence without it.
+        Methods on multipliers of labels, such as "auto" on flat risks, provide evidence without it. Penalties with
+        powers of norms or with overlapping groups have no evidence.
     **options
         stop : {"certificate", "published"}
             "published" uses the rule of the method's paper on the current iterate; the default compares best value and
@@ -236,7 +238,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     if evidence:
         settings = replace(settings, record=getattr(state, "record", None) or Record())
     if isinstance(objective, Penalised) and evidence:
-        raise ParameterError("evidence takes one number lam or a radius, got a penalty; leave one of them out")
+        check_provable(objective)
     if random_state is not None:
         random_state = check_integer("random_state", random_state, low=0)
     result, checkpointing = None, NoCheckpoint()
@@ -359,7 +361,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
 
 def _certificate(run, result, home, divisor):
     """The certificate of a result, with evidence where there is some; that may take passes over the data."""
-    if not result.certified or isinstance(run.objective, Penalised):       # certificates know lam and radius only
+    if not result.certified or not is_provable(run.objective):
         return None
     found = None
     if result.state is not None:
@@ -378,9 +380,8 @@ def _certificate(run, result, home, divisor):
                 warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, and the "
                           "method must keep some", RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
-    evidence, bound = found or (None, run.bound)
-    return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w, bound, evidence,
-                          divisor)
+    return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w,
+                          found or Proof(None, run.bound), divisor)
 
 
 def _ended_early(run, end, at_home):

@@ -38,6 +38,8 @@ class Penalised(Objective):
         Linear constraints.
     proven : Regulariser
         Omega, and infinite beyond the limits that are proven for free weights at all points with F at most `level`.
+    proofs : list of LimitProof
+        Of these limits, in their order.
 
     >>> import numpy as np
     >>> from pybundle.prox import L1
@@ -53,9 +55,10 @@ class Penalised(Objective):
     rows: Any = None
     level: float = np.inf
     proven: Regulariser = field(init=False)
+    proofs: list = field(init=False)
 
     def __post_init__(self):
-        self.proven = self.penalty
+        self.proven, self.proofs = self.penalty, []
 
     # ------------------------------------------------------------------ the intercept at the mean of the columns
     def inner_point(self, w):
@@ -89,15 +92,27 @@ class Penalised(Objective):
             return np.zeros(1, dtype=bool)
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
-    def confine(self, free, limits, level):
-        """Take proven limits `|w_k| <= limits` for the free weights at all points with F <= level.
+    def confine(self, proof):
+        """Limit the free weights at all points with F <= level; return whether a `LimitProof` proves any limits.
 
         Earlier limits, of a higher level, hold there, too.
         """
+        free = np.flatnonzero(self.is_free)
+        limits = proof.sizes(self.proven.lower[free], self.proven.upper[free])
+        if limits is None:
+            return False
         bounds = np.full(len(self.penalty.l2), np.inf)
         bounds[free] = limits
-        self.level = min(level, self.level)
+        self.level = min(float(proof.level), self.level)
         self.proven = (self.proven + Box(-bounds, bounds)).canonical(len(bounds))
+        self.proofs = [*self.proofs, proof]
+        return True
+
+    def prove_again(self, fresh):
+        """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
+        proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
+        if not all(self.confine(proof) for proof in proofs):
+            raise ValueError("limits of free weights are not what their planes prove")
 
     @property
     def moduli(self):

@@ -191,15 +191,16 @@ class Run:
             check_float("offset_error", bound.offset_error, 0.0)
             again = LowerBound.from_aggregate(self.objective, bound.offset, bound.phi, bound.error, bound.offset_error)
             scale = abs(again.offset) + abs(again.offset - again.value)
-            # a bound that is older than the limits of free weights need not follow from them
-            has_limits = self.objective.level < np.inf
-            if not (has_limits or abs(again.value - bound.value) <= 1e-9 * scale):
+            # a bound that is older than the limits of free weights is below what follows from them
+            least = -np.inf if self.objective.level < np.inf else again.value - 1e-9 * scale
+            if not least <= bound.value <= again.value + 1e-9 * scale:
                 raise ValueError("a lower bound is not what its evidence proves")
         if self._certificate is not None:
             known = self._certificate
-            # limits of free weights may have become tighter since the bound was made
-            known_bound = np.inf if self.objective.level < np.inf else self._certified[1].value
-            if not known.lower_bound <= min(known_bound + 1e-9 * abs(known.fun), known.fun):
+            proven = self._certified[1]
+            value = LowerBound.from_aggregate(self.objective, proven.offset, proven.phi, proven.error,
+                                              proven.offset_error).value
+            if not known.lower_bound <= min(value + 1e-9 * abs(known.fun), known.fun):
                 raise ValueError("a certificate is not what its evidence proves")
 
     # ------------------------------------------------------------------ passes

@@ -34,6 +34,7 @@ from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
+from ..evidence import with_limits
 from ..free_weights import FreeWeights
 from ..mean_plane import MeanPlane
 from ..objective import inner
@@ -169,7 +170,12 @@ class BlockMethod(Run):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
 
     def evidence(self, risk):
-        return self.core.evidence(self.objective, risk)
+        keeps = self.settings.record is not None
+        if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
+            return None
+        objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
+        found = self.core.evidence(objective, risk)
+        return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)

@@ -61,7 +61,7 @@ class FrankWolfe(Run):
         record = self.settings.record
         if record is None or self.bound is None:
             return None
-        return of_points(risk, self.objective, list(record.points.values()), self.fun - self.bound.value)
+        return of_points(self, risk, list(record.points.values()))
 
     def check_state(self):
         super().check_state()

@@ -178,7 +178,7 @@ class BundleMethod(Run):
             return None
         used = np.unique(self.bundle.origins[(self.bundle.beta > 0.0) & (self.bundle.origins >= 0)])
         points = [record.points[k] for k in used.tolist()]
-        return of_points(risk, self.objective, [*points, self.w], self.fun - self.bound.value)
+        return of_points(self, risk, [*points, self.w])
 
     def expect(self, slope_errors, offset_errors):
         """Planes with rounding errors up to these are, or will be, among the others."""

@@ -132,8 +132,7 @@ class QuasiNewton(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
             return None
-        return of_points(risk, self.objective, [self.settings.record.points[k] for k in self._origins if k >= 0],
-                         self.fun - self.bound.value)
+        return of_points(self, risk, [self.settings.record.points[k] for k in self._origins if k >= 0])
 
     def to_float64(self):
         self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values

@@ -1,0 +1,137 @@
+"""Limits of the weights without penalty, such as an intercept, and their proof: one plane for each sign of each.
+
+A plane `offset + <phi, v> <= R(v)` whose slope at the free weights is about `s m e_j`, with a sign s, proves
+
+    s m v_j <= level - offset - min_rest { Omega + <phi, .> } + sum_i |d_i| |v_i|     where Omega(v) + R(v) <= level,
+
+where d is what the slope has beside `s m e_j`. If sizes B > 0 satisfy
+
+    m B_j - sum_i |d_i| B_i >= level - offset - min_rest { Omega + <phi, .> }
+
+for every j and s, and the left-hand sides are positive, then |v| <= B: look at the j with the largest `|v_j| / B_j`.
+Bounds of the penalty on one side of a weight need no plane, and replace `|d_i| |v_i|` where they fit the sign of d_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..core.object_graph import check_array
+from .plane import UNIT, Plane
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of free weights at all points as good as that of the certificate.
+
+    Attributes
+    ----------
+    sizes : ndarray, shape (n_free,)
+        B.
+    means : ndarray, shape (dim,), or None
+        The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
+    evidence : list of 2 n_free evidences
+        Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
+        bound.
+    """
+
+    sizes: np.ndarray
+    means: Any
+    evidence: list[Any]
+
+    def arrays(self) -> Any:
+        """What a file holds."""
+        found = {"limit_sizes": self.sizes} | ({} if self.means is None else {"limit_means": self.means})
+        for k, evidence in enumerate(self.evidence):
+            if evidence is None:
+                continue
+            found |= {f"limit{k}_{name}": array for name, array in evidence.arrays().items()}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Any, kind: Any) -> Any:
+        """What `arrays` gave, evidence of one kind."""
+        sizes, means = arrays.pop("limit_sizes"), arrays.pop("limit_means", None)
+        evidence = []
+        for k in range(2 * len(sizes)):
+            start = f"limit{k}_"
+            names = [name for name in arrays if name.startswith(start)]
+            part = {name.removeprefix(start): arrays.pop(name) for name in names}
+            evidence.append(kind.from_arrays(part) if part else None)
+            if part:
+                raise ValueError(f"unknown array {min(part)!r:.40}")
+        return cls(sizes, means, evidence)
+
+    def check(self, penalty: Any, n_examples: int) -> Any:
+        """Raise ValueError if they are none."""
+        dim, free = len(penalty.l2), np.flatnonzero(penalty.free)
+        check_array("sizes", self.sizes, (len(free),), low=1e-300)
+        if penalty.labels is not None or len(self.evidence) != 2 * len(free):
+            raise ValueError("limits must belong to the free weights of a penalty without groups")
+        if self.means is not None:
+            check_array("means", self.means, (dim,))
+            if self.means[-1] != 0.0 or not np.array_equal([penalty.lower[-1], penalty.upper[-1]], [-np.inf, np.inf]):
+                raise ValueError("means must belong to a last weight without bounds")
+            if np.abs(self.means).max(initial=0.0) > 1e120:
+                raise ValueError("means must be at most 1e120")
+            if not penalty.free[-1]:
+                raise ValueError("means must belong to a free weight")
+        for evidence in self.evidence:
+            if evidence is not None:
+                evidence.check(dim, n_examples)
+
+    def move(self, plane):
+        """The plane in the coordinates in which the limits are."""
+        if self.means is None:
+            return plane
+        last = plane.phi[-1]
+        if plane.phi.dtype == object:
+            moved = [x - last * Fraction(m) for x, m in zip(plane.phi.tolist(), self.means.tolist(), strict=True)]
+            return Plane(plane.offset, np.array(moved, dtype=object))
+        size = float(np.linalg.norm(self.means))
+        phi = plane.phi - last * self.means
+        last_error = plane.slope_error if plane.last_error is None else plane.last_error
+        rounding = 4.0 * UNIT * (float(np.linalg.norm(plane.phi)) + abs(last) * size)
+        error = plane.slope_error + last_error * size + rounding
+        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error)
+
+    def failure(self, problem, penalty, level, floor, divisor):
+        """None if the limits are proven for all points with F at most `level`, else a text."""
+        free, sizes = np.flatnonzero(penalty.free), [Fraction(size) for size in self.sizes.tolist()]
+        held = penalty.within(free, 0.0)
+        for k, evidence in enumerate(self.evidence):
+            j, sign = k // 2, 1 - 2 * (k % 2)
+            if evidence is None:
+                bound = float((penalty.upper if sign > 0 else -penalty.lower)[free[j]])
+                if not bound <= self.sizes[j]:
+                    return f"weight {free[j]} has no bound of {self.sizes[j]:.3g}"
+                continue
+            is_feasible, text = problem.feasible(evidence)
+            if not is_feasible:
+                return text
+            plane = self.move(problem.plane(evidence))
+            slope, phi = plane.phi[free], plane.phi.copy()
+            phi[free] *= 0
+            rest = Plane(plane.offset, phi, plane.offset_error, plane.slope_error)
+            t = held.shares(rest, divisor)[0] if floor is not None else 1
+            least = held.least(rest, t, divisor)[0]
+            if least == -np.inf:
+                return f"weight {free[j]} is not limited"
+            offset = t * (Fraction(plane.offset) - Fraction(plane.offset_error)) + (0 if t == 1 else (1 - t) * floor)
+            left, room = -Fraction(plane.slope_error) * sum(sizes), Fraction(0)
+            for i, (x, size) in enumerate(zip(map(Fraction, slope.tolist()), sizes, strict=True)):
+                end = float((penalty.lower if x > 0 else penalty.upper)[free[i]])      # where x v_i is least
+                if i == j:
+                    left += sign * x * size
+                elif np.isfinite(end):
+                    room -= x * Fraction(end)
+                else:
+                    left -= abs(x) * size
+            left, room = t * left / divisor, t * room / divisor + level - offset / divisor - least
+            if not (left > 0 and left >= room):
+                return f"weight {free[j]} may be larger than {self.sizes[j]:.3g}"
+        return None

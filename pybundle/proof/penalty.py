@@ -1,0 +1,280 @@
+"""The penalty of a certificate: its value, and its least value over a plane, with floats or with fractions.
+
+    Omega(w) = sum_k l2_k/2 (w_k - centre_k)^2 + l1_k |w_k| + sum_g rate_g |w_g| + constant,   lower <= w <= upper
+
+A plane `offset + <phi, w> <= R(w)` and a lower bound c of R prove, for every t in [0, 1],
+
+    min Omega + R >= t offset + (1 - t) c + min_w { Omega(w) + <t phi, w> }.
+
+Each of the minima over one weight or one group has a closed form. It is minus infinity if phi grows faster than Omega,
+and then t is the largest for which it is finite. These formulas are written down here a second time, apart from those
+of `pybundle.prox`, which the solvers use.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..core.object_graph import check_array
+from . import exact as ex
+from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
+from .plane import UNIT
+
+TINY = 1e-300       # more than any product that underflows
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """A penalty that is a sum over weights, or over groups of them.
+
+    Attributes
+    ----------
+    l2, l1, centre, lower, upper : ndarray, shape (dim,)
+        Factors >= 0, the point without penalty, and bounds, which may be infinite.
+    constant : float
+        Added to the sum.
+    labels : intp array, shape (dim,), or None
+        The group of each weight. With groups there are neither bounds nor a centre, and l2 is one number.
+    rates : ndarray, shape (n_groups,)
+        Factors of the norms of the groups; empty without groups.
+    """
+
+    l2: np.ndarray
+    l1: np.ndarray
+    centre: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    constant: float = 0.0
+    labels: Any = None
+    rates: Any = None
+
+    def arrays(self) -> Any:
+        """What a file holds."""
+        found = {name: value for name, value in vars(self).items() if value is not None}
+        return {f"penalty_{name}": np.array(value) for name, value in found.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Any) -> Any:
+        """What `arrays` gave."""
+        names = [name for name in arrays if name.startswith("penalty_")]
+        found = {name.removeprefix("penalty_"): arrays.pop(name) for name in names}
+        return cls(constant=float(found.pop("constant")), **found)
+
+    def check(self, dim: int) -> Any:
+        """Raise ValueError if it is none."""
+        for name in ("l2", "l1"):
+            check_array(name, getattr(self, name), (dim,), low=0.0)
+        check_array("centre", self.centre, (dim,))
+        check_array("constant", np.array([self.constant]), (1,), low=0.0)
+        for bound in (self.lower, self.upper):
+            check_array("bounds", np.where(np.isinf(bound), 0.0, bound), (dim,))
+        if not ((self.lower <= self.upper) & (self.lower < np.inf) & (self.upper > -np.inf)).all():
+            raise ValueError("lower must be at most upper")
+        if max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in (
+                self.l2, self.l1, self.centre, self.lower, self.upper)) > 1e120:
+            raise ValueError("numbers of the penalty must be at most 1e120")
+        if self.labels is None:
+            return
+        check_array("labels", self.labels, (dim,), np.intp, 0)
+        check_array("rates", self.rates, (np.size(self.rates),), low=0.0)
+        if self.labels.max(initial=0) >= len(self.rates) or self.rates.max(initial=0.0) > 1e120:
+            raise ValueError("every label must have a rate")
+        is_plain = not self.centre.any() and np.isinf(self.lower).all() and np.isinf(self.upper).all()
+        if not is_plain or len(np.unique(self.l2)) > 1:
+            raise ValueError("a penalty with groups must have one l2, no centre and no bounds")
+
+    def __str__(self) -> str:
+        words = [f"{name} {_range(array)}" for name, array in (("l2", self.l2), ("l1", self.l1)) if array.any()]
+        if self.centre.any():
+            words.append(f"centre {_range(self.centre)}")
+        if self.labels is not None:
+            words.append(f"norms of {len(self.rates)} groups {_range(self.rates)}")
+        for name, bound, sign in (("lower", self.lower, -1.0), ("upper", self.upper, 1.0)):
+            known = bound[bound != sign * np.inf]
+            if len(known):
+                words.append(f"{name} {_range(known)}" + (
+                    f" for {len(known)} weights" if len(known) < len(bound) else ""))
+        n_free = np.count_nonzero(self.free)
+        return "penalty with " + (", ".join(words) or "nothing") + (f"; {n_free} free weights" if n_free else "")
+
+    @property
+    def free(self):
+        """The weights that nothing holds back on one side at least, shape (dim,)."""
+        if self.labels is not None:
+            return (self.l2 == 0.0) & (self.l1 == 0.0) & (self.rates[self.labels] == 0.0)
+        return (self.l2 == 0.0) & (self.l1 == 0.0) & (np.isinf(self.lower) | np.isinf(self.upper))
+
+    def within(self, places, sizes):
+        """The penalty with the further bounds `|w_k| <= sizes` at some weights; without groups."""
+        bounds = np.full(len(self.l2), np.inf)
+        bounds[places] = sizes
+        return replace(self, lower=np.minimum(np.maximum(self.lower, -bounds), self.upper),
+                       upper=np.maximum(np.minimum(self.upper, bounds), self.lower))
+
+    # ------------------------------------------------------------------ values
+    def contains(self, w):
+        """Whether w keeps the bounds."""
+        return bool(((w >= self.lower) & (w <= self.upper)).all())
+
+    def value(self, w):
+        """Omega(w) from below and from above, as fractions, for a vector of floats within the bounds."""
+        both, e = ex.integers(np.stack([w, self.centre]))
+        (l2, f), (l1, g), moved = ex.integers(self.l2), ex.integers(self.l1), both[0] - both[1]
+        total = Fraction(self.constant) + sum((l2 * moved * moved).tolist()) * Fraction(2) ** (f + 2 * e) / 2
+        total += sum((l1 * abs(both[0])).tolist()) * Fraction(2) ** (g + e)
+        if self.labels is None:
+            return total, total
+        squares = np.full(len(self.rates), 0, dtype=object)
+        np.add.at(squares, self.labels, both[0] * both[0])
+        norms = [roots(square * Fraction(4) ** e) for square in squares.tolist()]
+        rates = [Fraction(rate) for rate in self.rates.tolist()]
+        return tuple(total + sum(rate * norm[k] for rate, norm in zip(rates, norms, strict=True)) for k in range(2))
+
+    # ------------------------------------------------------------------ bounds
+    def bounds(self, plane, floor, divisor):
+        """The lower bound of `Omega + R / divisor` that a plane of R proves, from below and from above, as fractions.
+
+        `floor` is a lower bound of R, or None. The second number is what could be proven without rounding.
+        """
+        offsets = [Fraction(plane.offset) - Fraction(error) for error in (plane.offset_error, -plane.offset_error)]
+        if floor is None:
+            return tuple(_sum(offset / divisor, least) for offset, least in zip(
+                offsets, self.least(plane, 1, divisor), strict=True))
+        low, high = self.shares(plane, divisor)
+        found = [[_sum((t * offset + (1 - t) * floor) / divisor, least) for offset, least in zip(
+            offsets, self.least(plane, t, divisor), strict=True)] for t in (low, high, Fraction(0))]
+        return max(below for below, _ in found), max(above for _, above in found)
+
+    def least(self, plane, t, divisor):
+        """`min_w Omega(w) + <t phi / divisor, w>` from below and from above; minus infinity if there is none."""
+        if plane.phi.dtype == object:
+            phi = [t * x / divisor for x in plane.phi.tolist()]
+            return least_of_groups(self, phi) if self.labels is not None else (least_of_sum(self, phi),) * 2
+        phi, error = self._scaled(plane, t, divisor)
+        found = self._groups(phi, error) if self.labels is not None else self._sum(phi, error)
+        constant = Fraction(self.constant)
+        return tuple(x if x == -math.inf else Fraction(x) + constant for x in found)
+
+    @staticmethod
+    def _scaled(plane, t, divisor):
+        """`t phi / divisor` of floats, and the error of its norm."""
+        share = float(t) / divisor
+        phi = share * plane.phi
+        return phi, 1.01 * share * plane.slope_error + 4.0 * UNIT * float(np.linalg.norm(phi))
+
+    def _sum(self, phi, error):
+        """Of floats known up to `error` in norm, without the constant."""
+        l1, lower, upper = self.l1, self.lower, self.upper
+        flat = self.l2 == 0.0
+        l2 = np.where(flat, 1.0, self.l2)
+        # where there is a square: any point, and what convexity leaves below it
+        v = l2 * self.centre - phi
+        x = np.clip(np.sign(v) * np.maximum(np.abs(v) - l1, 0.0) / l2, lower, upper)
+        slope = l2 * (x - self.centre) + phi
+        down = np.where(x <= lower, -np.inf, slope + np.where(x > 0.0, l1, -l1))       # ends of the subdifferential
+        up = np.where(x >= upper, np.inf, slope + np.where(x < 0.0, -l1, l1))
+        miss = np.maximum(np.maximum(down, -up), 0.0)
+        miss += 16.0 * UNIT * (l2 * (np.abs(x) + np.abs(self.centre)) + np.abs(phi) + l1)
+        # where there is none: the best of 0 and the bounds
+        ends = np.stack([np.clip(0.0, lower, upper), np.where(np.isinf(lower), 0.0, lower),
+                         np.where(np.isinf(upper), 0.0, upper)])
+        ends[1:] = np.where(np.isinf(np.stack([lower, upper])), ends[0], ends[1:])
+        best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
+        x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
+        terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
+        drop = np.where(flat, 0.0, miss * miss / (2.0 * l2))
+        sizes = np.where(flat, (l1 + np.abs(phi)) * np.abs(ends).max(axis=0), np.abs(terms).sum(axis=0))
+        rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
+        reach = np.where(flat, np.abs(ends).max(axis=0), np.abs(x) + miss / l2)
+        spread = 1.01 * error * float(np.linalg.norm(reach))
+        curved = self.l2[~flat]
+        bend = error * error / (2.0 * float(curved.min())) if len(curved) else 0.0
+        value = math.fsum(terms.ravel().tolist())
+        ahead, behind = flat & np.isinf(upper), flat & np.isinf(lower)
+        safe = 1.0 + 8.0 * UNIT
+        falls = (ahead & ((error - phi) * safe > l1)) | (behind & ((error + phi) * safe > l1))
+        low = -math.inf if falls.any() else value - 1.01 * (float(drop.sum()) + rounding + bend) - spread
+        return low, value + rounding + spread
+
+    def _groups(self, phi, error):
+        """The same for groups."""
+        norms, rounding = self._norms(phi)
+        l2 = float(self.l2.max(initial=0.0))
+        if l2 == 0.0:
+            return (0.0 if self._fit(phi, error, 1.0) else -math.inf), 0.0
+        over = float(np.linalg.norm(np.maximum(norms - self.rates, 0.0)))
+        miss = 1.01 * (float(np.linalg.norm(rounding)) + error + (len(norms) + 16.0) * UNIT * over)
+        return -((over + miss) ** 2) / (2.0 * l2) * (1.0 + 8.0 * UNIT), -(max(over - miss, 0.0) ** 2) / (2.0 * l2)
+
+    def _norms(self, phi):
+        """Norms of the groups beyond the thresholds of their entries, and the rounding errors of these norms."""
+        rest = np.maximum(np.abs(phi) - self.l1, 0.0)
+        norms = np.sqrt(np.bincount(self.labels, rest * rest, len(self.rates)))
+        return norms, (len(phi) + 16.0) * UNIT * (norms + self._thresholds) + TINY
+
+    def _fit(self, phi, error, sign):
+        norms, rounding = self._norms(phi)
+        return bool((norms + sign * (rounding + error) <= self.rates).all())
+
+    @property
+    def _thresholds(self):
+        """Norms of l1, by groups."""
+        return np.sqrt(np.bincount(self.labels, self.l1 * self.l1, len(self.rates)))
+
+    # ------------------------------------------------------------------ the share of the plane
+    def shares(self, plane, divisor):
+        """The largest t in [0, 1] for which the minimum is finite, from below and from above."""
+        if self.labels is None:
+            return self._shares_of_sum(plane, divisor)
+        if self.l2.any():
+            return 1, 1
+        return tuple(self._share_of_groups(plane, divisor, sign) for sign in (1.0, -1.0))
+
+    def _share_of_groups(self, plane, divisor, sign):
+        """The largest t for which norms with their errors, or for sign -1 without them, are at most the rates."""
+        def fits(t):
+            if plane.phi.dtype == object:
+                norms = norms_of_groups(self, [t * x / divisor for x in plane.phi.tolist()])
+                return all(norm[1] <= Fraction(rate) for norm, rate in zip(norms, self.rates.tolist(), strict=True))
+            return self._fit(*self._scaled(plane, t, divisor), sign)
+
+        low, high = Fraction(0), Fraction(1)
+        if fits(high):
+            return high
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low if sign > 0.0 else high
+
+    def _shares_of_sum(self, plane, divisor):
+        flat = self.l2 == 0.0
+        ahead, behind = flat & np.isinf(self.upper), flat & np.isinf(self.lower)
+        if plane.phi.dtype == object:
+            low = Fraction(1)
+            for k in np.flatnonzero(ahead | behind).tolist():
+                over = max(-plane.phi[k] if ahead[k] else 0, plane.phi[k] if behind[k] else 0) / divisor
+                if over > Fraction(self.l1[k]):
+                    low = min(low, Fraction(self.l1[k]) / over)
+            return low, low
+        phi, found = plane.phi / divisor, []
+        error = 1.01 * plane.slope_error / divisor + 8.0 * UNIT * float(np.linalg.norm(phi))
+        for e, safe in ((error, 1.0 - 32.0 * UNIT), (-error, 1.0 + 32.0 * UNIT)):
+            over = np.maximum(np.where(ahead, e - phi, 0.0), np.where(behind, e + phi, 0.0))
+            beyond = over > self.l1 * safe
+            share = float(np.min(self.l1[beyond] / over[beyond])) * safe if beyond.any() else 1.0
+            found.append(Fraction(min(share, 1.0)))
+        return found[0], found[1]
+
+
+def _sum(a, b):
+    return -math.inf if b == -math.inf else a + b
+
+
+def _range(array):
+    low, high = float(array.min(initial=np.inf)), float(array.max(initial=-np.inf))
+    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"

@@ -1,0 +1,49 @@
+"""A plane below R, as the verifier knows it, and the bound that it proves with a square or in a ball."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+UNIT = 2.0**-53
+
+
+@dataclass
+class Plane:
+    """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions.
+
+    `last_error` bounds the error of the last entry of phi; None is `slope_error`.
+    """
+
+    offset: float | Fraction
+    phi: np.ndarray
+    offset_error: float = 0.0
+    slope_error: float = 0.0
+    last_error: float | None = None
+
+    def distance(self, phi):
+        """|phi - claimed phi|."""
+        return float(np.linalg.norm((self.phi - phi).astype(np.float64)))
+
+    def bounds(self, lam, radius, nonneg, divisor):
+        """The lower bound that follows, from below and from above, as fractions."""
+        phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
+        if phi.dtype == object:
+            square = sum(x * x for x in phi.tolist())
+            if radius is None:
+                return (self.offset / divisor - square / (2 * Fraction(lam) * divisor**2),) * 2
+            root = math.isqrt(int(square * 4**600))
+            norms = Fraction(root, 2**600), Fraction(root + (square > 0), 2**600)
+        else:
+            norm = math.sqrt(math.fsum((phi * phi).tolist()))
+            spread = self.slope_error + 8.0 * UNIT * norm
+            norms = Fraction(max(norm - spread, 0.0)), Fraction(norm + spread)
+        offset, error = Fraction(self.offset), Fraction(self.offset_error)
+        found = []
+        for norm, b in zip(norms, (offset + error, offset - error), strict=True):
+            price = Fraction(radius) * norm if radius is not None else norm**2 / (2 * Fraction(lam) * divisor)
+            found.append((b - price) / divisor)
+        return found[1], found[0]

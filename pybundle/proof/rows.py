@@ -1,0 +1,81 @@
+"""Linear constraints of a certificate, `A w <= upper`, and their multipliers y >= 0.
+
+For all w that meet them `R(w) >= offset + <phi, w> >= (offset - y'upper) + <phi + A'y, w>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.object_graph import check_array
+from . import exact as ex
+from .plane import UNIT, Plane
+
+MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of the sizes of its terms
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Linear constraints and multipliers.
+
+    Attributes
+    ----------
+    A : csr_array, shape (m, dim)
+    upper, multipliers : ndarray, shape (m,)
+    """
+
+    A: Any
+    upper: np.ndarray
+    multipliers: np.ndarray
+
+    def arrays(self) -> Any:
+        """What a file holds."""
+        return {"A_data": self.A.data, "A_indices": self.A.indices, "A_indptr": self.A.indptr, "row_bounds": self.upper,
+                "row_multipliers": self.multipliers}
+
+    @classmethod
+    def from_arrays(cls, arrays: Any, dim: int) -> Any:
+        """What `arrays` gave."""
+        data, indices, indptr, upper, multipliers = (arrays.pop(name) for name in (
+            "A_data", "A_indices", "A_indptr", "row_bounds", "row_multipliers"))
+        A = sp.csr_array((data, indices, indptr), shape=(len(upper), dim))
+        A.check_format(full_check=True)
+        return cls(A, upper, multipliers)
+
+    def check(self, dim: int) -> Any:
+        """Raise ValueError if they are none."""
+        m = len(self.upper)
+        if self.A.shape != (m, dim):
+            raise ValueError(f"A must have shape ({m}, {dim})")
+        check_array("A", self.A.data, self.A.data.shape)
+        check_array("upper", self.upper, (m,))
+        check_array("multipliers", self.multipliers, (m,), low=0.0)
+        if max(np.abs(array).max(initial=0.0) for array in (self.A.data, self.upper, self.multipliers)) > 1e120:
+            raise ValueError("numbers of the constraints must be at most 1e120")
+
+    def contains(self, w):
+        """Whether w meets all rows, up to `MEETS`."""
+        sizes = abs(self.A) @ np.abs(w) + np.abs(self.upper)
+        return bool((self.A @ w - self.upper <= MEETS * (1.0 + 1e-3) * sizes).all())
+
+    def add_to(self, plane):
+        """The plane with the rows added, which holds for all points that meet them."""
+        y = self.multipliers
+        if plane.phi.dtype == object:
+            phi, offset = plane.phi.copy(), Fraction(plane.offset)
+            entries = self.A.tocoo()
+            for i, k, a in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
+                phi[k] += Fraction(a) * Fraction(y[i])
+            return Plane(offset - ex.product(y[None], self.upper[:, None])[0, 0], phi)
+        pull, size = self.A.T @ y, abs(self.A).T @ y
+        terms = np.bincount(self.A.indices, minlength=1).max(initial=0) + 4.0
+        error = 1.01 * terms * UNIT * float(np.linalg.norm(size)) + 2.0 * UNIT * float(np.linalg.norm(plane.phi))
+        offset = Fraction(plane.offset) - sum(Fraction(a) * Fraction(b) for a, b in zip(
+            y.tolist(), self.upper.tolist(), strict=True) if a)
+        last_error = None if plane.last_error is None else plane.last_error + error
+        return Plane(offset, plane.phi + pull, plane.offset_error, plane.slope_error + error, last_error)

@@ -1,0 +1,120 @@
+"""What the certificate of a penalised problem holds beside evidence of planes: penalty, constraints, limits of weights.
+
+The limits are proven anew, from some passes at points far out: those that the run itself has found come from planes
+that it no longer has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..proof.limits import Limits
+from ..proof.penalty import Penalty
+from ..proof.rows import Rows as ProvenRows
+from ..prox import L1, L2, Groups, Separable, SparseGroupLasso
+from ..prox.base import PlusSquaredL2
+from .free_weights import COSTLY, FreeWeights
+from .penalised import Penalised
+
+PASSES = 30     # per free weight, until its limits are proven
+
+
+def penalty_of(omega, dim):
+    """Return a provable penalty in the form that a certificate holds."""
+    plain = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
+    if isinstance(omega, Separable):
+        return Penalty(**{name: np.array(getattr(omega, name)) for name in plain}, constant=float(omega.constant))
+    if isinstance(omega, PlusSquaredL2):
+        plain["l2"], omega = omega.rate, omega.inner
+    if isinstance(omega, SparseGroupLasso):
+        plain["l1"], rates = omega.l1, omega.l2
+    else:
+        rates = omega.rate
+    groups = Groups.single(dim) if isinstance(omega, L2) else Groups.of(omega.groups, dim)
+    arrays = {name: np.array(np.broadcast_to(value, (dim,)), dtype=np.float64) for name, value in plain.items()}
+    return Penalty(**arrays,
+                   labels=groups.spread(np.arange(groups.n_groups)).astype(np.intp),
+                   rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
+
+
+def is_provable(objective):
+    """Return whether a certificate can hold the objective: any but some penalties with norms of groups or powers."""
+    if not isinstance(objective, Penalised):
+        return True
+    omega = getattr(objective.penalty, "inner", objective.penalty)
+    return isinstance(omega, (Separable, L1, SparseGroupLasso))
+
+
+def check_provable(objective):
+    """Refuse evidence for a penalty that no certificate can hold."""
+    if not is_provable(objective):
+        name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
+        raise ParameterError("evidence takes sums over weights, L2, L1 and ElasticNet with groups, and "
+                             f"SparseGroupLasso, got {name}, which pb.verify cannot check; leave out evidence")
+
+
+def renewed(objective):
+    """Return the objective without what a run has proven of it."""
+    return replace(objective, level=np.inf)
+
+
+def forget_proofs(objective):
+    """Drop limits, so that later proofs do not depend on them."""
+    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty, []
+
+
+def rows_of(objective, multipliers=None):
+    """Return the linear constraints of an objective with multipliers, or None if there are none."""
+    rows = objective.rows
+    if rows is None:
+        return None
+    return ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+
+
+def prove_limits(run, objective, planes_of):
+    """Confine the free weights of a renewed objective, and return the proof, or None if none is found.
+
+    Without limits such weights leave no more than the declared lower bound of R.
+
+    Parameters
+    ----------
+    run : Run
+        Whose best point is the centre.
+    objective : Penalised
+    planes_of : PlanesAtPoints
+    """
+    if run.objective.level == np.inf:       # the run itself has not found any
+        return None
+    cuts, point, points, known = FreeWeights(objective), run.w, [], []
+    for _ in range(PASSES * len(cuts.free)):
+        planes, names = planes_of(point)
+        cuts.add(*run.summed(planes))
+        if len(cuts.shares) > len(points):
+            points.append(np.array(point))
+            known.append(names)
+        is_second = cuts.proof is not None
+        point = cuts.prove(run.w, run.fun, run.trace.size)
+        if point is None and cuts.proof is not None and not is_second and (
+                cuts.cost() > COSTLY * run.rule.tol * abs(run.fun)):
+            forget_proofs(objective)
+            cuts.start_near()       # the first limits are of the size of the farthest points
+            point = cuts.prove(run.w, run.fun, run.trace.size)
+        if point is None:
+            break
+    if cuts.proof is None:
+        return None
+    forget_proofs(objective)
+    objective.confine(cuts.proof)
+    shares, evidence = np.array(cuts.shares), []
+    for j in range(len(cuts.free)):
+        for k in range(2):
+            weights = np.zeros(len(points))
+            weights[cuts.proof_cuts] = cuts.proof.multipliers[k, j]
+            total = weights.sum()       # 0 if the weight has a bound on this side
+            weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
+            evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
+    sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[cuts.free]
+    return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)

@@ -34,6 +34,7 @@ from ...core.validation import read_only
 from ..objective import Ball
 from ..plane_checks import check_planes
 
+SERIOUS = 0.1       # fraction of the predicted decrease that a step must keep to move the centre
 PLAIN_EVERY = 5     # iterations after which a proximal method also computes the bound without proximity
 
 
@@ -231,9 +232,10 @@ class PublishedProximity(Centred):
 class BestPoint(Centred):
     """Proximal bundle around the best point, for risks without scores (method "oca").
 
-    alpha starts at lam (`first_alpha`), halves after a step that kept more than half of the predicted decrease, doubles
-    when the model was badly off. In between it falls by a fifth while the step promises less than 30 % of the gap:
-    without that rule alpha stays so large that steps are small, and P = 1 needs four times the passes.
+    alpha starts at lam (`first_alpha`) and halves after a step that kept more than half of the predicted decrease.
+    Otherwise it falls by a fifth if the step promised less than 30 % of the gap: without that rule alpha stays so large
+    that steps are small, and P = 1 needs four times the passes. If a step promised more but was a null step, it rises
+    by a quarter.
 
     The master is solved until its gap is a small part of the predicted decrease; if none is left, the centre is the
     minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is also solved without
@@ -261,7 +263,7 @@ class BestPoint(Centred):
         planes, fun = loop.visit(w, solution)
         predicted = before - self._model
         self.adapt(before, predicted, before - fun, solution.gap, aggregate.gap)
-        if before - fun > 0.0 and before - fun >= 0.1 * predicted:
+        if before - fun > 0.0 and before - fun >= SERIOUS * predicted:
             self.move(loop, solution, w, fun)
         return StepOutcome([planes], fun, loop.rule.holds(fun, aggregate.dual))
 
@@ -271,7 +273,7 @@ class BestPoint(Centred):
             self.alpha *= 0.1
         elif gained > 0.5 * predicted:
             self.alpha *= 0.5
-        elif gained < -0.5 * predicted:
-            self.alpha *= 2.0
         elif predicted < 0.3 * gap:
             self.alpha *= 0.8
+        elif gained < SERIOUS * predicted:
+            self.alpha *= 1.25

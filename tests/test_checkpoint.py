@@ -63,6 +63,7 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
+CASES += [("newton", "logistic", {"lam": 0.1}), ("newton", "log-loss", {"lam": None, "penalty": pb.prox.L1(0.5)})]
 CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
           for name in ("dense", "chain", "intercept", "log-loss")]
 CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.repeat(np.arange(8), 4), 0.3, 0.3)}),
@@ -272,7 +273,8 @@ def test_a_callback_that_raises_loses_nothing(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 @pytest.mark.parametrize(("method", "name"), [
     ("oca", "dense"), ("bmrm", "csr"), ("prox-bcfw", "dense"), ("prox-bcfw", "chain"), ("alm", "dense"),
-    ("mp-bcfw", "chain"), ("frank-wolfe", "dense"), ("lbfgs", "logistic"), ("auto", "csr"), ("oca", "callable")])
+    ("mp-bcfw", "chain"), ("frank-wolfe", "dense"), ("lbfgs", "logistic"), ("newton", "logistic"),
+    ("auto", "csr"), ("oca", "callable")])
 def test_what_ends_a_run_after_its_last_iteration_leaves_it_ended(method, name, error, tmp_path):
     options = {"tol": 1e-2, "max_iter": 2000}
     whole = solve(method, name, options)

@@ -72,7 +72,8 @@ RISKS = {
 HINGES = ("oca", "bmrm", "prox-bmrm", "frank-wolfe")
 BLOCKS = ("auto", "prox-bcfw", "bcfw", "mp-bcfw", *HINGES)
 PAIRS = [(name, method) for name, methods in {
-    "multiclass": (*BLOCKS, "alm", "sgd"), "binary": (*BLOCKS, "alm", "sgd"), "logistic": ("auto", "lbfgs", "oca"),
+    "multiclass": (*BLOCKS, "alm", "sgd"), "binary": (*BLOCKS, "alm", "sgd"),
+    "logistic": ("auto", "lbfgs", "newton", "oca"),
     "chain": (*BLOCKS, "sgd"), "model": (*BLOCKS, "sgd"), "class": HINGES, "function": ("lbfgs", "oca")}.items()
     for method in methods]
 

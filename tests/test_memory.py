@@ -158,7 +158,8 @@ def test_exact_blocks_of_many_features_take_no_more_than_they_say(dtype, n_jobs)
 # ---------------------------------------------------------------------- estimates
 @pytest.mark.parametrize(("make", "method"), [(digits, "oca"), (digits, "bmrm"), (digits, "auto"),
                                               (digits, "frank-wolfe"), (chains, "oca"),
-                                              (lambda: pb.risks.Logistic(X, y % 2), "lbfgs")])
+                                              (lambda: pb.risks.Logistic(X, y % 2), "lbfgs"),
+                                              (lambda: pb.risks.Logistic(X, y % 2), "newton")])
 def test_estimates_are_of_the_right_size(make, method):
     risk = make()
     memory = pb.estimate_memory(risk, method=method, lam=50.0)

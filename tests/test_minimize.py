@@ -11,7 +11,7 @@ from reference.primal import multiclass_minimum, multiclass_objective
 import pybundle as pb
 from pybundle.core.archive import read_archive
 from pybundle.solvers.bundle.bundle_method import BundleMethod
-from pybundle.solvers.smooth.lbfgs import QuasiNewton
+from pybundle.solvers.smooth.smooth_run import SmoothRun
 
 METHODS = ["bmrm", "prox-bmrm", "oca", "auto"]
 
@@ -320,10 +320,10 @@ def test_messages_name_what_to_change():
     assert early.message.startswith("the iteration limit was reached; raise max_iter or tol (gap ")
 
 
-@pytest.mark.parametrize("method", ["oca", "bmrm", "sgd", "lbfgs"])
+@pytest.mark.parametrize("method", ["oca", "bmrm", "sgd", "lbfgs", "newton"])
 def test_ctrl_c_before_the_first_bound_leaves_what_the_risk_declares(method, monkeypatch):
-    risk = multiclass() if method != "lbfgs" else pb.risks.Logistic(np.eye(2), [1, -1])
-    kind = QuasiNewton if method == "lbfgs" else BundleMethod
+    kind = {"lbfgs": SmoothRun, "newton": SmoothRun}.get(method, BundleMethod)
+    risk = multiclass() if kind is BundleMethod else pb.risks.Logistic(np.eye(2), [1, -1])
 
     def interrupt(self):
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 
-METHODS = ("auto", "oca", "bmrm", "prox-bmrm", "alm", "prox-bcfw", "bcfw", "frank-wolfe", "lbfgs", "sgd",
+METHODS = ("auto", "oca", "bmrm", "prox-bmrm", "alm", "prox-bcfw", "bcfw", "frank-wolfe", "lbfgs", "newton", "sgd",
            "cutting-plane")
 RNG = np.random.default_rng(1)
 X, Y = RNG.standard_normal((12, 4)), np.arange(12) % 3

@@ -14,7 +14,8 @@ from test_layering import ROOT, SOURCES, imports
 import pybundle as pb
 from pybundle.proof import Labellings, Points
 
-METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", "sgd")
+METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw",
+           "frank-wolfe", "sgd")
 
 
 def data(n=40, d=4, seed=0):
@@ -240,7 +241,7 @@ def fresh(certificate, tmp_path):
 
 
 @pytest.mark.parametrize("name, method", [("classes", "auto"), ("two", "alm"), ("classes", "oca"),
-                                          ("logistic", "lbfgs"),
+                                          ("logistic", "lbfgs"), ("logistic", "newton"),
                                           ("function", "bmrm")])
 def test_no_claim_beyond_the_evidence_passes(name, method, tmp_path):
     """A thousand certificates in all, each with one number that is not what the evidence gives."""

@@ -16,7 +16,7 @@ PROTOCOLS = {  # a class or a field that lets threads share work, each with rule
     "aggregate gate": r"\bsum_of_now\b", "products ahead": r"^class Ahead\b",
 }  # fmt: skip
 THREADS = re.compile(r"ThreadPoolExecutor\(|threading\.Thread\(|\bpb_(?:load|store|add|cas|swap)\w*\(")
-METHODS = {"frank-wolfe": "FrankWolfe", "lbfgs": "QuasiNewton", "alm": "AugmentedLagrangian",
+METHODS = {"frank-wolfe": "FrankWolfe", "lbfgs": "QuasiNewton", "newton": "Newton", "alm": "AugmentedLagrangian",
            "sgd": "StochasticSubgradient"}
 NUMBER = r"[-+(]*[\d.]"
 NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)

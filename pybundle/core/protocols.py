@@ -162,6 +162,9 @@ class RiskBase:
         Scores of an example.
     oracle : ``oracle() -> Oracle``
         Access to single examples; a smooth risk has no labellings.
+    second_derivatives : ``second_derivatives(w) -> (n_examples,)``
+        Second derivatives of the losses by the only score of an example, if `examples` are its rows: the Hessian of R
+        is `sum_i d_i x_i x_i'`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     engine : Engine or None
@@ -203,6 +206,7 @@ class RiskBase:
     combine: Any = None
     line_search: Any = None
     n_scores = 1
+    second_derivatives: Any = None
     oracle: Any = None
     has_exact_blocks = False
     engine: Any = None
@@ -332,6 +336,8 @@ def _is_bounded(risk):
 
 
 SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
+HESSIAN = Capability("needs a smooth risk of one score with second derivatives; {name} has none",
+                     lambda risk: risk.smooth and risk.second_derivatives is not None and risk.examples is not None)
 LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
                     lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)

@@ -54,7 +54,8 @@ class MulticlassLogistic(LinearClassifierEstimator):
     Notes
     -----
     X (n, d) may be dense or CSR, float32 or float64. For three classes or more with intercepts, X is copied once with a
-    column of ones. An iteration takes one pass, which costs O(nnz(X) K).
+    column of ones. A pass costs O(nnz(X) K). An iteration takes one, and for two classes with
+    few columns also the Hessian.
 
     Examples
     --------

@@ -125,6 +125,11 @@ fit_intercept
         scores = np.array([weighted[rows].sum() for rows in self._parts])
         return 1.01 * scores + UNIT * np.array(terms) * values
 
+    def second_derivatives(self, w: ArrayLike) -> Floats:
+        """Return the second derivatives of the losses by the scores `<w, x_i>`, shape (n,)."""
+        scores = self.scores(w)[:, 0].astype(np.float64)
+        return self.sample_weight * expit(scores) * expit(-scores)
+
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])
 

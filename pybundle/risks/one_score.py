@@ -344,6 +344,11 @@ class SquaredHinge(OneScore):
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
+    def second_derivatives(self, w: ArrayLike) -> Floats:
+        """Return second derivatives of the losses by the scores `<w, x_i>`, shape (n,): c_i below the margin, else 0.
+        """
+        return np.where(self.multipliers(self.scores(w)[:, 0]) < 0.0, self.sample_weight, 0.0)
+
 
 def _ones(n):
     return np.ones(n, dtype=np.int32)

@@ -19,6 +19,7 @@ from .objective import Ball
 from .penalised import Penalised
 from .run import is_fine
 from .smooth.lbfgs import LBFGS
+from .smooth.newton import NEWTON, pays
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
            "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | {
@@ -55,6 +56,10 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
+        why = None if problem.settings.memory_limit is not None else pays(risk, problem.objective)
+        if why:
+            stages.insert(0, Stage(later("lbfgs"), None, np.inf))
+            return _because(MethodSequence(make_run("newton", problem), *stages), f"'newton': {why}")
         return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
     if risk.is_mapped:
         why = "the data are mapped from a file, which is read in the order of its rows"
@@ -103,6 +108,7 @@ METHODS = {
     "frank-wolfe": FRANK_WOLFE,
     "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,), penalties="all"),
     "lbfgs": LBFGS,
+    "newton": NEWTON,
     "alm": ALM,
 }
 

@@ -66,17 +66,17 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser
         `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
-        Methods "auto" and "oca" take it. If it is a sum over entries, "lbfgs" does, and "prox-bcfw" where the dual of
-        an example is maximised exactly. If the penalty grows no faster than its slopes, as `L1`, the risk must declare
-        a lower bound, as all risks of `pybundle.risks` do.
-    method : {"auto", "prox-bcfw", "alm", "lbfgs", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "frank-wolfe", \
-"cutting-plane", "sgd"}
-        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "lbfgs" for smooth
-        risks, "prox-bcfw" if the risk can decode single examples or step on them exactly, with a penalty only the
-        latter, and "oca" otherwise, also under a memory limit. "oca" continues "lbfgs" if that stalls. After
-        "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated and
-        150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice and its
-        reason. See "Which model, which method" in the documentation.
+        Methods "auto" and "oca" take it. If it is a sum over entries, "lbfgs" and "newton" do, and "prox-bcfw" where
+        the dual of an example is maximised exactly. If the penalty grows no faster than its slopes, as `L1`, the risk
+        must declare a lower bound, as all risks of `pybundle.risks` do.
+    method : {"auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", \
+"frank-wolfe", "cutting-plane", "sgd"}
+        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "newton" or "lbfgs" for
+        smooth risks, "prox-bcfw" if the risk can decode single examples or step on them exactly, with a penalty only
+        the latter, and "oca" otherwise, also under a memory limit. "lbfgs" continues "newton" if that stalls, and "oca"
+        continues "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be
+        enumerated and 150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice and
+        its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.
     atol : float, optional
@@ -183,8 +183,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     OracleError
         If the risk breaks its contract. Like any other exception during the run it has `error.result`, the best point
         and bound so far. A risk that has failed is not called again: `certified` is then True only if all values so
-        far are known in float64 with their errors (block methods, "lbfgs", decoders of `pb.models`). If the risk has
-        contradicted itself by more than rounding, its planes and its `lower_bounds` prove nothing: `lower_bound` is
+        far are known in float64 with their errors (block methods, "lbfgs", "newton", decoders of `pb.models`). If it
+        has contradicted itself by more than rounding, its planes and its `lower_bounds` prove nothing: `lower_bound` is
         minus infinity, and the state of the result holds the best point alone. If workers are lost, the certificate
         is computed from the data of this process.
     StateError

@@ -159,7 +159,7 @@ def binary_hinge(rng):
 def logistic(rng):
     given, X, y, options = binary_data(rng, 12)
     risk = pb.risks.Logistic(given, y, n_classes=2, **as_given(options))
-    return risk, exact.binary(X, 2 * y - 1, smooth=True, **options), (*SMOOTH, "sgd")
+    return risk, exact.binary(X, 2 * y - 1, smooth=True, **options), (*SMOOTH, "newton", "sgd")
 
 
 def structured(rng, model, X, Y, twin, smooth):

@@ -35,16 +35,18 @@ class PenaltyPlanes:
     slack : bool
         Whether R is never negative.
     objective : Penalised
+    has_mean : bool
+        Whether the mean of all planes may prove the bound, too.
     """
 
     serialised = (Bundle, PenaltyMaster, MeanPlane)
 
-    def __init__(self, dim, room, slack, objective):
+    def __init__(self, dim, room, slack, objective, has_mean=True):
         self.room, self._bundle = room, Bundle(dim, 1)
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
         self._master.max_rounds = N_STEPS
         self._weights, self._n_asked, self._next_due = [], 0, 1
-        self._mean = MeanPlane() if objective.modulus is None else None
+        self._mean = MeanPlane() if has_mean and objective.modulus is None else None
 
     @property
     def n_planes(self):

@@ -1,0 +1,290 @@
+"""Quadratic models of smooth risks of one score: Hessians on some columns, and the minimum of model plus penalty.
+
+    R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(w)
+
+On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of sparse
+columns, and conjugate gradients solve them. Columns are centred if the risk has a free intercept, as in
+`Penalised.inner_point`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.lapack import dposv
+
+from ._sweeps import add_gram, sweep_columns, sweep_gram
+from .quasi_newton import Orthants
+
+FEW = 500           # columns of which the Hessian is formed
+RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor has failed, a hundred times as much
+PRODUCTS = 10       # of conjugate gradients between two sweeps: until the support is right, more are in vain
+SWEEPS = 2
+MOST = 200          # of them without an l1 norm and bounds
+ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
+ROWS = 4096         # rows of a dense block
+
+
+class Hessians:
+    """Hessians of one risk: its matrix by rows and by columns.
+
+    Parameters
+    ----------
+    risk : Risk
+        With `second_derivatives` and `examples`.
+    means : ndarray, shape (dim,), or None
+        Subtracted from the columns, 0 for the intercept.
+    moduli : ndarray, shape (dim,)
+        Constants of the squares in the objective.
+    """
+
+    def __init__(self, risk, means, moduli):
+        examples = risk.examples
+        self.dim, self.means, self.moduli, self._examples = risk.dim, means, moduli, examples
+        if examples.is_sparse:
+            X = examples.X if examples.scale == 1.0 else examples.X * examples.scale
+            if examples.bias is not None:
+                X = sp.hstack([X, np.full((examples.n_examples, 1), examples.bias)], format="csr")
+            self._rows = sp.csr_array(X).astype(np.float64, copy=False)
+
+    def on(self, weights, columns, has_kinks):
+        """Return the model with second derivatives `weights` of the losses on some columns (None: all)."""
+        means = np.zeros(self.dim) if self.means is None else self.means
+        chosen = slice(None) if columns is None else columns
+        means, moduli = means[chosen], self.moduli[chosen]
+        if len(moduli) <= FEW:
+            H = self._gram(weights, columns, means)
+            H[np.diag_indices(len(H))] += moduli
+            return Gram(H)
+        A = self._by_columns if columns is None else self._by_columns[:, columns]
+        A = sp.csc_array(A) if has_kinks else A
+        return Columns(A, weights, means, moduli, PRODUCTS if has_kinks else MOST, _n_entries(self._by_columns))
+
+    @cached_property
+    def _by_columns(self):
+        return self._rows.tocsc() if self._examples.is_sparse else self._dense(slice(None), None)
+
+    def _gram(self, weights, columns, means):
+        m = len(means)
+        H, examples = np.zeros((m, m)), self._examples
+        is_sparse = examples.is_sparse and self._rows.nnz <= 0.25 * examples.n_examples * self.dim
+        if is_sparse:
+            A, diagonal = self._rows if columns is None else self._by_columns[:, columns].tocsr(), np.zeros(m)
+            add_gram(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), weights, H, diagonal)
+            H += H.T
+            H[np.diag_indices(m)] += diagonal
+            if self.means is not None:
+                sums = A.T @ weights
+                H -= np.outer(sums, means) + np.outer(means, sums) - weights.sum() * np.outer(means, means)
+            return H
+        rows = np.flatnonzero(weights)
+        roots, is_whole = np.sqrt(weights[rows]), len(rows) == len(weights)
+        for start in range(0, len(rows), ROWS):
+            block = slice(start, start + ROWS)
+            A = self._dense(block if is_whole else rows[block], columns)
+            if self.means is not None:
+                A = A - means
+            A = A * roots[block, None]
+            H += A.T @ A
+        return H
+
+    def _dense(self, rows, columns):
+        """Return a dense block of float64."""
+        examples = self._examples
+        if examples.is_sparse:
+            X = self._rows[rows]
+            return (X if columns is None else X[:, columns]).toarray()
+        X = np.asarray(examples.X[rows], dtype=np.float64)
+        if examples.scale != 1.0:
+            X = X * examples.scale
+        if examples.bias is not None:
+            X = np.hstack([X, np.full((len(X), 1), examples.bias)])
+        return X if columns is None else X[:, columns]
+
+
+def bytes_of_models(examples, dim):
+    """Return about how many bytes the models of some examples take."""
+    n, copies = examples.n_examples, 24 * (examples.X.nnz if examples.is_sparse else examples.X.size)
+    if dim > FEW:
+        return copies + 40 * n
+    return 24 * dim**2 + 40 * n + (copies if examples.is_sparse else 24 * min(n, ROWS) * dim)
+
+
+def _n_entries(A):
+    return A.nnz if sp.issparse(A) else A.size
+
+
+class Gram:
+    """The quadratic function with a given Hessian H (m, m).
+
+    Attributes
+    ----------
+    work : float
+        Passes over the data that it has cost.
+    """
+
+    max_rounds, max_steps = 30, 50
+
+    def __init__(self, H):
+        self.H, self.work = H, 1.0
+
+    def sweep(self, z, gradient, penalty):
+        """Minimise over one coordinate after the other, in place."""
+        sweep_gram(self.H, z, gradient, *penalty)
+
+    def solve(self, free, b, tol):
+        """Return p with `H p = b` on the coordinates `free`, about; `tol` is not used."""
+        H, ridge = self.H[free][:, free], RIDGE
+        diagonal = H.diagonal().copy()
+        while ridge < 1.0:
+            np.fill_diagonal(H, np.where(diagonal > 0.0, diagonal * (1.0 + ridge), 1.0))
+            _, p, failed = dposv(H, b)
+            if not failed:
+                return p
+            ridge *= 100.0
+        return b / np.maximum(diagonal, 1e-300)
+
+    def product(self, free, p):
+        """Return `H p` for a step p on the coordinates `free`."""
+        return self.H[:, free] @ p
+
+
+class Columns:
+    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or CSC, minus the means of its columns.
+
+    Parameters
+    ----------
+    n_products : int
+        Most products in `solve`.
+    n_entries : int
+        Entries of the matrix of the risk, of which A has some columns.
+    """
+
+    max_rounds, max_steps = 20, 1
+
+    def __init__(self, A, weights, means, moduli, n_products, n_entries):
+        self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
+        self._n_products, self._n_entries = n_products, max(n_entries, 1)
+        squares = A.multiply(A) if sp.issparse(A) else A * A
+        self._sums, self.work = A.T @ weights, 0.5 + self._share(A)
+        self.diagonal = squares.T @ weights - 2.0 * means * self._sums + weights.sum() * means**2 + moduli
+
+    def sweep(self, z, gradient, penalty):
+        A, before, u = self.A, z.copy(), np.zeros(len(self.weights))
+        sweep_columns(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), self.weights,
+                      self.means, self._sums, self.diagonal, z, gradient, *penalty, u)
+        d = z - before
+        gradient += self._pull(u - self.means @ d) + self.moduli * d
+        self.work += 1.5 * self._share(A)
+
+    def _share(self, A):
+        """Return the passes over the data that two products with these columns cost."""
+        return _n_entries(A) / self._n_entries
+
+    def _pull(self, u):
+        u = self.weights * u
+        return self.A.T @ u - self.means * u.sum()
+
+    def solve(self, free, b, tol):
+        """Conjugate gradients, preconditioned by the diagonal."""
+        A, means, moduli = self.A[:, free], self.means[free], self.moduli[free]
+        diagonal = np.where(self.diagonal > 0.0, self.diagonal, 1.0)[free]
+        At = A.T
+        p, r = np.zeros_like(b), b.copy()
+        q = r / diagonal
+        d, square = q.copy(), float(r @ q)
+        first = square
+        for _ in range(self._n_products):
+            if not square > 0.1 * tol**2 * first:
+                break
+            u = self.weights * (A @ d - means @ d)
+            Hd = At @ u - means * u.sum() + moduli * d
+            self.work += self._share(A)
+            bend = float(d @ Hd)
+            if not bend > 0.0:
+                break
+            p += square / bend * d
+            r -= square / bend * Hd
+            q = r / diagonal
+            before, square = square, float(r @ q)
+            d = q + square / before * d
+        return p
+
+    def product(self, free, p):
+        self.work += self._share(self.A)
+        change = self._pull(self.A[:, free] @ p - self.means[free] @ p)
+        change[free] += self.moduli[free] * p
+        return change
+
+
+def minimise(model, z, gradient, penalty, tol):
+    """Move z towards the minimum of model plus penalty, until the norm of the gradient is `tol` times that at z.
+
+    Parameters
+    ----------
+    model : Gram or Columns
+    z, gradient : ndarray, shape (m,)
+        Point and gradient of the model; both are changed.
+    penalty : (l1, lower, upper) or None
+        Arrays of shape (m,). None if there is neither an l1 norm nor a bound.
+
+    Notes
+    -----
+    With an l1 norm or bounds, sweeps over all coordinates find those that are held, and Newton steps on the others
+    follow. A Newton step is clipped to the orthant, or ends where it leaves the orthant if that is lower.
+    """
+    if penalty is None:
+        z += model.solve(np.arange(len(z)), -gradient, tol)
+        return
+    l1, lower, upper = penalty
+    orthants = Orthants(lower, upper, l1)
+    first = None
+    for _ in range(model.max_rounds):
+        low, high, slopes = orthants.at(z, gradient)
+        rest = _unrest(z, gradient + slopes, low, high)
+        first = float(np.linalg.norm(rest)) if first is None else first
+        for _ in range(SWEEPS):
+            model.sweep(z, gradient, penalty)
+        low, high, slopes = orthants.at(z, gradient)
+        rest = _unrest(z, gradient + slopes, low, high)
+        if float(np.linalg.norm(rest)) <= tol * first:
+            break
+        free = np.flatnonzero((z > low) & (z < high))
+        for _ in range(model.max_steps):
+            free = _step(model, z, gradient, free, slopes, low, high, tol)
+            if len(free) == 0:
+                break
+
+
+def _unrest(z, whole, low, high):
+    """Return the gradient without the entries that push z against its bounds."""
+    return np.where(((z <= low) & (whole >= 0.0)) | ((z >= high) & (whole <= 0.0)), 0.0, whole)
+
+
+def _step(model, z, gradient, free, slopes, low, high, tol):
+    """Make a Newton step on the coordinates `free`, in place; return those that are free for a further step.
+
+    None is left after a full step, clipped to the orthant. A step that ends at the first bound leaves the others.
+    """
+    slope, x = (gradient + slopes)[free], z[free]
+    low, high = np.broadcast_to(low, z.shape)[free], np.broadcast_to(high, z.shape)[free]
+    p = model.solve(free, -slope, tol)
+    bounds = np.where(p > 0.0, high, low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.where(p != 0.0, (bounds - x) / p, np.inf)
+    best, end = 0.0, float(ends.min(initial=np.inf))
+    for t in (1.0, end) if end < 1.0 else (1.0,):
+        y = np.where(ends <= t, bounds, x + t * p)
+        product = model.product(free, y - x)
+        gain = float(slope @ (y - x)) + 0.5 * float((y - x) @ product[free])
+        if gain < best:
+            best, last, chosen, change = gain, t, y, product
+        if gain < ENOUGH * float(slope @ p):
+            break
+    if best == 0.0:
+        return free[:0]
+    z[free] = chosen
+    gradient += change
+    return free[:0] if last == 1.0 else free[ends > last]

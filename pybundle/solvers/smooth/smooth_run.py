@@ -1,0 +1,159 @@
+"""What methods on smooth risks have in common: trials of a line search, their planes, and the bound that these prove.
+
+    repeat
+        1  a trial point from the steps of the method
+        2  evaluate it in one pass, which also finds a plane of the risk
+        3  lower bound from the best convex combination of recent planes; stop if best value and bound are close
+        4  the trial is the next iterate if it is good enough
+
+A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
+b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty the planes
+prove the bound of `penalised.py`, `t offset + (1 - t) c - Omega*(-t phi)`, with the best multipliers that a few steps
+find, see `penalty_planes.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.exceptions import NumericalError, ParameterError
+from ...core.object_graph import check_float
+from ...runtime.lower_bound import LowerBound
+from ...runtime.result import Status
+from ..evidence import of_points
+from ..free_weights import FreeWeights
+from ..penalised import Penalised
+from ..run import Run
+from .penalty_planes import PenaltyPlanes
+from .quasi_newton import Orthants
+from .recent_planes import RecentPlanes
+
+SINGLE, DOUBLE = 1e-6, 1e-12
+"""Relative rounding errors of values of risks in float32 and float64."""
+FEWEST = 5
+"""Planes, and vectors of other kinds, that a run needs at least."""
+
+
+class SmoothRun(Run):
+    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`, `state`, `memory` and `describe`.
+
+    Parameters
+    ----------
+    n_planes : int
+        Number of planes kept.
+    """
+
+    patience = 60
+    serialised: tuple = (Orthants, RecentPlanes, PenaltyPlanes, FreeWeights)
+
+    def __init__(self, risk, objective, settings, n_planes):
+        super().__init__(risk, objective, settings)
+        limit = settings.memory_limit
+        if limit is not None and limit < 24 * FEWEST * risk.dim:
+            raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
+                                 f"{risk.dim}, got {limit}; raise it")
+        self.planes = self.make_planes(n_planes)
+        self.free = FreeWeights.of(objective)
+        self._slope_error = 0.0         # largest error of a slope so far
+        self._origins = []      # numbers of the recorded points of the planes, if evidence is kept
+
+    # ------------------------------------------------------------------ start, step
+    def start(self, w0, state=None):
+        """Evaluate the risk at `w0`, or at the point of `state`."""
+        if state is not None:
+            self.take(state)
+            w0 = state.w
+        known = float(self.lower_bounds.sum())
+        if np.isfinite(known):
+            self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
+        self._begin_at(self.objective.project(w0))
+
+    def iterate(self):
+        """Make one trial of the line search; return a Status if the run is over, else None."""
+        if self.is_close():
+            return Status.CONVERGED
+        self.trace.n_iter += 1
+        x = self.trial()
+        if x is None:
+            return Status.STALLED
+        fun, gradient = self._value_and_gradient(self.objective.outer_point(x))
+        probe = self.probe()
+        if probe is not None:
+            self._value_and_gradient(probe)
+        if self.is_close():
+            return Status.CONVERGED
+        return None if self.steps.update(x, fun, gradient) else Status.STALLED
+
+    def probe(self):
+        """Return a point whose plane may limit free weights, or None."""
+        return None if self.free is None else self.free.probe(self)
+
+    def orthants(self):
+        """Return bounds and l1 norm of the objective, or None."""
+        objective = self.objective
+        if isinstance(objective, Penalised):
+            penalty = objective.penalty
+            return Orthants(penalty.lower, penalty.upper, objective.factor * penalty.l1)
+        return None if objective.nonneg is None else Orthants(np.where(objective.nonneg, 0.0, -np.inf))
+
+    def make_planes(self, room):
+        """Return the store of at most `room` planes that proves the bound."""
+        slack = bool((self.lower_bounds >= 0.0).all())
+        if isinstance(self.objective, Penalised):
+            # evidence is of recorded points, which prove no mean of all planes
+            return PenaltyPlanes(self.risk.dim, room, slack, self.objective, self.settings.record is None)
+        return RecentPlanes(self.risk.dim, room, slack)
+
+    def n_planes(self):
+        return self.planes.n_planes
+
+    def evidence(self, risk):
+        if self.settings.record is None or self.bound is None:
+            return None
+        return of_points(self, risk, [self.settings.record.points[k] for k in self._origins if k >= 0])
+
+    def to_float64(self):
+        self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values
+        self._begin_at(self.w)
+
+    def known_value(self):
+        """Return the values of the pass at the best point, if the risk bounds their rounding errors."""
+        return self.evaluated_value(self.risk)
+
+    def check_state(self):
+        super().check_state()
+        if self.w is not None:
+            self.steps.check((self.risk.dim,))
+        self.planes.check(self.risk.dim, bool((self.lower_bounds >= 0.0).all()))
+        check_float("an error", self._slope_error, 0.0)
+
+    # ------------------------------------------------------------------ inside
+    def _begin_at(self, w):
+        self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
+        self.steps.begin(self.objective.inner_point(w), *self._value_and_gradient(w))
+
+    def _value_and_gradient(self, w):
+        """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
+        planes = self.evaluate(w)
+        fun = self.observe(w, float(planes.values.sum()), planes.values)
+        offset, slope, error = self.summed(planes)
+        self._slope_error = max(self._slope_error, error)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(slope @ slope):
+                raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
+        with self.trace.clock.phase("qp"):
+            if self.free is not None:
+                self.free.add(offset, slope, error)
+            j = self.planes.add(offset, slope, w)
+            if self.settings.record is not None:
+                self._origins[j:j + 1] = [planes.origin]
+                self.settings.record.keep(self._origins)
+            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
+        self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
+        self.log(fun)
+        return fun, self.objective.gradient(w, slope)
+
+    def _tolerance(self):
+        """Return the tolerance of the bound: a hundredth of the gap, but between 1e-14 and 1e-3 of the best value."""
+        scale, gap = max(abs(self.fun), 1e-300), np.inf if self.bound is None else self.fun - self.bound.value
+        return float(np.clip(0.01 * gap, 1e-14 * scale, 1e-3 * scale))

@@ -565,3 +565,9 @@ def test_badly_scaled_cuts_on_free_weights_print_nothing(capfd):
                     result = pb.minimize(risk, penalty=penalty, max_iter=30)
                 assert result.lower_bound <= result.fun
     assert capfd.readouterr() == ("", "")
+
+
+def test_squares_about_two_centres_keep_their_distance_beside_a_free_intercept():
+    risk = pb.risks.Absolute([[0.0], [0.0]], [1.0, 1.0], fit_intercept=True)
+    result = pb.minimize(risk, penalty=pp.SquaredL2(1.0, centre=[0.0]) + pp.SquaredL2(1.0, centre=[2.0]), tol=1e-9)
+    np.testing.assert_allclose([result.fun, result.lower_bound], 1.0, rtol=1e-8)

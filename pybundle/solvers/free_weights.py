@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after each point that they miss
+FARTHEST = 1e12     # nothing limits a weight that no cut limits there, as that of a column of zeros
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
@@ -74,6 +75,8 @@ class FreeWeights:
     def _cost(self):
         """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
         limits = self.objective.proven.upper[self.free]
+        if not np.isfinite(limits).all():
+            return np.inf
         return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
 
     def _prove(self, w, fun, size):
@@ -101,6 +104,10 @@ class FreeWeights:
                     self._next += 1
                     return None         # the best point itself is cut off: by rounding
                 if np.any(np.abs(found.x) >= 0.99):
+                    if self._far >= FARTHEST:
+                        self._wait *= 2
+                        self._next += self._wait
+                        return None
                     self._next += 1
                     self._far *= 10.0
                     return self._moved(w, u + far * found.x)

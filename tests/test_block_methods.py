@@ -493,3 +493,31 @@ def test_exact_blocks_take_any_sum_over_entries(dtype, is_sparse, turn):
                               for method in ("prox-bcfw", "oca"))
             assert blocks.success and planes.success
             assert max(blocks.lower_bound, planes.lower_bound) <= min(blocks.fun, planes.fun)
+
+
+def test_a_penalised_run_that_got_lost_goes_back_to_its_best_point():
+    """With the intercept the first steps leave w far behind the best point, where the balance misled the centre."""
+    risk = pb.risks.Pinball([[0.0, 0.0, 46.0, 0.0]], [-0.85], fit_intercept=True, sample_weight=[0.5])
+    penalty = pb.prox.L1(0.2255) + pb.prox.Box(1.173, 1.4678)
+    assert pb.minimize(risk, penalty=penalty, tol=1e-9, method="prox-bcfw").success
+    ones = pb.risks.BinaryHinge(np.zeros((2, 1)), [1, 1], n_classes=2, fit_intercept=True, sample_weight=[0.0, 0.77])
+    penalty = pb.prox.SquaredL2(88.0, centre=[0.5])
+    assert pb.minimize(ones, penalty=penalty, atol=1e-9, method="prox-bcfw").success
+
+
+def test_a_centre_without_weight_needs_a_square():
+    risk = pb.risks.BinaryHinge(np.zeros((2, 3)), [1, -1])
+    result = pb.minimize(risk, penalty=pb.prox.L1(1.0), method="prox-bcfw")     # the planes are flat
+    assert result.success and result.fun == 2.0
+    with pytest.raises(pb.ParameterError, match="kappa must be > 0"):
+        pb.minimize(risk, penalty=pb.prox.L1(1.0), method="prox-bcfw", kappa=0.0)
+    assert pb.minimize(risk, penalty=pb.prox.ElasticNet(1.0, 1.0), method="prox-bcfw", kappa=0.0).success
+
+
+@pytest.mark.parametrize("method", ["prox-bcfw", "oca"])
+def test_free_weights_without_data_end_a_run_early(method):
+    """Nothing limits the weight of a column of zeros: no bound, but no error either."""
+    risk = pb.risks.Absolute([[0.0, 0.0], [5.0, 0.0]], [-10.0, -6.0])
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, lam=[1e-3, 0.0], method=method, max_iter=600)
+    assert result.lower_bound <= 10.1 and result.fun < 10.1

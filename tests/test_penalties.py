@@ -596,3 +596,9 @@ def test_weights_that_nothing_limits_are_named_in_the_message():
         result = pb.minimize(risk, lam=np.zeros(3), max_iter=60)
     assert not result.success and result.lower_bound <= 0.0
     assert "limits" not in pb.minimize(risk, lam=[0.0, 0.0, 1.0], max_iter=60).message
+
+
+def test_squares_about_two_centres_keep_their_distance_beside_a_free_intercept():
+    risk = pb.risks.Absolute([[0.0], [0.0]], [1.0, 1.0], fit_intercept=True)
+    result = pb.minimize(risk, penalty=pp.SquaredL2(1.0, centre=[0.0]) + pp.SquaredL2(1.0, centre=[2.0]), tol=1e-9)
+    np.testing.assert_allclose([result.fun, result.lower_bound], 1.0, rtol=1e-8)

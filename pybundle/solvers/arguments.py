@@ -163,7 +163,9 @@ def _spread(penalty, places):
     for name, other in (("l2", 0.0), ("l1", 0.0), ("centre", 0.0), ("lower", -np.inf), ("upper", np.inf)):
         arrays[name] = np.full(len(places), other)
         arrays[name][places] = getattr(inner, name)
-    return Separable(**arrays)
+    whole = Separable(**arrays)
+    whole.constant = inner.constant
+    return whole
 
 
 def _check_scale(name, value):

@@ -138,7 +138,7 @@ class FreeWeights:
         if run.trace.n_iter < self._next:
             return None
         point = self.prove(run.w, run.fun, run.trace.size)
-        if point is None and self.cost() > COSTLY * run.rule.tol * abs(run.fun):
+        if point is None and self.are_limited and self.cost() > COSTLY * run.rule.tol * abs(run.fun):
             self.start_near()
         return point
 
@@ -149,6 +149,8 @@ class FreeWeights:
     def cost(self):
         """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
         limits = self.objective.proven.upper[self.free]
+        if not np.isfinite(limits).all():
+            return np.inf
         return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
 
     def prove(self, w, fun, size):

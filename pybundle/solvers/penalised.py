@@ -60,6 +60,9 @@ class Penalised(Objective):
     def __post_init__(self):
         self.proven, self.proofs = self.penalty, []
 
+    def __str__(self):
+        return "this penalty"
+
     # ------------------------------------------------------------------ the intercept at the mean of the columns
     def inner_point(self, w):
         """Return w with the intercept at the mean of the columns, `b + <m, w>`.

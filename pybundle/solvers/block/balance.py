@@ -37,6 +37,11 @@ class Balance:
             check_float("kappa", self.kappa, 0.0)
             check_float("the first kappa", self._first, 0.0)
 
+    def restart(self):
+        """Go back to the first weight: that of now belongs to a point far from the best one."""
+        if self.kappa is not None:
+            self.kappa = self._first
+
     def update(self, objective, x, risk_value, bound, plane, kappa):
         """Set the weight from the best point, its risk, the bound that the plane proves, and the present weight."""
         offset, phi = plane[:2]

@@ -18,7 +18,8 @@ Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [
 2015].
 
 A penalty that is a sum over entries stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then
-follow from the penalty, see `balance.py`.
+follow from the penalty, see `balance.py`. After 20 iterations without progress the centre returns to the best point,
+which a search along a line or a cut on free weights may have found far from w.
 
 A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
 actions (`schedules.py`).
@@ -30,7 +31,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ...core.exceptions import NumericalError
+from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
@@ -42,6 +43,8 @@ from ..penalised import Penalised
 from ..run import Run
 from ..state import State
 from .balance import Balance
+
+IDLE = 20       # iterations without progress after which a run with a penalty goes back to its best point
 
 
 class BlockMethod(Run):
@@ -233,14 +236,24 @@ class BlockMethod(Run):
 
     def _kappa(self):
         if self._wanted is not None:
+            if self._wanted == 0.0 < self._least_kappa():
+                raise ParameterError("kappa must be > 0 for a penalty without a square of every weight, got 0; leave "
+                                     "it out")
             return float(self._wanted)
         if self._balance is not None and self._balance.kappa is not None:
             return self._balance.kappa
-        return float(self.core.default_kappa(self._lam()))
+        return float(self.core.default_kappa(self._lam())) or self._least_kappa()
+
+    def _least_kappa(self):
+        """Return a weight that is not 0 if no square but the centre makes w unique."""
+        return 1.0 if self._balance is not None and self._modulus() == 0.0 else 0.0
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""
         lam, x = self._lam(), self.core.w.copy()
+        is_lost = self._balance is not None and self._idle > 0 and self._idle % IDLE == 0
+        if is_lost:
+            self._balance.restart()
         self.kappa = self._kappa()
         if self.kappa == 0.0:           # no plane known
             return
@@ -249,6 +262,8 @@ class BlockMethod(Run):
         if inner(self._centre - x, x - self._before) > 0.0 or self._rises >= 2:
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
+        if is_lost:
+            self._centre = self._before = self.w
         self.core.place(self._modulus(), self.kappa, self._centre)
 
     @contextmanager

@@ -244,6 +244,8 @@ class ExactBlocks(Core):
         t, risk_value = self._exact.line_search(self._scores, scores, *self._along(run.objective, best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
+        # w itself where the search ends, and within bounds that rounding may have crossed
+        point = w if t == 1.0 else run.objective.project(point)
         if t > 0.0:
             run.observe(point, risk_value)
         if run.w is point:

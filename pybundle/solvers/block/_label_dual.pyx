@@ -18,10 +18,10 @@ together. If a row moves, the scores of the rows behind it in the group are corr
 steps equal those of one row after another.
 
 With a penalty (`set_penalty`) the point W follows from another one V by a threshold, a factor s / s_j and bounds, see
-`_shrinkage.pyx`, where s_j = l2_j + kappa, and s is the least of these but for the biases: line 4 moves V, then the
-entries of W that belong to the row follow. The curvature of the dual along x_i is at most that of line 3, so that the
-step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is not linear in the steps, so that a
-group is one row.
+`_shrinkage.pyx`, where s_j = l2_j + kappa, and s is the least of these: line 4 moves V, then the entries of W that
+belong to the row follow. With `s sum_j x_ij^2 / s_j` in place of |x_i|^2 line 3 takes the largest curvature that the
+dual can have along x_i, so that the step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is
+not linear in the steps, so that a group is one row.
 """
 
 import numpy as np
@@ -482,16 +482,15 @@ cdef class LabelDual:
         self._pack(w, self.packed, np.asarray(self.base))
         self.s = s
 
-    def set_penalty(self, s, l1, lower, upper):
+    def set_penalty(self, s, l1, lower, upper, curvatures):
         """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
 
-        `set_penalised_point` has to follow.
+        The curvature of the dual along x_i is at most `curvatures[i]`. `set_penalised_point` has to follow.
         """
         cdef Engine e = self.e
         if self.shrinkage is None:
             self.unshrunk, self.base_unshrunk = aligned(self.packed.shape, self.packed.dtype), np.zeros(e.n_scores)
-        self.s = s.reshape(e.n_scores, e.width)[:, :e.n_features].min(initial=INFINITY)
-        self.s = self.s if self.s < INFINITY else s.min()       # without features
+        self.s = s.min()
         # bounds and thresholds have the units of scores, factors have none
         limits = [values.reshape(e.n_scores, e.width) for values in (l1 / self.s, self.s / s, lower, upper)]
         base = np.zeros((4, e.n_scores))
@@ -499,9 +498,7 @@ cdef class LabelDual:
             threshold, base[1], lower, upper = (values[:, e.n_features] for values in limits)
             base[0] = threshold * fabs(e.bias)
             base[2:] = np.sort([lower * e.bias, upper * e.bias], axis=0)
-        # the curvature along x_i is at most this over s
-        self.examples["square"] = (np.maximum(np.asarray(e.norms) ** 2 - e.bias ** 2, 0.0)
-                                   + e.bias ** 2 * base[1].max(initial=0.0))
+        self.examples["square"] = self.s * curvatures
         limits = [values[:, :e.n_features] for values in limits]
         if all(values.size and values.min() == values.max() for values in limits):
             packed = np.array([values[:1, :1] for values in limits], dtype=self.packed.dtype)

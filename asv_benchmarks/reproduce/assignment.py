@@ -205,11 +205,11 @@ def main():
     problems = [(kind, *instance(kind, *map(int, size.split("x")))) for size in sizes for kind in "ABCDE"]
     problems = [(*problem, feasible(*problem[1:])) for problem in problems]
     text = ["# Lagrangian duals of the generalised assignment problem",
-            "`python asv_benchmarks/reproduce/assignment.py`, one thread. Calls of the oracle until F is within 1e-3 "
-            "of F*: the best of all settings of the subgradient method, and passes of `pb.minimize` until that is "
-            "certified, in brackets until it is true. `parts`: one for each agent or job; `bounds`: with the "
-            "`lower_bounds` that a feasible assignment proves. The ratios divide the better of the two Polyak columns "
-            "by certified passes; 2 or more was asked for."]
+            f"`python asv_benchmarks/reproduce/assignment.py --sizes {' '.join(sizes)}`, one thread. Calls of the "
+            "oracle until F is within 1e-3 of F*: the best of all settings of the subgradient method, and passes of "
+            "`pb.minimize` until that is certified, in brackets until it is true. `parts`: one for each agent or job; "
+            "`bounds`: with the `lower_bounds` that a feasible assignment proves. The ratios divide the better of the "
+            "two Polyak columns by certified passes; 2 or more was asked for."]
     for title, make in (("Relaxed assignment of jobs: a knapsack for each agent", JobsDual),
                         ("Relaxed capacities", CapacitiesDual)):
         rows = [row for problem in problems for row in rows_of(*problem, make)]

@@ -282,7 +282,7 @@ LINES = [line for line in """
 2 | train a.csv -C 1 --lam 1 | not allowed with argument
 2 | train a.csv --tol x | invalid float value: 'x'
 2 | train a.csv --tol 0 | must be a finite number > 0
-2 | train a.csv --method newton | method must be one of
+2 | train a.csv --method simplex | method must be one of
 2 | train a.csv --method cutting-plane | radius
 2 | train a.csv --parts 0 | must be an integer >= 1
 2 | train a.csv --max-iter 1.5 | invalid int value
@@ -404,10 +404,10 @@ LINES = [line for line in """
 0 | bench a.csv --methods bmrm,oca --repeat 1 | bmrm
 0 | bench a.conllu --methods prox-bcfw --repeat 1 --hash-bits 8 --json | "methods"
 2 | bench a.csv --methods cutting-plane | has no lam
-2 | bench a.csv --methods newton | method must be one of
+2 | bench a.csv --methods simplex | method must be one of
 2 | bench a.csv --repeat 0 | must be an integer >= 1
 2 | demo --lam -1 | --lam: must be
-2 | demo --method newton | method must be one of
+2 | demo --method simplex | method must be one of
 2 | demo --output a.csv/x | a.csv
 """.strip().split("\n")]  # fmt: skip
 

@@ -22,7 +22,7 @@ RISK = pb.risks.MulticlassHinge(X, Y)
     ({"lam": 1.0, "tol": 0.0}, pb.ParameterError, "tol"),
     ({"lam": 1.0, "tol": float("nan")}, pb.ParameterError, "tol"),
     ({"lam": 1.0, "atol": -1.0}, pb.ParameterError, "atol"),
-    ({"lam": 1.0, "method": "newton"}, pb.ParameterError, "method must be one of"),
+    ({"lam": 1.0, "method": "simplex"}, pb.ParameterError, "method must be one of"),
     ({"lam": 1.0, "colour": 1}, pb.ParameterError, "unknown option 'colour'"),
     ({"lam": 1.0, "method": "bmrm", "K": 1.0}, pb.ParameterError, "unknown option 'K'"),
     ({"lam": 1.0, "method": "prox-bmrm", "K": -1.0}, pb.ParameterError, "K must be"),

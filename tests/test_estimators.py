@@ -219,7 +219,7 @@ def test_a_failed_fit_leaves_the_model_alone():
     ({"fit_intercept": 1}, TypeError, "fit_intercept must be True or False"),
     ({"intercept_scaling": 0}, ValueError, "intercept_scaling must be"),
     ({"warm_start": "no"}, TypeError, "warm_start must be True or False"),
-    ({"method": "newton"}, ValueError, "method must be one of"),
+    ({"method": "simplex"}, ValueError, "method must be one of"),
     ({"callback": 3}, TypeError, "callback must be callable"),
     ({"loss": np.ones((3, 3))}, ValueError, "loss must have a zero diagonal"),
 ])  # fmt: skip

@@ -167,7 +167,7 @@ def test_several_quantiles_in_files_pickles_and_clones(tmp_path):
         assert np.array_equal(other.gap_, model.gap_) and other.history_.keys() == model.history_.keys()
         assert other.fit(X, y).converged_.all()
     assert model.predict(X.astype(np.float32)).dtype == np.float32
-    assert np.array_equal(clone(model).fit(sp.csr_array(X), y).coef_.round(3), model.coef_.round(3))
+    np.testing.assert_allclose(clone(model).fit(sp.csr_array(X), y).objective_, model.objective_, rtol=2e-5)
     for name, value in (("gap_", model.gap_[:2]), ("coef_", model.coef_[:, :4]), ("objective_", model.objective_ - 9)):
         broken = copy.copy(model)
         setattr(broken, name, value)

@@ -49,7 +49,7 @@ def test_demo_without_scikit_learn_names_the_extra(tmp_path, capsys, monkeypatch
     (["demo", "--lam", "-1"], "--lam: must be"),
     (["demo", "--lam", "x"], "invalid float value: 'x'"),
     (["demo", "--tol", "0"], "--tol: must be"),
-    (["demo", "--method", "newton"], "method must be one of"),
+    (["demo", "--method", "simplex"], "method must be one of"),
     (["demo", "--method", "cutting-plane"], "radius"),
     (["serve"], "invalid choice: 'serve'"),
 ])  # fmt: skip

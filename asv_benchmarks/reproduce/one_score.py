@@ -30,6 +30,7 @@ class SmoothedHinge(SquaredHinge):
     """max(0, 1 - m)^2 / 2 down to m = 0, and linear below."""
 
     curve = -1.0, 0.0, 1.0, 1.0, 0.0
+    second_derivatives = None       # 0 where the loss is linear: Newton steps do not suit it
 
 
 def timed(function, *arguments, **options):

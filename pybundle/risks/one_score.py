@@ -346,8 +346,10 @@ class SquaredHinge(OneScore):
 
     def second_derivatives(self, w: ArrayLike) -> Floats:
         """Return second derivatives of the losses by the scores `<w, x_i>`, shape (n,): c_i below the margin, else 0.
+
+        With another curve they are c_i / square wherever the slope is not 0: a bound where the loss is linear.
         """
-        return np.where(self.multipliers(self.scores(w)[:, 0]) < 0.0, self.sample_weight, 0.0)
+        return np.where(self.multipliers(self.scores(w)[:, 0]) < 0.0, self.sample_weight / self.curve[3], 0.0)
 
 
 def _ones(n):

@@ -19,7 +19,7 @@ from .objective import Ball
 from .penalised import Penalised
 from .run import is_fine
 from .smooth.lbfgs import LBFGS
-from .smooth.newton import NEWTON, pays
+from .smooth.newton import NEWTON, patience_before
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
            "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | {
@@ -58,11 +58,16 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     if risk.smooth:
-        why = None if problem.settings.memory_limit is not None else pays(risk, problem.objective)
-        if why:
-            stages.insert(0, Stage(later("lbfgs"), None, np.inf))
-            return _because(MethodSequence(make_run("newton", problem), *stages), f"'newton': {why}")
-        return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
+        wait = None if problem.settings.memory_limit is not None else patience_before(risk, problem.objective)
+        if wait is None:
+            return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
+        stages.insert(0, Stage(later("lbfgs"), None, np.inf))
+        if wait == 0.0:
+            return _because(MethodSequence(make_run("newton", problem), *stages),
+                            "'newton': the risk is smooth, and steps on few columns are cheap")
+        stages.insert(0, Stage(later("newton"), None, wait))
+        return _because(MethodSequence(make_run("lbfgs", problem), *stages),
+                        "'lbfgs', then 'newton' if it is slow: the risk is smooth")
     if risk.is_mapped:
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:

@@ -28,7 +28,8 @@ ARMIJO = 1e-4
 SHORTEST = 1e-10
 LOOSE = 0.3         # a model is minimised until its gradient is that much smaller, at most
 TINY = 1e-24        # relative descent along a step that is rounding
-MANY = 128          # entries of a row from which products of columns cost more than the passes that they save
+MANY = 128          # entries of a sparse row from which products of columns cost more than the passes that they save
+DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
 LEAST = 200         # most columns of a working set at a point with few weights
 
 
@@ -222,23 +223,25 @@ def _arrays(orthants, dim):
                  for bound in (orthants.l1, orthants.lower, orthants.upper))
 
 
-def pays(risk, objective):
-    """Whether the method is expected to be faster than "lbfgs", from sizes alone; return the reason, or None.
+def patience_before(risk, objective):
+    """Return after how many slow passes of "lbfgs" the method should take over: 0 at once, None never.
 
-    On few columns it costs a product of columns per step, on many it needs an l1 norm that leaves few weights. If
-    columns are far from 0, the limits of a free intercept need planes of more points than the method takes.
+    It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
+    it is worth a few of them, without one "lbfgs" may be done before. On many columns it needs an l1 norm that leaves
+    few weights. If columns are far from 0, the limits of a free intercept need planes of more points than the method
+    takes.
     """
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
     if is_penalised and objective.columns_are_far(risk):
         return None
-    if risk.dim <= FEW and (examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim) <= MANY:
-        return "the risk is smooth and has few columns"
-    is_narrow = examples.is_sparse or risk.n_examples <= FEW
-    if is_narrow and is_penalised and np.any(objective.penalty.l1):
-        return "the risk is smooth and the penalty has an l1 norm"
-    return None
+    has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
+    width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim
+    if risk.dim <= FEW and width <= (MANY if examples.is_sparse else FEW):
+        price = width / 8.0 if examples.is_sparse else width / 40.0
+        return 0.0 if price <= (DEAR if has_l1 else CHEAP) else 5.0 + 2.0 * price
+    return 0.0 if has_l1 and (examples.is_sparse or risk.n_examples <= FEW) else None
 
 
 def newton(problem):

@@ -23,6 +23,7 @@ from ..core.object_graph import check_array, check_float
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
 FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
+MOST = 4        # points at one distance
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
@@ -165,7 +166,7 @@ class FreeWeights:
         if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
             self._n_probed += 1
-            if (excess <= INSIDE * terms).all() or self._n_probed > len(u) + 1:     # no cut was missing, or many are
+            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # no cut was missing, or many are
                 self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))

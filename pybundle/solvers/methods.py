@@ -32,8 +32,6 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 FEW, MANY = 50, 100_000
 """With few weights, planes reach a small tolerance sooner than steps on examples, and cost less for many examples."""
-MORE = 4.0
-"""With a penalty "oca" takes over so many times later: its passes cost ten times as much if weights are many."""
 
 
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
@@ -41,7 +39,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
 
     For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it also takes over if "prox-bcfw" does not halve the gap within `n_slow` passes, as with columns of
-    unequal size or huge C. The last fallback is "oca", with a penalty the only one.
+    unequal size or huge C. The last fallback is "oca", with a penalty the only one. For smooth risks see
+    `patience_before`.
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -81,7 +80,6 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     elif is_penalised and risk.dim <= FEW and (is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY):
         why = "there are few weights, and tol is small or examples are many"
     elif is_penalised:
-        stages = [Stage(later("oca"), None, MORE * n_slow)]
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:

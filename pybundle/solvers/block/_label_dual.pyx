@@ -428,18 +428,25 @@ cdef class LabelDual:
 
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
-        return {"alpha": self.alpha, "packed": self.packed, "base": np.asarray(self.base), "s": self.s,
-                "unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk), "visits": self.visits,
-                "vertex": self.examples["vertex"].copy(), "active": self.examples["active"].copy()}
+        state = self._numbers() | {"s": self.s, "visits": self.visits}
+        return state | {name: self.examples[name].copy() for name in ("vertex", "active")}
+
+    def _numbers(self):
+        """The arrays of multipliers and points by name; without a penalty there is one point only."""
+        found = {"alpha": self.alpha, "packed": self.packed, "base": np.asarray(self.base)}
+        if self.shrinkage is not None:
+            found |= {"unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk)}
+        return found
 
     def set_state(self, state):
         """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
-        mine = self.get_state()
-        for name in ("alpha", "packed", "base", "unshrunk", "base_unshrunk", "vertex", "active"):
+        numbers = self._numbers()
+        mine = numbers | {name: self.examples[name] for name in ("vertex", "active")}
+        for name in mine:
             if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
                 raise ValueError(f"{name} must have shape {mine[name].shape} and dtype {mine[name].dtype}, got "
                                  f"{state[name].shape} and {state[name].dtype}")
-        for name in ("alpha", "packed", "base", "unshrunk", "base_unshrunk"):
+        for name in numbers:
             if not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} must be finite")
         if not 0.0 < state["s"] < INFINITY:
@@ -447,11 +454,8 @@ cdef class LabelDual:
         vertex = state["vertex"]
         if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")
-        self.alpha[:], self.packed[:] = state["alpha"], state["packed"]
-        np.asarray(self.base)[:] = state["base"]
-        if self.shrinkage is not None:
-            self.unshrunk[:] = state["unshrunk"]
-            np.asarray(self.base_unshrunk)[:] = state["base_unshrunk"]
+        for name, array in numbers.items():
+            array[:] = state[name]
         self.examples["vertex"], self.examples["active"] = vertex, state["active"]
         self.s, self.visits = state["s"], state["visits"]
 

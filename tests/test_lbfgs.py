@@ -457,9 +457,9 @@ def test_a_chain_with_an_l1_norm():
     Y = [rng.integers(0, 2, 5) for _ in range(12)]
     X = [np.eye(3)[y + rng.integers(0, 2, 5)] for y in Y]
     risk = pb.risks.Structured(pb.models.Chain(2, 3), X, Y, loss="logistic")
-    found = pb.minimize(risk, penalty=pb.prox.L1(1.0), tol=1e-5)
+    found = pb.minimize(risk, penalty=pb.prox.L1(1.0), method="lbfgs", tol=1e-5)
     other = pb.minimize(risk, penalty=pb.prox.L1(1.0), method="oca", tol=1e-5)
-    assert "'lbfgs'" in found.message and found.success and np.count_nonzero(found.x) < risk.dim
+    assert found.success and np.count_nonzero(found.x) < risk.dim
     assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
 
 

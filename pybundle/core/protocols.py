@@ -167,6 +167,9 @@ class RiskBase:
         is `sum_i d_i x_i x_i'`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
+    chains, planes_of : tuple or None, method or None
+        Chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions of their
+        labellings.
     engine : Engine or None
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
@@ -209,6 +212,8 @@ class RiskBase:
     second_derivatives: Any = None
     oracle: Any = None
     has_exact_blocks = False
+    chains: Any = None
+    planes_of: Any = None
     engine: Any = None
     examples: Any = None
     is_mapped = False
@@ -347,7 +352,7 @@ EPOCHS = Capability("needs a risk with access to single examples; {name} has non
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
                         risk.engine is not None or _has_labellings(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
-                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks)
+                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks or risk.chains is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)

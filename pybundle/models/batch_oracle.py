@@ -48,6 +48,8 @@ class BatchOracle(ABC):
         Needed for the log-loss if norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
+    chains : tuple or None
+        Of chains with marginals: tokens as `Rows`, true labels and offsets, whether first and last labels have weights.
     listed_features : ndarray or None
         Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
     """
@@ -63,6 +65,7 @@ class BatchOracle(ABC):
     marginal_terms: np.ndarray | None = None
     partition_terms: np.ndarray | None = None
     has_further = False
+    chains: Any = None
     listed_features: np.ndarray | None = None
 
     def is_current(self) -> bool:
@@ -158,6 +161,10 @@ class BatchOracle(ABC):
         theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
         """
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
+
+    def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
+        """As `marginals_batch` for distributions that are given, with `chains` only; returns their entropies."""
+        raise NotImplementedError(f"{type(self).__name__} has no chains")
 
     def additions(self, rows: Any) -> int:
         """Terms that `marginals_batch` of the examples `rows` adds to any entry of `slope`, at most."""

@@ -342,6 +342,35 @@ PB_CLONES(double, return, pb_forward_backward,
            double *entropy),
           (length, K, ld, x, forward, backward, deviations, weight, p, v, row, unary, entropy))
 
+/* The factors of one transition matrix (K, K) as pb_forward_backward wants them: rows = T - max T padded with -inf,
+ * forward = exp(rows), its transpose, and the transpose of -rows * forward, padded with 0. Returns the spread of T. */
+PB_INLINE double pb_chain_factors_body(int K, int ld, const double *PB_RESTRICT transition, double *PB_RESTRICT rows,
+                                       double *PB_RESTRICT forward, double *PB_RESTRICT backward,
+                                       double *PB_RESTRICT deviations, double *top)
+{
+    double high = transition[0], low = transition[0];
+    for (int k = 1; k < K * K; k++) {
+        high = transition[k] > high ? transition[k] : high;
+        low = transition[k] < low ? transition[k] : low;
+    }
+    for (int j = 0; j < K; j++, transition += K, rows += ld, forward += ld) {
+        for (int k = 0; k < ld; k++)
+            rows[k] = k < K ? transition[k] - high : -INFINITY;
+        for (int k = 0; k < ld; k += 8)
+            pb_exp_lanes(rows + k, forward + k);
+        for (int k = 0; k < K; k++) {
+            backward[(ptrdiff_t)k * ld + j] = forward[k];
+            deviations[(ptrdiff_t)k * ld + j] = forward[k] > 0.0 ? -rows[k] * forward[k] : 0.0;
+        }
+    }
+    *top = high;
+    return high - low;
+}
+PB_CLONES(double, return, pb_chain_factors,
+          (int K, int ld, const double *transition, double *rows, double *forward, double *backward,
+           double *deviations, double *top),
+          (K, ld, transition, rows, forward, backward, deviations, top))
+
 enum { PB_CHAIN_CHUNK = 64 }; /* rows of p and v that stay in the first cache */
 
 /* sums[j, k] += sum_n p_n(j) v_{n+1}(k) over the rows of a shard, 4 x 8 sums at a time in registers;

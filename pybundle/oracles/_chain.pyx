@@ -21,6 +21,8 @@ cdef extern from "_chain.h" nogil:
                                    double weight, double* g, double* row, double* unary, double* pairs,
                                    ptrdiff_t step, double* entropy)
     void pb_pair_sums(ptrdiff_t n_rows, int ld, const double* p, const double* v, double* sums)
+    double pb_chain_factors(int K, int ld, const double* transition, double* rows, double* forward, double* backward,
+                            double* deviations, double* top)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
 # Up to this spread of the scores of two neighbouring positions, scaled probabilities cannot underflow.
@@ -77,6 +79,35 @@ cdef class ChainTables:
                      double* value) noexcept nogil:
         return pb_viterbi(<int>length, <int>self.n_labels, <int>self.ld, unary, &self.rows[0, 0],
                           &self.columns[0, 0], &self.start[0], &self.end[0], scratch, labels, value)
+
+    cdef void place_factors(self, const double* transition) noexcept nogil:
+        self.spread = pb_chain_factors(<int>self.n_labels, <int>self.ld, transition, &self.log_rows[0, 0],
+                                       &self.forward[0, 0], &self.backward[0, 0], &self.deviations[0, 0], &self.top)
+
+    cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
+                          double* entropy) noexcept nogil:
+        cdef int K = <int>self.n_labels, ld = <int>self.ld, j, k
+        cdef double* p = scratch
+        cdef double* v = p + length * ld
+        cdef double* x = v + length * ld
+        cdef double* row = x + length * ld
+        cdef double* sums = row + 2 * ld
+        cdef double total = 0.0, spread = 0.0, value
+        memset(pairs, 0, K * K * sizeof(double))
+        if not pb_chain_scores(<int>length, K, ld, unary, &self.start[0], &self.end[0], x, &total, &spread):
+            return -INFINITY
+        if spread + self.spread <= SPREAD:
+            value = pb_forward_backward(<int>length, K, ld, x, &self.forward[0, 0], &self.backward[0, 0],
+                                        &self.deviations[0, 0], 1.0, p, v, row, nodes, entropy)
+            memset(sums, 0, ld * ld * sizeof(double))
+            pb_pair_sums(length, ld, p, v, sums)
+            for j in range(K):
+                for k in range(K):
+                    pairs[j * K + k] = sums[j * ld + k] * self.forward[j, k]
+        else:
+            value = pb_forward_backward_log(<int>length, K, ld, x, &self.log_rows[0, 0], 1.0, p, row, nodes, pairs, 0,
+                                            entropy)
+        return value + total + (length - 1) * self.top
 
     def viterbi_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last, int32_t[::1] labels, double[::1] values):

@@ -227,6 +227,22 @@ class Structured(Partitioned):
         # the truth has value 0, so a smaller maximum is due to rounding
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
+    @property
+    def chains(self) -> Any:
+        """The chains of a log-loss, see `BatchOracle`; None for another risk."""
+        return self._oracle.chains if self.smooth else None
+
+    def planes_of(self, distributions: Any) -> Planes:
+        """Return the plane of each part that distributions of its labellings prove: slopes, and entropies as offsets.
+
+        Of chains: `distributions` has the method `marginals` of `ChainDual`. The values are those at no point.
+        """
+        def shard(rows, slope):
+            c = self.sample_weight[rows]
+            return np.inf, float(c @ self._oracle.expectations_batch(rows, distributions, c, slope))
+
+        return self.sum_planes(shard)
+
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
         w = check_vector("w", w, self.dim)

@@ -56,6 +56,10 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     is_penalised = isinstance(problem.objective, Penalised)
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
+    if risk.chains is not None and not keeps and problem.settings.memory_limit is None:
+        stages.insert(0, Stage(later("lbfgs"), None, n_slow))
+        return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
+                        "'prox-bcfw': chains with a log-loss can be visited one at a time")
     if risk.smooth:
         wait = None if problem.settings.memory_limit is not None else patience_before(risk, problem.objective)
         if wait is None:

@@ -27,6 +27,7 @@ LEFT_OUT = {
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
+    "risks.Structured.planes_of": "for solvers", "risks.ExampleFunctions.planes_of": "for solvers",
     "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
     "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...core.exceptions import NumericalError
 from ...core.protocols import Decodings, ExamplePlane
 from ...core.ragged import Ragged
 from ...core.validation import check_rows
+from ...features._rows import Rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
@@ -23,6 +25,18 @@ BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
+
+
+class Chains(NamedTuple):
+    """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether first and last labels
+    have weights, and the sums of `|x_t|^2` (n,)."""
+
+    tokens: Rows
+    truth: np.ndarray
+    offsets: np.ndarray
+    start: bool
+    end: bool
+    squares: np.ndarray
 
 
 class ChainWeights:
@@ -147,34 +161,38 @@ class ChainOracle(BatchOracle):
         rows, scales = check_sums(self, rows, scales, slope)
         _, values, offsets = self._empty(rows)
         entropies = np.empty((len(rows), 2))
-        W, transition, start, end = self._model.split(slope)
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
-        truth, tokens = self._truth.take(rows).values, self._tokens.rows(rows)
-        nothing, examples, columns = np.empty(0), self._examples, None
-        if examples.is_sparse and scales.any():
-            columns = ColumnSums(examples.storage, examples.n_features, len(W), tokens)
+        sums = ExpectedFeatures(self, rows, scales, slope)
         for low, high, unary, truths in self._scores(rows, offsets, weights):
-            first, last = offsets[low], offsets[high]
-            items = offsets[low:high + 1] - first
-            p, pairs = np.empty_like(unary), np.zeros((1, *transition.shape))
+            items = offsets[low:high + 1] - offsets[low]
+            p, pairs = np.empty_like(unary), np.zeros((1, *weights.transition.shape))
             tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
                                   entropies[low:high], pairs)
             values[low:high] -= truths
             # a score of -inf is an overflow, too, though the kernel takes it for a label that is forbidden
             check_scores(values[low:high] + 0.0 * np.add.reduceat(unary.ravel(), items[:-1] * unary.shape[1]),
                          rows[low:high])
-            if not scales[low:high].any():          # only values are needed
-                continue
-            subtract_truths(p, truth[first:last], items, scales[low:high], pairs[0],
-                            start if self._model.start else nothing, end if self._model.end else nothing)
-            transition += pairs[0]
-            if columns is not None:
-                columns.add(tokens[first:last], p)
-            else:
-                W += p.T @ _taken(examples.X, tokens[first:last]).astype(np.float64, copy=False)
-        if columns is not None:
-            columns.add_to(W)
+            sums.add(low, high, p, pairs[0])
+        sums.finish()
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
+
+    @property
+    def chains(self):
+        """The chains as block steps read them."""
+        squares = np.add.reduceat(self._examples.norms**2, self._tokens.offsets[:-1])
+        return Chains(self._rows, self._truth.values, self._truth.offsets, self._model.start, self._model.end, squares)
+
+    def expectations_batch(self, rows, distributions, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        offsets = self._empty(rows)[2]
+        entropies = np.empty((len(rows), 2))
+        sums = ExpectedFeatures(self, rows, scales, slope)
+        for low, high in _blocks(offsets):
+            p = np.empty((offsets[high] - offsets[low], self._model.n_labels))
+            entropies[low:high], pairs = distributions.marginals(rows[low:high], scales[low:high], p)
+            sums.add(low, high, p, pairs)
+        sums.finish()
+        return np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
     def additions(self, rows):
         return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
@@ -208,6 +226,37 @@ class ChainOracle(BatchOracle):
         out = np.empty(len(rows))
         losses(found.values, truth.values, truth.offsets, self._model.costs, self._factors[rows], out)
         return out
+
+
+class ExpectedFeatures:
+    """Adds `sum_j scales[j] E psi_j` of the examples `rows` to `slope`, from blocks of their marginals."""
+
+    def __init__(self, oracle, rows, scales, slope):
+        self._oracle, self._scales = oracle, scales
+        self._offsets, self._tokens = oracle._empty(rows)[2], oracle._tokens.rows(rows)
+        self._truth = oracle._truth.take(rows).values
+        self._W, self._transition, self._start, self._end = oracle._model.split(slope)
+        self._columns, examples = None, oracle._examples
+        if examples.is_sparse and scales.any():
+            self._columns = ColumnSums(examples.storage, examples.n_features, len(self._W), self._tokens)
+
+    def add(self, low, high, p, pairs):
+        """Add the examples low..high - 1: p, marginals of their tokens, is overwritten; pairs (K, K) come scaled."""
+        if not self._scales[low:high].any():          # only values are needed
+            return
+        first, last = self._offsets[low], self._offsets[high]
+        subtract_truths(p, self._truth[first:last], self._offsets[low:high + 1] - first, self._scales[low:high],
+                        pairs, self._start, self._end)
+        self._transition += pairs
+        if self._columns is not None:
+            self._columns.add(self._tokens[first:last], p)
+        else:
+            self._W += p.T @ _taken(self._oracle._examples.X, self._tokens[first:last]).astype(np.float64, copy=False)
+
+    def finish(self):
+        """Add what has been collected for the columns of sparse tokens."""
+        if self._columns is not None:
+            self._columns.add_to(self._W)
 
 
 def _taken(X, rows):

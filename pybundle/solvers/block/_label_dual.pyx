@@ -31,14 +31,14 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t
 from libc.string cimport memset
 
-from pybundle.features._rows cimport (BLOCK, PB_CSR32, PB_FLOAT32, PB_UINT8, STEP, pb_dots_fn, pb_score_fn,
+from pybundle.features._rows cimport (BLOCK, PB_FLOAT32, PB_UINT8, STEP, pb_dots_fn, pb_score_fn,
                                       pb_update_fn, real)
 from pybundle.risks._engine cimport (CURVE, LOGISTIC, MULTICLASS, Curve, Engine, curve_loss, curve_slope,
                                      curve_term)
-from pybundle.solvers.block._shrinkage cimport Shrinkage
+from pybundle.solvers.block._packed_point cimport PackedPoint
 from pybundle.solvers.newton._proximal_steps cimport project
 
-from pybundle.features._rows import aligned, transpose
+from pybundle.features._rows import aligned
 
 cdef extern from *:
     """
@@ -324,7 +324,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, real[:
 
 # ---------------------------------------------------------------------- multipliers of all examples
 
-cdef class LabelDual:
+cdef class LabelDual(PackedPoint):
     """Multipliers of all examples of a hinge risk and the point W that belongs to them.
 
     Parameters
@@ -347,42 +347,22 @@ cdef class LabelDual:
     """
 
     cdef Engine e
-    cdef readonly bint is_single
-    cdef readonly object alpha, packed, examples
-    cdef object unshrunk         # V; W itself without a penalty
-    cdef Shrinkage shrinkage     # or None
-    cdef Shrinkage base_shrinkage
-    cdef readonly double s, visits
+    cdef readonly object alpha, examples
+    cdef readonly double visits
     cdef Example* rows
     cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
     cdef float[:, ::1] alpha32
     cdef double[:, ::1] alpha64
-    cdef Py_ssize_t ldw
-    cdef double[::1] base
-    cdef double[::1] base_unshrunk
-    cdef int dense, ldc
     cdef Py_ssize_t signal_every     # rows between two checks for signals
 
     def __init__(self, Engine engine, precision, multipliers=None):
-        cdef Py_ssize_t d = engine.n_features, n = engine.n_examples, lanes
+        cdef Py_ssize_t d = engine.n_features, n = engine.n_examples
         cdef int K = engine.n_scores
         if engine.loss == LOGISTIC:
             raise ValueError("the dual of the logistic loss has no exact blocks")
         self.e = engine
-        self.is_single = (precision == "float32" and engine.kernels.step32[engine.kind] != NULL
-                          and fits_float32(engine.norms) and fits_float32(engine.weight_array))
-        self.dense = engine.kind < PB_CSR32
-        dtype = np.float32 if self.is_single else np.float64
-        lanes = max(1, engine.kernels.lanes32 if self.is_single else engine.kernels.lanes32 // 2)
-        if self.dense:
-            shape = (K, (d + 15) // 16 * 16)
-        else:
-            shape = (d, 1 if K == 1 else (K + lanes - 1) // lanes * lanes)
-        self.packed = aligned(shape, dtype)
-        self.ldw = shape[1]
-        self.ldc = (K + 15) // 16 * 16
-        self.base = self.base_unshrunk = np.zeros(K)
-        self.unshrunk = self.packed
+        PackedPoint.__init__(self, engine, precision == "float32" and engine.kernels.step32[engine.kind] != NULL
+                             and fits_float32(engine.norms) and fits_float32(engine.weight_array))
         self.constant = (engine.bias / engine.scale) ** 2
         labels = np.asarray(engine.y_array)
         self.examples = aligned((n,), np.dtype([("c", "f8"), ("square", "f8"), ("y", "i4"), ("vertex", "i4"),
@@ -391,7 +371,7 @@ cdef class LabelDual:
         self.examples["c"], self.examples["y"] = engine.weight_array, labels
         self.examples["square"] = np.asarray(engine.norms) ** 2
         self.examples["active"] = 1
-        self.alpha = np.zeros((n, K), dtype=dtype)
+        self.alpha = np.zeros((n, K), dtype=self.packed.dtype)
         if engine.loss == MULTICLASS:
             self.alpha[np.arange(n), labels] = engine.weight_array
             self.examples["vertex"] = labels
@@ -428,19 +408,12 @@ cdef class LabelDual:
 
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
-        state = self._numbers() | {"s": self.s, "visits": self.visits}
+        state = self.points() | {"alpha": self.alpha, "s": self.s, "visits": self.visits}
         return state | {name: self.examples[name].copy() for name in ("vertex", "active")}
-
-    def _numbers(self):
-        """The arrays of multipliers and points by name; without a penalty there is one point only."""
-        found = {"alpha": self.alpha, "packed": self.packed, "base": np.asarray(self.base)}
-        if self.shrinkage is not None:
-            found |= {"unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk)}
-        return found
 
     def set_state(self, state):
         """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
-        numbers = self._numbers()
+        numbers = self.points() | {"alpha": self.alpha}
         mine = numbers | {name: self.examples[name] for name in ("vertex", "active")}
         for name in mine:
             if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
@@ -480,66 +453,10 @@ cdef class LabelDual:
         """As in `Rows`."""
         return self.e.score_terms
 
-    # ------------------------------------------------------------------ the point
-    def set_point(self, w, double s):
-        """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
-        self._pack(w, self.packed, np.asarray(self.base))
-        self.s = s
-
     def set_penalty(self, s, l1, lower, upper, curvatures):
-        """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
-
-        The curvature of the dual along x_i is at most `curvatures[i]`. `set_penalised_point` has to follow.
-        """
-        cdef Engine e = self.e
-        if self.shrinkage is None:
-            self.unshrunk, self.base_unshrunk = aligned(self.packed.shape, self.packed.dtype), np.zeros(e.n_scores)
-        self.s = s.min()
-        # bounds and thresholds have the units of scores, factors have none
-        limits = [values.reshape(e.n_scores, e.width) for values in (l1 / self.s, self.s / s, lower, upper)]
-        base = np.zeros((4, e.n_scores))
-        if e.has_bias and e.bias != 0.0:
-            threshold, base[1], lower, upper = (values[:, e.n_features] for values in limits)
-            base[0] = threshold * fabs(e.bias)
-            base[2:] = np.sort([lower * e.bias, upper * e.bias], axis=0)
+        """As `set_limits`; the curvature of the dual along x_i is at most `curvatures[i]`."""
+        self.set_limits(s, l1, lower, upper)
         self.examples["square"] = self.s * curvatures
-        limits = [values[:, :e.n_features] for values in limits]
-        if all(values.size and values.min() == values.max() for values in limits):
-            packed = np.array([values[:1, :1] for values in limits], dtype=self.packed.dtype)
-        else:
-            packed = np.zeros((4, *self.packed.shape), dtype=self.packed.dtype)
-            for q in range(4):
-                if self.dense:
-                    packed[q, :, :e.n_features] = limits[q]
-                else:
-                    packed[q, :, :e.n_scores] = limits[q].T
-        packed[[0, 2, 3]] *= e.scale
-        self.shrinkage, self.base_shrinkage = Shrinkage(packed), Shrinkage(base)
-
-    def set_penalised_point(self, v, w):
-        """Makes w (dim,) the point and v (dim,) that from which it follows, see `set_penalty`."""
-        self._pack(v / self.s, self.unshrunk, np.asarray(self.base_unshrunk))
-        self._pack(w, self.packed, np.asarray(self.base))
-
-    def _pack(self, w, packed, base):
-        """Write w (dim,) into the layout of the kernels, and its bias into `base`, both in units of scores."""
-        cdef Engine e = self.e
-        W = np.ascontiguousarray(w).reshape(e.n_scores, e.width)
-        if self.dense:
-            packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
-        else:
-            transpose(W, e.scale, e.n_features, packed)
-        base[:] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
-
-    def point(self):
-        """The point (dim,) as it stands now, in float64."""
-        cdef Engine e = self.e
-        W = np.zeros((e.n_scores, e.width))
-        W[:, :e.n_features] = self.packed[:, :e.n_features] if self.dense else self.packed[:, :e.n_scores].T
-        W[:, :e.n_features] /= e.scale
-        if e.has_bias and e.bias != 0.0:
-            W[:, e.n_features] = np.asarray(self.base) / e.bias
-        return W.ravel()
 
     # ------------------------------------------------------------------ a pass
     def visit(self, const Py_ssize_t[::1] order):

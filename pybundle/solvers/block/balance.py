@@ -31,7 +31,7 @@ class Balance:
     def __init__(self):
         self.kappa = None
 
-    def check(self):
+    def check(self, dim):
         """Raise ValueError if the weights are no numbers."""
         if self.kappa is not None:
             check_float("kappa", self.kappa, 0.0)
@@ -42,14 +42,17 @@ class Balance:
         if self.kappa is not None:
             self.kappa = self._first
 
-    def update(self, objective, x, risk_value, bound, plane, kappa):
-        """Set the weight from the best point, its risk, the bound that the plane proves, and the present weight."""
+    def update(self, objective, x, risk_value, bound, plane, kappa, n_iter=1):
+        """Set the weight from the best point, its risk, the bound that the plane proves, and the present weight.
+
+        `n_iter` iterations have passed since the last time.
+        """
         offset, phi = plane[:2]
         rest = risk_value - offset - float(phi @ x)
         of_penalty = objective.value(x) + risk_value - bound.value - rest
         if self.kappa is None:
             self.kappa = self._first = kappa
         if of_penalty > LIGHTER * rest:
-            self.kappa = max(self.kappa / FACTOR, self._first / FARTHEST)
+            self.kappa = max(self.kappa / FACTOR**n_iter, self._first / FARTHEST)
         elif of_penalty < HEAVIER * rest:
-            self.kappa = min(self.kappa * FACTOR, self._first * FARTHEST)
+            self.kappa = min(self.kappa * FACTOR**n_iter, self._first * FARTHEST)

@@ -77,8 +77,11 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
-        self._balance, self._mean = (Balance(), MeanPlane()) if isinstance(objective, Penalised) else (None, None)
+        is_penalised = isinstance(objective, Penalised)
+        self._balance = Balance() if is_penalised or not schedule.accelerates else None
+        self._mean = MeanPlane() if is_penalised else None
         self.free = FreeWeights.of(objective)
+        self._modulus = least_modulus(objective)
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -95,9 +98,9 @@ class BlockMethod(Run):
             self.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
-        self.core.place(self._modulus(), self.kappa, self._centre)
+        self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()
-        if state is None and w0.any():
+        if state is None and (w0.any() or self.core.bound_takes_pass):      # another one tells the size of F
             self._evaluate(self.w)
 
     def iterate(self):
@@ -119,12 +122,13 @@ class BlockMethod(Run):
             else:
                 value = self._evaluate(self.core.w.copy())
         self.core.forget()
-        self._bound()
+        if value is not None or not self.core.bound_takes_pass:
+            self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
             if self._balance is not None and (self.free is None or self.free.are_limited):
                 self._balance.update(self.objective, self.w, self.risk_value, self.bound, self.core.aggregate(),
-                                     self.kappa)
+                                     self.kappa, self.schedule.every)
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
         self.log(self.fun if value is None else value)
@@ -165,9 +169,8 @@ class BlockMethod(Run):
             raise ValueError("the blocks belong to another risk")
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
-        if self._balance is not None:
-            self._balance.check()
-            self._mean.check(self.risk.dim)
+        for kept in filter(None, (self._balance, self._mean)):
+            kept.check(self.risk.dim)
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
@@ -182,7 +185,7 @@ class BlockMethod(Run):
 
     def to_float64(self):
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
-        self.core.place(self._modulus(), self.kappa, self._centre)
+        self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()
 
     def known_value(self):
@@ -209,30 +212,21 @@ class BlockMethod(Run):
         if self.free is not None:
             self.free.add(plane[0] - plane[3], *plane[1:3], is_aggregate=True)
         self.offer(LowerBound.from_aggregate(self.objective, *plane))
-        if self._balance is not None and self.settings.record is None:      # evidence is of the newest plane
+        if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
             self.offer(LowerBound.from_aggregate(self.objective, *self._mean.add(*plane)))
-
-    def _modulus(self):
-        """Return the least constant of strong convexity of all weights that are neither free nor fixed."""
-        objective = self.objective
-        if not isinstance(objective, Penalised):
-            return objective.lam
-        penalty = objective.penalty
-        moduli = objective.moduli[~objective.is_free & (penalty.lower < penalty.upper)]
-        return float(moduli.min()) if len(moduli) else 0.0
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.
 
         With a penalty it is at least `gap / |w|^2`: a square of this weight changes F by half the gap at most.
         """
-        modulus = self._modulus()
+        modulus = self._modulus
         if not isinstance(self.objective, Penalised):
             return modulus
         gap, square = self.fun - self.bound.value if self.bound else np.inf, float(np.sum(self.w**2))
         if square > 0.0 and np.isfinite(gap):
             return max(modulus, gap / square)
-        return modulus or self.core.steepness()
+        return modulus or self.core.first_lam()
 
     def _kappa(self):
         if self._wanted is not None:
@@ -246,7 +240,7 @@ class BlockMethod(Run):
 
     def _least_kappa(self):
         """Return a weight that is not 0 if no square but the centre makes w unique."""
-        return 1.0 if self._balance is not None and self._modulus() == 0.0 else 0.0
+        return 1.0 if self._balance is not None and self._modulus == 0.0 else 0.0
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""
@@ -259,12 +253,13 @@ class BlockMethod(Run):
             return
         root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
-        if inner(self._centre - x, x - self._before) > 0.0 or self._rises >= 2:
+        is_ahead = inner(self._centre - x, x - self._before) > 0.0
+        if not self.schedule.accelerates or is_ahead or self._rises >= 2:
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
         if is_lost:
             self._centre = self._before = self.w
-        self.core.place(self._modulus(), self.kappa, self._centre)
+        self.core.place(self._modulus, self.kappa, self._centre)
 
     @contextmanager
     def _counted(self, phase):
@@ -285,3 +280,12 @@ class BlockMethod(Run):
         if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
             self.w = self.objective.project(self.core.w.copy())
         return super().finish(status, ask_risk, risk)
+
+
+def least_modulus(objective):
+    """Return the least constant of strong convexity of all weights that are neither free nor fixed."""
+    if not isinstance(objective, Penalised):
+        return objective.lam
+    penalty = objective.penalty
+    moduli = objective.moduli[~objective.is_free & (penalty.lower < penalty.upper)]
+    return float(moduli.min()) if len(moduli) else 0.0

@@ -17,10 +17,13 @@ class Core(ABC):
         Examples visited by the oracle so far, and blocks visited over stored planes alone.
     n_merged : int
         Planes that lost their own multipliers to a memory limit.
+    bound_takes_pass : bool
+        Whether the aggregate costs as much as a pass, so that it is asked for beside values only.
     """
 
     cached_visits = 0.0
     n_merged = 0
+    bound_takes_pass = False
 
     # ------------------------------------------------------------------ the point
     @abstractmethod

@@ -125,7 +125,7 @@ class ExactBlocks(Core):
         self._measure()
         return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
 
-    def steepness(self):
+    def first_lam(self):
         """Return n Rbar^2, the least lam with which a score of one half is likely enough for all examples."""
         self._measure()
         return self.n_examples * self._radius2

@@ -10,8 +10,9 @@ from ..penalised import Penalised
 from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
+from .distributions import Distributions
 from .exact_blocks import ExactBlocks
-from .schedules import Accelerated, MultiPlane, Plain
+from .schedules import Accelerated, MultiPlane, Plain, Sequential
 
 
 def cached(problem, schedule, kappa=None, **options):
@@ -28,6 +29,11 @@ def prox_bcfw(problem, kappa, batch, n_best):
     if n_best > 1 and not FURTHER.holds(risk):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees return more")
+    if risk.chains is not None:
+        if problem.settings.record is not None:
+            raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
+        return BlockMethod(risk, problem.objective, problem.settings, Distributions, Sequential(), kappa,
+                           problem.random_state or 0, {"objective": problem.objective})
     refuse_penalty(problem.objective, risk)
     if risk.has_exact_blocks and problem.objective.nonneg is None:
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, problem.objective)
@@ -90,7 +96,8 @@ STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Accelerated, Balance, MeanPlane),
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Distributions, Accelerated, Sequential, Balance,
+                               MeanPlane),
                    penalties="separable")
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))

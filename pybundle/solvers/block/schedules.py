@@ -1,8 +1,10 @@
 """What a block method does when: passes of the oracle, certificates, passes over known planes.
 
-A schedule has six members; `BlockMethod` uses no others.
+A schedule has eight members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
+``accelerates``         whether it is extrapolated; if not, its weight follows from the gap with any penalty
+``every``               iterations from one value to the next, where the weight follows from the gap
 ``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        "visit", "value" and "cached" in the order of this iteration
 ``order(run)``          the examples to visit
@@ -25,6 +27,8 @@ class Schedule:
     """Permutations, no proximity, no passes over known planes."""
 
     is_proximal = False
+    accelerates = True
+    every = 1
     patience = 300      # iterations without progress; after a far centre a hundred may be needed
 
     def order(self, run):
@@ -75,6 +79,24 @@ class Accelerated(Schedule):
 
     def describe(self):
         return "accelerated proximal blocks"
+
+
+class Sequential(Schedule):
+    """Sequential passes about a moving centre, and a value of F with every third one.
+
+    A pass alone is too inexact for an extrapolated centre.
+    """
+
+    is_proximal = True
+    accelerates = False
+    every = 3
+    patience = 60
+
+    def actions(self, run):
+        return ("visit",) if run.trace.n_iter % self.every else ("visit", "value")
+
+    def describe(self):
+        return "proximal blocks, one after another"
 
 
 class Exact(Schedule):

@@ -1,0 +1,131 @@
+"""The point of compiled block steps: w = [W (K, width) | weights that belong to no feature], in the layout of kernels.
+
+Steps move V; with a penalty W follows from it by a threshold, a factor and bounds, see `_shrinkage.pyx`.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+
+from pybundle.features._rows cimport PB_CSR32, Rows
+from pybundle.solvers.block._shrinkage cimport Shrinkage
+
+from pybundle.features._rows import aligned, transpose
+
+
+cdef class PackedPoint:
+    """W and V of K scores of rows.
+
+    Parameters
+    ----------
+    features : Rows
+    is_single : bool
+        Whether W is kept in float32.
+    n_rest : int
+        Number of weights that belong to no feature, such as those of pairs of labels.
+    """
+
+    def __init__(self, Rows features, bint is_single, Py_ssize_t n_rest=0):
+        cdef Py_ssize_t d = features.n_features, K = features.n_scores, lanes
+        self.features, self.is_single, self.dense = features, is_single, features.kind < PB_CSR32
+        lanes = max(1, features.kernels.lanes32 if is_single else features.kernels.lanes32 // 2)
+        if self.dense:
+            shape = (K, (d + 15) // 16 * 16)
+        else:
+            shape = (d, 1 if K == 1 else (K + lanes - 1) // lanes * lanes)
+        self.packed = aligned(shape, np.float32 if is_single else np.float64)
+        self.ldw, self.ldc = shape[1], (K + 15) // 16 * 16
+        self.base = self.base_unshrunk = np.zeros(K + n_rest)
+        self.unshrunk = self.packed
+        self.W = self.V = <void*><size_t>self.packed.ctypes.data
+
+    def set_point(self, w, double s):
+        """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
+        self._pack(w, self.packed, np.asarray(self.base))
+        self.s = s
+
+    def set_limits(self, s, l1, lower, upper):
+        """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
+
+        `set_penalised_point` has to follow.
+        """
+        cdef Rows e = self.features
+        cdef Py_ssize_t K = e.n_scores, size = K * e.width
+        if self.shrinkage is None:
+            self.unshrunk = aligned(self.packed.shape, self.packed.dtype)
+            self.V = <void*><size_t>self.unshrunk.ctypes.data
+            self.base_unshrunk = np.zeros(len(self.base))
+        self.s = s.min()
+        # bounds and thresholds have the units of scores, factors have none
+        whole = l1 / self.s, self.s / s, lower, upper
+        limits = [values[:size].reshape(K, e.width) for values in whole]
+        base = np.zeros((4, len(self.base)))
+        base[:, K:] = [values[size:] for values in whole]
+        if e.has_bias and e.bias != 0.0:
+            threshold, factor, lower, upper = (values[:, e.n_features] for values in limits)
+            base[0, :K], base[1, :K] = threshold * fabs(e.bias), factor
+            base[2:, :K] = np.sort([lower * e.bias, upper * e.bias], axis=0)
+        limits = [values[:, :e.n_features] for values in limits]
+        if all(values.size and values.min() == values.max() for values in limits):
+            packed = np.array([values[:1, :1] for values in limits], dtype=self.packed.dtype)
+        else:
+            packed = np.zeros((4, *self.packed.shape), dtype=self.packed.dtype)
+            for q in range(4):
+                if self.dense:
+                    packed[q, :, :e.n_features] = limits[q]
+                else:
+                    packed[q, :, :K] = limits[q].T
+        packed[[0, 2, 3]] *= e.scale
+        self.shrinkage, self.base_shrinkage = Shrinkage(packed), Shrinkage(base)
+
+    def set_penalised_point(self, v, w=None):
+        """Makes w (dim,) the point and v (dim,) that from which it follows, see `set_limits`; None is what follows."""
+        cdef Py_ssize_t size = self.packed.size
+        self._pack(v / self.s, self.unshrunk, np.asarray(self.base_unshrunk))
+        if w is not None:
+            self._pack(w, self.packed, np.asarray(self.base))
+            return
+        self.base_shrinkage.apply(&self.base_unshrunk[0], &self.base[0], 0, self.base.shape[0])
+        if self.is_single:
+            self.shrinkage.apply(<float*>self.V, <float*>self.W, <Py_ssize_t>0, size)
+        else:
+            self.shrinkage.apply(<double*>self.V, <double*>self.W, <Py_ssize_t>0, size)
+
+    def _pack(self, w, packed, base):
+        """Write w (dim,) into the layout of the kernels, and what belongs to no feature into `base`."""
+        cdef Rows e = self.features
+        cdef Py_ssize_t K = e.n_scores
+        W = np.ascontiguousarray(w[:K * e.width]).reshape(K, e.width)
+        if self.dense:
+            packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
+        else:
+            transpose(W, e.scale, e.n_features, packed)
+        base[:K] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
+        base[K:] = w[K * e.width:]
+
+    def point(self):
+        """The point W (dim,) as it stands now, in float64."""
+        return self._unpacked(self.packed, np.asarray(self.base))
+
+    def unshrunk_point(self):
+        """The point V (dim,), times s."""
+        return self.s * self._unpacked(self.unshrunk, np.asarray(self.base_unshrunk))
+
+    def _unpacked(self, packed, base):
+        cdef Rows e = self.features
+        cdef Py_ssize_t K = e.n_scores
+        w = np.zeros(K * e.width + len(base) - K)
+        W = w[:K * e.width].reshape(K, e.width)
+        W[:, :e.n_features] = packed[:, :e.n_features] if self.dense else packed[:, :K].T
+        W[:, :e.n_features] /= e.scale
+        if e.has_bias and e.bias != 0.0:
+            W[:, e.n_features] = base[:K] / e.bias
+        w[K * e.width:] = base[K:]
+        return w
+
+    def points(self):
+        """The arrays of the points by name; without a penalty there is one point only."""
+        found = {"packed": self.packed, "base": np.asarray(self.base)}
+        if self.shrinkage is not None:
+            found |= {"unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk)}
+        return found

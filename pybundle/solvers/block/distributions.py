@@ -1,0 +1,173 @@
+"""Blocks of chains with a log-loss: distributions of labellings, exponentiated-gradient steps, no plane is stored."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.object_graph import check_array
+from ...core.rounding import UNIT
+from ..penalised import Penalised
+from ._chain_dual import ChainDual
+from .core import Core
+
+
+class Distributions(Core):
+    """Core of `BlockMethod` for conditional random fields on chains.
+
+    Parameters
+    ----------
+    risk : Structured
+        With `chains`.
+    known : (nodes, edges), optional
+        Logarithms of the factors of the distributions of another run.
+    objective : Objective, optional
+        `Penalised` with a separable penalty, or a square, maybe with weights that must not be negative.
+
+    Attributes
+    ----------
+    n_examples, dim : int
+    visits : float
+        Chains visited so far, by steps, for the aggregate or for the value at a point.
+    """
+
+    bound_takes_pass = True
+
+    def __init__(self, risk, known=None, objective=None):
+        self.risk = risk.derive(n_parts=1)
+        self.n_examples, self.dim = risk.n_examples, risk.dim
+        self._objective, self._limits = objective, limits_of(objective, self.dim)
+        self._dual = self._make(known if isinstance(known, tuple) else None)
+        self._evaluated = 0.0
+        self._aggregate = self._w = None        # of the distributions, until the next step
+        self._value = None                      # the last point evaluated, R there and a bound on its rounding error
+
+    def _make(self, factors=None):
+        chains = self.risk.chains
+        return ChainDual(chains.tokens, chains.truth, chains.offsets, self.risk.sample_weight, chains.start, chains.end,
+                         factors)
+
+    def __getstate__(self) -> Any:
+        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_aggregate": None, "_w": None,
+                             "_value": None}
+
+    def __setstate__(self, state: Any) -> None:
+        vars(self).update(state)
+        for name in ("_centre", "_numerator"):
+            check_array(name, vars(self)[name], (self.dim,))
+        self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
+        self._set_limits()
+        self._dual.set_state(state["_dual"])
+
+    @property
+    def visits(self):
+        return self._dual.visits + self._evaluated
+
+    def known(self):
+        return self._dual.nodes, self._dual.edges
+
+    def default_kappa(self, lam):
+        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean of `c_i^2 sum_t |x_t|^2`."""
+        return float(np.sqrt(lam * self._square()))
+
+    def first_lam(self):
+        """Return Rbar^2 / n, from which the first weight of the centre is never far from the best: measured."""
+        return self._square() / self.n_examples
+
+    def _square(self):
+        return float(np.mean(self.risk.sample_weight**2 * self.risk.chains.squares))
+
+    # ------------------------------------------------------------------ the point
+    @property
+    def w(self):
+        if self._w is None:
+            self._w = self._dual.point()
+        return self._w
+
+    def place(self, lam, kappa, centre):
+        phi = self._phi()
+        self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
+        self._set_limits()
+        if self._limits is None:
+            self._numerator = kappa * centre
+            self._dual.set_point((self._numerator - phi) / (lam + kappa), lam + kappa)
+        else:
+            self._numerator = self._limits.pull + kappa * centre
+            self._dual.set_penalised_point(self._numerator - phi)
+
+    def _set_limits(self):
+        if self._limits is not None:
+            _, l2, *rest = self._limits
+            self._dual.set_limits(l2 + self._kappa, *rest)
+
+    def _phi(self):
+        """Return the slope of the aggregate; after steps from the point, with the rounding errors of their sums."""
+        if self._aggregate is None and self._dual.visits:
+            return self._numerator - self._dual.unshrunk_point()
+        return self.aggregate()[1]
+
+    # ------------------------------------------------------------------ passes
+    def oracle_pass(self, order):
+        """Steps on the chains of `order`; an estimate of the sum of the block gaps before."""
+        self._aggregate = self._w = None
+        return self._dual.visit(order)
+
+    def cached_pass(self, rng, target):
+        """A pass over all chains: there are no cheaper ones."""
+        return self.oracle_pass(rng.permutation(self.n_examples))
+
+    def evaluate(self, run, w):
+        """The values of all chains at w."""
+        values, errors = self.risk.values(w)
+        self._evaluated += self.n_examples
+        self._value = w, float(values.sum()), float(errors.sum())
+        return run.observe(w, self._value[1])
+
+    # ------------------------------------------------------------------ evidence
+    def aggregate(self):
+        """(offset, phi, error, offset_error) of the distributions, computed afresh."""
+        if self._aggregate is None:
+            planes = self.risk.planes_of(self._dual)
+            self._evaluated += self.n_examples
+            offset, slopes = float(planes.offsets.sum()), planes.slopes
+            phi = slopes[0] if isinstance(slopes, np.ndarray) else np.asarray(slopes.sum(axis=0)).ravel()
+            offset_error = 1.01 * (float(np.max(self.risk.offset_errors)) + UNIT) * offset
+            self._aggregate = offset, phi, float(np.sum(self.risk.slope_errors)), offset_error
+        return self._aggregate
+
+    def known_value(self, w):
+        return self._value[1:] if self._value is not None and self._value[0] is w else None
+
+    # ------------------------------------------------------------------ memory
+    def nbytes(self):
+        """Memory of factors and marginals."""
+        return 2 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)
+
+    @classmethod
+    def memory(cls, risk, objective=None):
+        chains = risk.chains
+        factors = chains.tokens.n_scores * (len(chains.truth) + chains.tokens.n_scores * risk.n_examples)
+        return {"multipliers": 16 * factors, "points": 96 * risk.dim}
+
+
+class Limits(NamedTuple):
+    """A separable penalty by entries, arrays (dim,): `l2 centre`, l2, l1 and bounds."""
+
+    pull: np.ndarray
+    l2: np.ndarray
+    l1: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def limits_of(objective, dim):
+    """Return the limits of an objective; None for a square alone, with which the point is linear in the steps."""
+    if isinstance(objective, Penalised):
+        omega, factor = objective.penalty, objective.factor
+        found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
+    elif objective is not None and objective.nonneg is not None:
+        found = 0.0, objective.lam, 0.0, np.where(objective.nonneg, 0.0, -np.inf), np.inf
+    else:
+        return None
+    return Limits(*(np.broadcast_to(values, (dim,)) for values in found))

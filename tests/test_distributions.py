@@ -1,0 +1,248 @@
+"""Blocks of chains with a log-loss: planes lie below the risk, steps ascend, L-BFGS agrees, runs can be resumed."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.log_loss import chain, decimal, log_loss
+from test_log_loss_bounds import height, make, starts
+
+import pybundle as pb
+from pybundle.solvers.block._chain_dual import ChainDual
+from pybundle.solvers.penalised import Penalised
+
+INFINITE = np.inf
+
+
+def words(rng, n=30, K=3, d=4, longest=6):
+    X = [rng.standard_normal((rng.integers(1, longest), d)) * (rng.random(d) < 0.7) for _ in range(n)]
+    W = 2.0 * rng.standard_normal((K, d))
+    return X, [(x @ W.T + rng.gumbel(size=(len(x), K))).argmax(axis=1) for x in X]
+
+
+def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size):
+    """Chains, dense or CSR or of bytes."""
+    X, Y = words(rng, **size)
+    K, d = size.get("K", 3), X[0].shape[1]
+    if dtype == "csr":
+        X = [sp.csr_array(x) for x in X]
+    elif dtype == np.uint8:
+        X = [np.clip(3.0 * x + 3.0, 0.0, 9.0).astype(np.uint8) for x in X]
+    else:
+        X = [x.astype(dtype) for x in X]
+    c = rng.integers(0, 3, len(X)).astype(float) if weighted else None
+    return pb.risks.Structured(pb.models.Chain(K, d, start=start, end=end), X, Y, loss="logistic", sample_weight=c)
+
+
+def dual_of(risk, factors=None):
+    chains = risk.chains
+    return ChainDual(chains.tokens, chains.truth, chains.offsets, risk.sample_weight, chains.start, chains.end, factors)
+
+
+KINDS = [(np.float64, True, True), (np.float32, True, False), (np.uint8, False, True), ("csr", False, False),
+         ("csr", True, True)]
+
+
+# ---------------------------------------------------------------------- planes
+@pytest.mark.parametrize("kind", ["chain", "long chain"])
+def test_planes_of_any_distributions_lie_below_the_risk(kind):
+    """In exact arithmetic, for factors from 0 to far beyond what exp can hold."""
+    for seed in range(6):
+        rng, risk, exact, scale = make(kind, seed)
+        points = [*list(starts(rng, risk.dim, scale))[:5], 1e-3 / scale * rng.standard_normal(risk.dim)]
+        seen = [(v, exact(v)) for v in points]
+        K, (tokens, n) = risk.model.n_labels, (risk.chains.tokens.n_rows, risk.n_examples)
+        for size in (0.0, 1e-6, 1.0, 30.0, 800.0, 1e9, 1e17):
+            dual = dual_of(risk, (size * rng.standard_normal((tokens, K)), size * rng.standard_normal((n, K, K))))
+            planes = risk.planes_of(dual)
+            assert (planes.offsets >= 0.0).all()
+            for p in range(2):
+                slope_error = (1.0 + 1e-9) * float(risk.slope_errors[p])
+                offset_error = float(risk.offset_errors[p] * planes.offsets[p])
+                for v, value in seen:
+                    allowed = offset_error + slope_error * float(np.linalg.norm(v))
+                    assert decimal(height(planes, p, v)) <= value[p] + decimal(allowed)
+
+
+def test_the_plane_of_the_distributions_at_w_is_that_of_w():
+    rng = np.random.default_rng(0)
+    for dtype, start, end in KINDS:
+        risk = risk_of(rng, dtype, start, end, weighted=True)
+        w = rng.standard_normal(risk.dim)
+        _, transition, first, last = risk.model.split(w)
+        scores = [np.asarray(x @ risk.model.split(w)[0].T) for x in risk.X]
+        for x in scores:
+            x[0] += first if start else 0.0
+            x[-1] += last if end else 0.0
+        dual = dual_of(risk, (np.concatenate(scores), np.repeat(transition[None], risk.n_examples, axis=0)))
+        found, expected = risk.planes_of(dual), risk.planes(w)
+        np.testing.assert_allclose(found.offsets, expected.offsets, rtol=1e-10)
+        np.testing.assert_allclose(found.slopes, expected.slopes, rtol=1e-9, atol=1e-10)
+
+
+# ---------------------------------------------------------------------- steps
+@pytest.mark.parametrize("dtype, start, end", KINDS)
+@pytest.mark.parametrize("penalty", [pb.prox.SquaredL2(0.3), pb.prox.L1(0.5), pb.prox.Box(-0.2, 0.3),
+                                     pb.prox.Separable(l2=1.0, l1=0.3, centre=0.5)])
+def test_every_pass_raises_the_dual_and_keeps_the_point(dtype, start, end, penalty):
+    """The dual in float64 from the plane, after each of many passes; the point is that of its slope.
+
+    Where W is not linear in V, steps are judged by a chord of its derivative, and the dual may fall a little.
+    """
+    rng = np.random.default_rng(1)
+    risk = risk_of(rng, dtype, start, end, weighted=True)
+    dual, dim = dual_of(risk), risk.dim
+    penalty = (penalty + pb.prox.SquaredL2(0.05)).canonical(dim)
+    objective = Penalised(penalty, floor=0.0)
+    arrays = [np.broadcast_to(values, (dim,)) for values in (penalty.l2, penalty.l1, penalty.lower, penalty.upper)]
+    dual.set_limits(*arrays)
+    centre = penalty.l2 * penalty.centre
+    dual.set_penalised_point(centre - risk.planes_of(dual).slopes[0])
+    last, is_linear = -INFINITE, not penalty.l1.any() and (penalty.lower == -INFINITE).all()
+    for _ in range(100):
+        dual.visit(rng.permutation(risk.n_examples))
+        planes = risk.planes_of(dual)
+        value = objective.lower_bound(planes.offsets[0], planes.slopes[0])
+        assert value >= last - (1e-9 if is_linear else 1e-3) * abs(last)
+        last = value
+        phi = planes.slopes[0]
+        np.testing.assert_allclose(dual.point(), objective.minimiser(phi, 0.0, np.zeros(dim)), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(dual.unshrunk_point(), centre - phi, rtol=1e-8, atol=1e-8)
+    w = dual.point()
+    assert objective.value(w) + risk.evaluate(w)[0].sum() - last < (0.7 if dtype == np.uint8 else 1e-3) * last
+
+
+def test_certain_distributions_find_back():
+    """Factors of thousands, all on wrong labels: a hundred passes mend what no gradient shows."""
+    rng = np.random.default_rng(2)
+    risk = risk_of(rng)
+    nodes = np.zeros((risk.chains.tokens.n_rows, 3))
+    nodes[np.arange(len(nodes)), (risk.chains.truth + 1) % 3] = 3000.0
+    dual = dual_of(risk, (nodes, np.zeros((risk.n_examples, 3, 3))))
+    dual.set_point(-risk.planes_of(dual).slopes[0] / 0.5, 0.5)
+    for _ in range(100):
+        dual.visit(rng.permutation(risk.n_examples))
+    planes, w = risk.planes_of(dual), dual.point()
+    bound = planes.offsets[0] - planes.slopes[0] @ planes.slopes[0]
+    assert 0.25 * w @ w + risk.evaluate(w)[0].sum() - bound < 1e-4 * bound
+
+
+def test_factors_of_other_chains_and_rows_beyond_the_last_are_refused():
+    rng = np.random.default_rng(3)
+    risk = risk_of(rng)
+    with pytest.raises(ValueError, match="other chains"):
+        dual_of(risk, (np.zeros((2, 3)), np.zeros((1, 3, 3))))
+    dual = dual_of(risk)
+    dual.set_point(np.zeros(risk.dim), 1.0)
+    with pytest.raises(ValueError, match=r"order must hold rows 0\.\.29, got 30"):
+        dual.visit(np.array([30]))
+    with pytest.raises(ValueError, match=r"rows must be 0\.\.29, got -1"):
+        dual.marginals(np.array([-1]), np.zeros(1), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="nodes"):
+        dual.marginals(np.array([0]), np.zeros(1), np.zeros((99, 3)))
+
+
+# ---------------------------------------------------------------------- runs
+@pytest.mark.parametrize("dtype, start, end", KINDS)
+def test_lbfgs_agrees_with_every_penalty(dtype, start, end):
+    rng = np.random.default_rng(4)
+    for k in range(4):
+        risk = risk_of(rng, dtype, start, end, weighted=k % 2 == 0, K=2 + k % 3)
+        size = 10.0 ** rng.uniform(-2.0, 1.0)
+        for terms in ({"lam": size}, {"penalty": pb.prox.L1(size)}, {"penalty": pb.prox.ElasticNet(size, 0.1 * size)},
+                      {"penalty": pb.prox.SquaredL2(size) + pb.prox.Box(0.0, INFINITE)},
+                      {"lam": size * 10.0 ** rng.uniform(-1.0, 1.0, risk.dim)}):
+            other = pb.minimize(risk, method="lbfgs", tol=1e-5, **terms)
+            for method, tol in (("prox-bcfw", 1e-4), ("auto", 1e-6)):
+                found = pb.minimize(risk, method=method, tol=tol, **terms)
+                assert found.success, found.message
+                assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
+                assert (np.diff(found.history["lower_bound"]) >= 0.0).all()
+
+
+def test_bounds_of_runs_hold_in_exact_arithmetic():
+    """Ill-scaled tokens: no bound is above F at any point found, computed with 50 digits."""
+    rng = np.random.default_rng(5)
+    for k in range(12):
+        X, Y = words(rng, n=3, K=2, d=2, longest=4)
+        X = [x * 10.0 ** rng.uniform(-4.0, 4.0, 2) for x in X]
+        risk = pb.risks.Structured(pb.models.Chain(2, 2), X, Y, loss="logistic")
+        psis = [chain(*pair, 2, 1, 1) for pair in zip(X, Y, strict=True)]
+        l1, l2 = 10.0 ** rng.uniform(-3.0, 1.0), 10.0 ** rng.uniform(-3.0, 1.0) * (k % 2)
+        result = pb.minimize(risk, penalty=pb.prox.Separable(l2=l2, l1=l1), method="prox-bcfw", tol=1e-12, max_iter=60)
+        size = decimal(l1) * sum(decimal(abs(x)) for x in result.x)
+        size += decimal(l2) / 2 * sum(decimal(x) * decimal(x) for x in result.x)
+        exact = size + sum(log_loss(psi, result.x) for psi in psis)
+        assert decimal(result.lower_bound) <= exact
+        assert result.lower_bound <= result.fun
+
+
+def test_auto_takes_them_where_it_may():
+    risk = risk_of(np.random.default_rng(6))
+    signs = np.arange(risk.dim) % 2 == 0
+    for options, is_taken in (({}, True), ({"nonneg": signs}, True), ({"evidence": True}, False),
+                              ({"memory_limit": 1 << 30}, False)):
+        result = pb.minimize(risk, lam=0.1, tol=1e-3, **options)
+        assert result.success
+        assert (result.state.blocks is not None) is is_taken
+        assert (result.state.pairs is None) is is_taken
+
+
+def test_one_label_needs_no_learning():
+    X = [np.ones((2, 2)), np.zeros((3, 2))]
+    risk = pb.risks.Structured(pb.models.Chain(1, 2), X, [[0, 0], [0, 0, 0]], loss="logistic")
+    result = pb.minimize(risk, penalty=pb.prox.L1(1.0))
+    assert result.success and result.fun == 0.0
+
+
+def test_other_weights_of_the_penalty_start_from_the_factors():
+    risk = risk_of(np.random.default_rng(7), n=60)
+    first = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-5)
+    cold = pb.minimize(risk, lam=0.8, method="prox-bcfw", tol=1e-5)
+    warm = pb.minimize(risk, lam=0.8, method="prox-bcfw", tol=1e-5, warm_start=first)
+    assert warm.success and warm.n_passes < cold.n_passes
+    assert warm.lower_bound <= cold.fun and cold.lower_bound <= warm.fun
+
+
+@pytest.mark.parametrize("terms", [{"lam": 0.01}, {"penalty": pb.prox.L1(0.2)}])
+def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, terms):
+    risk, file = risk_of(np.random.default_rng(8)), tmp_path / "run.pbc"
+    options = {"method": "prox-bcfw", "tol": 1e-7, **terms}
+    whole = pb.minimize(risk, **options)
+    with pytest.warns(pb.ConvergenceWarning):
+        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=4, **options)
+    resumed = pb.minimize(risk, checkpoint=file, **options)
+    assert resumed.n_passes == whole.n_passes
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert (resumed.fun, resumed.lower_bound) == (whole.fun, whole.lower_bound)
+
+
+def test_an_interrupted_run_hands_back_its_best_point():
+    risk = risk_of(np.random.default_rng(9))
+
+    def stop(at):
+        if at.n_iter == 7:
+            raise KeyboardInterrupt
+
+    result = pb.minimize(risk, lam=1e-3, method="prox-bcfw", tol=1e-9, callback=stop)
+    assert "interrupt" in result.message
+    assert 0.0 <= result.lower_bound <= result.fun < INFINITE
+
+
+def test_threads_give_the_same_bits():
+    risk = risk_of(np.random.default_rng(10), n=80)
+    one, two = (pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-6, n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.x, two.x)
+    assert one.lower_bound == two.lower_bound
+
+
+def test_state_is_refused_where_it_does_not_fit():
+    risk = risk_of(np.random.default_rng(11))
+    dual = dual_of(risk)
+    dual.set_point(np.zeros(risk.dim), 1.0)
+    state = pickle.loads(pickle.dumps(dual.get_state()))
+    dual.set_state(state)
+    for name, value in (("nodes", state["nodes"][:-1]), ("rates", state["rates"] * np.nan), ("s", -1.0)):
+        with pytest.raises(ValueError, match=name):
+            dual.set_state(state | {name: value})

@@ -22,9 +22,14 @@ def words(rng, n=30, K=3, d=4, longest=6):
 
 
 def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size):
-    """Chains, dense or CSR or of bytes."""
+    """Chains, dense or CSR or of bytes; `start` None: classes, the first tokens alone."""
     X, Y = words(rng, **size)
     K, d = size.get("K", 3), X[0].shape[1]
+    if start is None:
+        X = np.array([x[0] for x in X])
+        X = sp.csr_array(X) if dtype == "csr" else X.astype(dtype)
+        c = rng.integers(0, 3, len(Y)).astype(float) if weighted else None
+        return pb.risks.Structured(pb.models.Multiclass(K, d), X, [y[0] for y in Y], loss="logistic", sample_weight=c)
     if dtype == "csr":
         X = [sp.csr_array(x) for x in X]
     elif dtype == np.uint8:
@@ -36,25 +41,25 @@ def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size)
 
 
 def dual_of(risk, factors=None):
-    chains = risk.chains
-    return ChainDual(chains.tokens, chains.truth, chains.offsets, risk.sample_weight, chains.start, chains.end, factors)
+    tokens, truth, offsets, pairs, start, end, _ = risk.chains
+    return ChainDual(tokens, truth, offsets, risk.sample_weight, pairs, start, end, factors)
 
 
 KINDS = [(np.float64, True, True), (np.float32, True, False), (np.uint8, False, True), ("csr", False, False),
-         ("csr", True, True)]
+         ("csr", True, True), (np.float64, None, None), ("csr", None, None)]
 
 
 # ---------------------------------------------------------------------- planes
-@pytest.mark.parametrize("kind", ["chain", "long chain"])
+@pytest.mark.parametrize("kind", ["chain", "long chain", "multiclass", "many classes"])
 def test_planes_of_any_distributions_lie_below_the_risk(kind):
     """In exact arithmetic, for factors from 0 to far beyond what exp can hold."""
     for seed in range(6):
         rng, risk, exact, scale = make(kind, seed)
         points = [*list(starts(rng, risk.dim, scale))[:5], 1e-3 / scale * rng.standard_normal(risk.dim)]
         seen = [(v, exact(v)) for v in points]
-        K, (tokens, n) = risk.model.n_labels, (risk.chains.tokens.n_rows, risk.n_examples)
+        shapes = [factors.shape for factors in (dual_of(risk).nodes, dual_of(risk).edges)]
         for size in (0.0, 1e-6, 1.0, 30.0, 800.0, 1e9, 1e17):
-            dual = dual_of(risk, (size * rng.standard_normal((tokens, K)), size * rng.standard_normal((n, K, K))))
+            dual = dual_of(risk, [size * rng.standard_normal(shape) for shape in shapes])
             planes = risk.planes_of(dual)
             assert (planes.offsets >= 0.0).all()
             for p in range(2):
@@ -68,6 +73,8 @@ def test_planes_of_any_distributions_lie_below_the_risk(kind):
 def test_the_plane_of_the_distributions_at_w_is_that_of_w():
     rng = np.random.default_rng(0)
     for dtype, start, end in KINDS:
+        if start is None:
+            continue
         risk = risk_of(rng, dtype, start, end, weighted=True)
         w = rng.standard_normal(risk.dim)
         _, transition, first, last = risk.model.split(w)
@@ -75,7 +82,7 @@ def test_the_plane_of_the_distributions_at_w_is_that_of_w():
         for x in scores:
             x[0] += first if start else 0.0
             x[-1] += last if end else 0.0
-        dual = dual_of(risk, (np.concatenate(scores), np.repeat(transition[None], risk.n_examples, axis=0)))
+        dual = dual_of(risk, (np.concatenate(scores), np.repeat(transition.ravel()[None], risk.n_examples, axis=0)))
         found, expected = risk.planes_of(dual), risk.planes(w)
         np.testing.assert_allclose(found.offsets, expected.offsets, rtol=1e-10)
         np.testing.assert_allclose(found.slopes, expected.slopes, rtol=1e-9, atol=1e-10)
@@ -86,10 +93,7 @@ def test_the_plane_of_the_distributions_at_w_is_that_of_w():
 @pytest.mark.parametrize("penalty", [pb.prox.SquaredL2(0.3), pb.prox.L1(0.5), pb.prox.Box(-0.2, 0.3),
                                      pb.prox.Separable(l2=1.0, l1=0.3, centre=0.5)])
 def test_every_pass_raises_the_dual_and_keeps_the_point(dtype, start, end, penalty):
-    """The dual in float64 from the plane, after each of many passes; the point is that of its slope.
-
-    Where W is not linear in V, steps are judged by a chord of its derivative, and the dual may fall a little.
-    """
+    """The dual in float64 from the plane, after each of many passes; the point is that of its slope."""
     rng = np.random.default_rng(1)
     risk = risk_of(rng, dtype, start, end, weighted=True)
     dual, dim = dual_of(risk), risk.dim
@@ -99,18 +103,19 @@ def test_every_pass_raises_the_dual_and_keeps_the_point(dtype, start, end, penal
     dual.set_limits(*arrays)
     centre = penalty.l2 * penalty.centre
     dual.set_penalised_point(centre - risk.planes_of(dual).slopes[0])
-    last, is_linear = -INFINITE, not penalty.l1.any() and (penalty.lower == -INFINITE).all()
+    last = -INFINITE
     for _ in range(100):
         dual.visit(rng.permutation(risk.n_examples))
         planes = risk.planes_of(dual)
         value = objective.lower_bound(planes.offsets[0], planes.slopes[0])
-        assert value >= last - (1e-9 if is_linear else 1e-3) * abs(last)
+        assert value >= last - 1e-9 * abs(last)
         last = value
         phi = planes.slopes[0]
         np.testing.assert_allclose(dual.point(), objective.minimiser(phi, 0.0, np.zeros(dim)), rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(dual.unshrunk_point(), centre - phi, rtol=1e-8, atol=1e-8)
     w = dual.point()
-    assert objective.value(w) + risk.evaluate(w)[0].sum() - last < (0.7 if dtype == np.uint8 else 1e-3) * last
+    if dtype != np.uint8:       # of columns of unequal size, for which a centre is needed
+        assert objective.value(w) + risk.evaluate(w)[0].sum() - last < 1e-3 * last
 
 
 def test_certain_distributions_find_back():
@@ -119,7 +124,7 @@ def test_certain_distributions_find_back():
     risk = risk_of(rng)
     nodes = np.zeros((risk.chains.tokens.n_rows, 3))
     nodes[np.arange(len(nodes)), (risk.chains.truth + 1) % 3] = 3000.0
-    dual = dual_of(risk, (nodes, np.zeros((risk.n_examples, 3, 3))))
+    dual = dual_of(risk, (nodes, np.zeros((risk.n_examples, 9))))
     dual.set_point(-risk.planes_of(dual).slopes[0] / 0.5, 0.5)
     for _ in range(100):
         dual.visit(rng.permutation(risk.n_examples))
@@ -132,7 +137,7 @@ def test_factors_of_other_chains_and_rows_beyond_the_last_are_refused():
     rng = np.random.default_rng(3)
     risk = risk_of(rng)
     with pytest.raises(ValueError, match="other chains"):
-        dual_of(risk, (np.zeros((2, 3)), np.zeros((1, 3, 3))))
+        dual_of(risk, (np.zeros((2, 3)), np.zeros((1, 9))))
     dual = dual_of(risk)
     dual.set_point(np.zeros(risk.dim), 1.0)
     with pytest.raises(ValueError, match=r"order must hold rows 0\.\.29, got 30"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,19 @@ from ..core.protocols import Decoded, Decodings, ExamplePlane, has_batches
 from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_rows, check_vector
 from ..features._plane_rows import merge_rows
+
+
+class Chains(NamedTuple):
+    """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether pairs of neighbours,
+    first and last labels have weights, and the sums of `|x_t|^2` (n,)."""
+
+    tokens: Any
+    truth: Array
+    offsets: Array
+    pairs: bool
+    start: bool
+    end: bool
+    squares: Array
 
 
 class BatchOracle(ABC):
@@ -48,8 +61,8 @@ class BatchOracle(ABC):
         Needed for the log-loss if norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
-    chains : tuple or None
-        Of chains with marginals: tokens as `Rows`, true labels and offsets, whether first and last labels have weights.
+    chains : Chains or None
+        Of chains with marginals; with it `expectations_batch` exists.
     listed_features : ndarray or None
         Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
     """
@@ -65,7 +78,7 @@ class BatchOracle(ABC):
     marginal_terms: np.ndarray | None = None
     partition_terms: np.ndarray | None = None
     has_further = False
-    chains: Any = None
+    chains: Chains | None = None
     listed_features: np.ndarray | None = None
 
     def is_current(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import BOUNDED, LABELLINGS, SINGLE, completed, require
+from .block.distributions import Distributions
 from .block.frank_wolfe import FRANK_WOLFE
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
@@ -32,6 +33,8 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 FEW, MANY = 50, 100_000
 """With few weights, planes reach a small tolerance sooner than steps on examples, and cost less for many examples."""
+LARGEST = 1 << 31
+"""Bytes of distributions of labellings, which grow with the square of the number of labels."""
 
 
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
@@ -56,10 +59,12 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     is_penalised = isinstance(problem.objective, Penalised)
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
-    if risk.chains is not None and not keeps and problem.settings.memory_limit is None:
+    has_free = is_penalised and problem.objective.is_free.any()
+    if (risk.chains is not None and not keeps and not has_free and problem.settings.memory_limit is None
+            and Distributions.memory(risk)["multipliers"] <= LARGEST):
         stages.insert(0, Stage(later("lbfgs"), None, n_slow))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
-                        "'prox-bcfw': chains with a log-loss can be visited one at a time")
+                        "'prox-bcfw': examples with a log-loss can be visited one at a time")
     if risk.smooth:
         wait = None if problem.settings.memory_limit is not None else patience_before(risk, problem.objective)
         if wait is None:

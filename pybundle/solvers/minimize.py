@@ -71,12 +71,13 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         must declare a lower bound, as all risks of `pybundle.risks` do.
     method : {"auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", \
 "frank-wolfe", "cutting-plane", "sgd"}
-        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "prox-bcfw" for chains with
-        a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if the risk can decode single examples or
-        step on them exactly, with a penalty only the latter, and "oca" otherwise, also under a memory limit. "lbfgs"
-        continues "newton" if that stalls, and "oca" continues "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be
-        enumerated and 150 passes do not halve the gap) and with "oca" (if that stalls). `message` names the choice and
-        its reason. See "Which model, which method" in the documentation.
+        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "prox-bcfw" for classes or
+        chains with a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if the risk can decode single
+        examples or step on them exactly, with a penalty only the latter, and "oca" otherwise. Under a memory limit
+        "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and "oca" continues
+        "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated
+        and 150 passes do not halve the gap), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
+        stall). `message` names the choice and its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.
     atol : float, optional

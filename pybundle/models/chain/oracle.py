@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -12,11 +11,10 @@ from ...core.exceptions import NumericalError
 from ...core.protocols import Decodings, ExamplePlane
 from ...core.ragged import Ragged
 from ...core.validation import check_rows
-from ...features._rows import Rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
-from ..batch_oracle import BatchOracle, check_lengths, check_scores, check_sums
+from ..batch_oracle import BatchOracle, Chains, check_lengths, check_scores, check_sums
 from ._kernels import ChainData, CompiledChain, augment, losses
 from ._marginals import ColumnSums, subtract_truths
 from ._slack import slack_items
@@ -25,18 +23,6 @@ BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
 SPARSE_DIM = 16384
 """Planes of single examples over sparse features are sparse from this dimension on."""
-
-
-class Chains(NamedTuple):
-    """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether first and last labels
-    have weights, and the sums of `|x_t|^2` (n,)."""
-
-    tokens: Rows
-    truth: np.ndarray
-    offsets: np.ndarray
-    start: bool
-    end: bool
-    squares: np.ndarray
 
 
 class ChainWeights:
@@ -180,7 +166,8 @@ class ChainOracle(BatchOracle):
     def chains(self):
         """The chains as block steps read them."""
         squares = np.add.reduceat(self._examples.norms**2, self._tokens.offsets[:-1])
-        return Chains(self._rows, self._truth.values, self._truth.offsets, self._model.start, self._model.end, squares)
+        return Chains(self._rows, self._truth.values, self._truth.offsets, True, self._model.start, self._model.end,
+                      squares)
 
     def expectations_batch(self, rows, distributions, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
@@ -190,7 +177,7 @@ class ChainOracle(BatchOracle):
         for low, high in _blocks(offsets):
             p = np.empty((offsets[high] - offsets[low], self._model.n_labels))
             entropies[low:high], pairs = distributions.marginals(rows[low:high], scales[low:high], p)
-            sums.add(low, high, p, pairs)
+            sums.add(low, high, p, pairs.reshape(self._model.n_labels, -1))
         sums.finish()
         return np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 

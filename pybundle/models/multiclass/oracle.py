@@ -14,7 +14,7 @@ from ...core.validation import check_rows
 from ...features._rows import RowSums, sum_rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
-from ..batch_oracle import BatchOracle, check_scores, check_sums
+from ..batch_oracle import BatchOracle, Chains, check_scores, check_sums
 
 LEAST = -700.0
 """Logarithm of the least share of a label; less is 0."""
@@ -83,7 +83,19 @@ class MulticlassOracle(BatchOracle):
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        margins = self._margins(rows, weights)
+        return self._softmax(rows, self._margins(rows, weights), scales, slope)
+
+    @property
+    def chains(self):
+        """The examples as chains of one token."""
+        return Chains(self._rows, self._y, np.arange(self.n_examples + 1), False, False, False, self._examples.norms**2)
+
+    def expectations_batch(self, rows, distributions, scales, slope):
+        rows, scales = check_sums(self, rows, scales, slope)
+        return self._softmax(rows, distributions.nodes[rows], scales, slope)[1]
+
+    def _softmax(self, rows, margins, scales, slope):
+        """Logarithms of the sums of exp(margins), entropies of the shares; adds the expected features to the slope."""
         n, K = margins.shape
         each, best = np.arange(n), margins.argmax(axis=1)
         largest = margins[each, best]

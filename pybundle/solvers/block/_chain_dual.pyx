@@ -9,8 +9,8 @@ by dynamic programming. The step at chain i, all others as they are:
     1   s                           scores of the chain at W; the best answer to W alone is P_i ~ exp(s)
     2   new = (1 - r) theta + r s   its marginals mu' by forward-backward, with edges likewise
     3   V -= c_i (E_mu' Psi - E_mu Psi) / s, and W follows
-    4   back if the dual falls: if H' - H + <s + s', mu' - mu> / 2 < 0, with the scores s' at the new W. This is its
-        change exactly where W is linear in V, and nearly so elsewhere
+    4   back if H' - H + <s', mu' - mu> < 0, with entropies H and the scores s' at the new W: the dual rises by c_i
+        times this, or more, because Omega* is convex
     5   r *= a / (a - b), within limits, where a parabola with the slopes of the dual at both ends is largest:
         a = <s - theta, mu' - mu>,  b = <s' - new, mu' - mu>
 
@@ -64,14 +64,15 @@ cdef class ChainDual(PackedPoint):
     offsets : int64 array, shape (n + 1,)
     weights : float64 array, shape (n,)
         c_i >= 0.
-    start, end : bool
-        Whether there are weights of the first and of the last label.
+    pairs, start, end : bool
+        Whether there are weights of pairs of neighbouring labels, of the first and of the last label. Without pairs
+        every chain is one token.
     factors : (nodes, edges), optional
         To start from; without them every true label is likely.
 
     Attributes
     ----------
-    nodes, edges : ndarray, shapes (n_tokens, K) and (n, K, K)
+    nodes, edges : ndarray, shapes (n_tokens, K) and (n, K K)
         Logarithms of the factors of the distributions.
     rates : ndarray, shape (n,)
     visits : float
@@ -83,7 +84,7 @@ cdef class ChainDual(PackedPoint):
     cdef object marginals_of_nodes, marginals_of_pairs, arguments
     cdef double[:, ::1] theta
     cdef double[:, ::1] mu
-    cdef double[:, ::1] edge        # (n, K K)
+    cdef double[:, ::1] edge        # (n, K K), or (n, 0)
     cdef double[:, ::1] pair
     cdef double[::1] rate
     cdef double[::1] entropy
@@ -91,28 +92,30 @@ cdef class ChainDual(PackedPoint):
     cdef const int64_t[::1] offsets
     cdef const double[::1] c
     cdef bint has_start, has_end
+    cdef Py_ssize_t n_pairs         # K K or 0
     cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
     cdef Py_ssize_t longest
 
-    def __init__(self, Rows tokens, truth, offsets, weights, bint start, bint end, factors=None):
+    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, factors=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
         if tokens.has_bias:
             raise ValueError("tokens must have no bias")
-        PackedPoint.__init__(self, tokens, False, K * (K + start + end))
+        self.n_pairs = K * K if pairs else 0
+        PackedPoint.__init__(self, tokens, False, self.n_pairs + K * (start + end))
         self.truth, self.offsets, self.c, self.has_start, self.has_end = truth, offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
         self.rates = np.full(n, FIRST_RATE)
         if factors is None:
-            self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, K, K))
+            self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, self.n_pairs))
             self.nodes[np.arange(tokens.n_rows), truth] = SPIKE
         else:
             self.nodes, self.edges = (np.array(values, dtype=np.float64, order="C") for values in factors)
-            if self.nodes.shape != (tokens.n_rows, K) or self.edges.shape != (n, K, K):
+            if self.nodes.shape != (tokens.n_rows, K) or self.edges.shape != (n, self.n_pairs):
                 raise ValueError("the factors belong to other chains")
-        self.marginals_of_nodes, self.marginals_of_pairs = np.empty_like(self.nodes), np.empty((n, K * K))
+        self.marginals_of_nodes, self.marginals_of_pairs = np.empty_like(self.nodes), np.empty_like(self.edges)
         self.theta, self.mu, self.rate = self.nodes, self.marginals_of_nodes, self.rates
-        self.edge, self.pair = self.edges.reshape(n, K * K), self.marginals_of_pairs
+        self.edge, self.pair = self.edges, self.marginals_of_pairs
         self._refresh()
 
     def _refresh(self):
@@ -138,7 +141,7 @@ cdef class ChainDual(PackedPoint):
         -------
         entropies : ndarray, shape (m, 2)
             And bounds on their rounding errors.
-        total : ndarray, shape (K, K)
+        total : ndarray, shape (K K,)
             The sum of `scales` times the sums over neighbouring positions.
 
         Raises
@@ -153,9 +156,9 @@ cdef class ChainDual(PackedPoint):
                 raise ValueError(f"rows must be 0..{n - 1}, got {rows[j]}")
             t += self.offsets[rows[j] + 1] - self.offsets[rows[j]]
         if scales.shape[0] != m or nodes.shape[0] != t or nodes.shape[1] != K or (
-                pairs is not None and (pairs.shape[0] != m or pairs.shape[1] != K * K)):
-            raise ValueError(f"scales must have shape ({m},), nodes ({t}, {K}) and pairs ({m}, {K * K})")
-        entropies, total = np.zeros((m, 2)), np.zeros(K * K)
+                pairs is not None and (pairs.shape[0] != m or pairs.shape[1] != self.n_pairs)):
+            raise ValueError(f"scales must have shape ({m},), nodes ({t}, {K}) and pairs ({m}, {self.n_pairs})")
+        entropies, total = np.zeros((m, 2)), np.zeros(self.n_pairs)
         cdef double[:, ::1] entropy = entropies
         cdef double[::1] sums = total
         cdef ChainTables tables = ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True)
@@ -166,15 +169,16 @@ cdef class ChainDual(PackedPoint):
             for j in range(m):
                 i = rows[j]
                 length = self.offsets[i + 1] - self.offsets[i]
-                tables.place_factors(&self.edge[i, 0])
+                if self.n_pairs:
+                    tables.place_factors(&self.edge[i, 0])
                 tables.marginals(length, &self.theta[self.offsets[i], 0], s.dp, &nodes[t, 0], s.pairs, &entropy[j, 0])
-                for k in range(K * K):
+                for k in range(self.n_pairs):
                     sums[k] += scales[j] * s.pairs[k]
-                if pairs is not None:
-                    memcpy(&pairs[j, 0], s.pairs, K * K * sizeof(double))
+                    if pairs is not None:
+                        pairs[j, k] = s.pairs[k]
                 t += length
         free(memory)
-        return entropies, total.reshape(K, K)
+        return entropies, total
 
     # ------------------------------------------------------------------ steps
     def visit(self, const Py_ssize_t[::1] order):
@@ -217,44 +221,45 @@ cdef class ChainDual(PackedPoint):
     cdef double step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
         """Lines 1 to 5 at chain i; returns the estimate of its gap."""
         cdef Py_ssize_t first = self.offsets[i], T = self.offsets[i + 1] - first, K = X.n_scores, k
-        cdef Py_ssize_t size = T * K, pairs = K * K
+        cdef Py_ssize_t size = T * K, pairs = self.n_pairs
         cdef double* theta = &self.theta[first, 0]
         cdef double* mu = &self.mu[first, 0]
-        cdef double* edge = &self.edge[i, 0]
-        cdef double* pair = &self.pair[i, 0]
-        cdef double r, a, b, ahead, behind, change, moved, entropy, gap = 0.0, c = self.c[i]
+        cdef double* edge = &self.edge[i, 0] if pairs else NULL
+        cdef double* pair = &self.pair[i, 0] if pairs else NULL
+        cdef double r, a, b, rise, change, moved, entropy, gap = 0.0, c = self.c[i]
         cdef int tried
         self.scores_of(X, first, T, s)
         memcpy(s.old, s.scores, size * sizeof(double))
-        memcpy(s.of_edges, &self.base[K], pairs * sizeof(double))
+        for k in range(pairs):
+            s.of_edges[k] = self.base[K + k]
         for tried in range(TRIES):
             r = self.rate[i]
             for k in range(size):
                 s.nodes[k] = theta[k] + r * (s.old[k] - theta[k])
             for k in range(pairs):
                 s.edges[k] = edge[k] + r * (s.of_edges[k] - edge[k])
-            tables.place_factors(s.edges)
+            if pairs:
+                tables.place_factors(s.edges)
             entropy = tables.marginals(T, s.nodes, s.dp, s.p, s.pairs, NULL)
             if not isfinite(entropy):
                 self.rate[i] = max(SMALLER * r, LEAST_RATE)
                 continue
             self.move(X, first, T, s, mu, pair, -c / self.s)
             self.scores_of(X, first, T, s)
-            a = b = ahead = behind = moved = 0.0
+            a = b = moved = 0.0
+            rise = entropy - self.entropy[i]
             for k in range(size):
                 change = s.p[k] - mu[k]
                 a += (s.old[k] - theta[k]) * change
                 b += (s.scores[k] - s.nodes[k]) * change
-                behind += s.old[k] * change
-                ahead += s.scores[k] * change
+                rise += s.scores[k] * change - s.p[k] * s.nodes[k]
                 moved += fabs(change)
                 entropy -= s.p[k] * s.nodes[k]
             for k in range(pairs):
                 change = s.pairs[k] - pair[k]
                 a += (s.of_edges[k] - edge[k]) * change
                 b += (self.base[K + k] - s.edges[k]) * change
-                behind += s.of_edges[k] * change
-                ahead += self.base[K + k] * change
+                rise += self.base[K + k] * change - s.pairs[k] * s.edges[k]
                 moved += fabs(change)
                 entropy -= s.pairs[k] * s.edges[k]
             if tried == 0:
@@ -262,11 +267,12 @@ cdef class ChainDual(PackedPoint):
             # where all is certain nothing moves until the factors are about those of W
             r *= min(max(a / (a - b), SMALLER), LARGER) if a > b and moved > STILL else LARGER
             self.rate[i] = min(max(r, LEAST_RATE), 1.0)
-            if moved <= STILL or entropy - self.entropy[i] + 0.5 * (behind + ahead) >= 0.0:
+            if moved <= STILL or rise >= 0.0:
                 memcpy(theta, s.nodes, size * sizeof(double))
-                memcpy(edge, s.edges, pairs * sizeof(double))
                 memcpy(mu, s.p, size * sizeof(double))
-                memcpy(pair, s.pairs, pairs * sizeof(double))
+                if pairs:
+                    memcpy(edge, s.edges, pairs * sizeof(double))
+                    memcpy(pair, s.pairs, pairs * sizeof(double))
                 self.entropy[i] = entropy
                 return gap
             self.move(X, first, T, s, mu, pair, c / self.s)
@@ -284,10 +290,10 @@ cdef class ChainDual(PackedPoint):
                     s.scores[(t + q) * K + k] = s.S[k * BLOCK + q]
         if self.has_start:
             for k in range(K):
-                s.scores[k] += self.base[K + K * K + k]
+                s.scores[k] += self.base[K + self.n_pairs + k]
         if self.has_end:
             for k in range(K):
-                s.scores[(T - 1) * K + k] += self.base[K + K * K + K * self.has_start + k]
+                s.scores[(T - 1) * K + k] += self.base[K + self.n_pairs + K * self.has_start + k]
 
     cdef void move(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, const double* mu, const double* pair,
                    double factor) noexcept nogil:
@@ -295,7 +301,7 @@ cdef class ChainDual(PackedPoint):
         cdef Py_ssize_t group, t, q, k, K = X.n_scores, count, begin
         cdef double* V = <double*>self.V
         cdef double* W = <double*>self.W
-        cdef double* rest = &self.base_unshrunk[K]
+        cdef double* rest = &self.base_unshrunk[0] + K
         for group in range((T + STEP - 1) // STEP):
             t = group * STEP
             count = min(<Py_ssize_t>STEP, T - t)
@@ -304,9 +310,9 @@ cdef class ChainDual(PackedPoint):
                     s.coef[q * self.ldc + k] = factor * X.scale * X.scale * (
                         s.p[(t + q) * K + k] - mu[(t + q) * K + k])
             X.kernels.update64[X.kind](&X.X, &self.rows[first + t], <int>count, s.coef, self.ldc, <int>K, V, self.ldw)
-        for k in range(K * K):
+        for k in range(self.n_pairs):
             rest[k] += factor * (s.pairs[k] - pair[k])
-        rest += K * K
+        rest += self.n_pairs
         if self.has_start:
             for k in range(K):
                 rest[k] += factor * (s.p[k] - mu[k])

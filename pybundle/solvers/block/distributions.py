@@ -44,9 +44,8 @@ class Distributions(Core):
         self._value = None                      # the last point evaluated, R there and a bound on its rounding error
 
     def _make(self, factors=None):
-        chains = self.risk.chains
-        return ChainDual(chains.tokens, chains.truth, chains.offsets, self.risk.sample_weight, chains.start, chains.end,
-                         factors)
+        tokens, truth, offsets, pairs, start, end, _ = self.risk.chains
+        return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, factors)
 
     def __getstate__(self) -> Any:
         return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_aggregate": None, "_w": None,
@@ -147,7 +146,8 @@ class Distributions(Core):
     @classmethod
     def memory(cls, risk, objective=None):
         chains = risk.chains
-        factors = chains.tokens.n_scores * (len(chains.truth) + chains.tokens.n_scores * risk.n_examples)
+        K = chains.tokens.n_scores
+        factors = K * (len(chains.truth) + K * chains.pairs * risk.n_examples)
         return {"multipliers": 16 * factors, "points": 96 * risk.dim}
 
 

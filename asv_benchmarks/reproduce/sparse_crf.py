@@ -94,7 +94,7 @@ def crfsuite(train, test, l1, best):
     losses = []
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "chunking.crfsuite")
-        run(200)
+        run(400)
         within = [k for k, loss in enumerate(losses, 1) if loss <= (1.0 + WITHIN) * best]
         if not within:
             return ("python-crfsuite, never within 1 %", "-", f"{len(losses)}", f"{min(losses):.1f}", "-", "-", "-")

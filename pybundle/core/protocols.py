@@ -167,9 +167,9 @@ class RiskBase:
         is `sum_i d_i x_i x_i'`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    chains, planes_of : tuple or None, method or None
-        Chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions of their
-        labellings.
+    chains, planes_of : Chains or None, method or None
+        Classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions
+        of their labellings.
     engine : Engine or None
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None

@@ -19,7 +19,7 @@ from ..features._plane_rows import merge_rows
 
 class Chains(NamedTuple):
     """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether pairs of neighbours,
-    first and last labels have weights, and the sums of `|x_t|^2` (n,)."""
+    first and last labels have weights, and the sums of the squared norms of all features (n,)."""
 
     tokens: Any
     truth: Array
@@ -176,7 +176,11 @@ class BatchOracle(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
-        """As `marginals_batch` for distributions that are given, with `chains` only; returns their entropies."""
+        """As `marginals_batch` for given distributions, with `chains` only; returns lower bounds on their entropies.
+
+        `distributions.nodes` are the logarithms of the factors of all tokens, and `distributions.marginals(rows,
+        scales, nodes)` writes their marginals; it returns entropies, and sums over neighbours.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no chains")
 
     def additions(self, rows: Any) -> int:

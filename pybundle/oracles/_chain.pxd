@@ -25,7 +25,7 @@ cdef class ChainTables:
     # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil
-    # Replaces the transition scores (K, K) of tables made for marginals
+    # Replaces the transition scores (K, K), all finite, of tables made for marginals; those for `viterbi` stay
     cdef void place_factors(self, const double* transition) noexcept nogil
     # Marginals (length, K) of the positions of one chain and sums (K, K) over its pairs, of tables made for marginals;
     # `entropy` (2,) as in `marginal_items`. `scratch` holds (3 * length + 2 + ld) * ld doubles on a cache line. Returns

@@ -235,7 +235,8 @@ class Structured(Partitioned):
     def planes_of(self, distributions: Any) -> Planes:
         """Return the plane of each part that distributions of its labellings prove: slopes, and entropies as offsets.
 
-        Of chains: `distributions` has the method `marginals` of `ChainDual`. The values are those at no point.
+        `distributions` as in `BatchOracle.expectations_batch`. The values of the planes are infinite, because they
+        touch R at no known point.
         """
         def shard(rows, slope):
             c = self.sample_weight[rows]

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import BOUNDED, LABELLINGS, SINGLE, completed, require
-from .block.distributions import Distributions
 from .block.frank_wolfe import FRANK_WOLFE
+from .block.log_loss_blocks import LogLossBlocks
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
@@ -42,8 +42,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
 
     For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it also takes over if "prox-bcfw" does not halve the gap within `n_slow` passes, as with columns of
-    unequal size or huge C. The last fallback is "oca", with a penalty the only one. For smooth risks see
-    `patience_before`.
+    unequal size or huge C, and so does "lbfgs" for classes and chains with a log-loss. The last fallback is "oca", with
+    a penalty the only one. For other smooth risks see `patience_before`.
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -61,7 +61,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     has_free = is_penalised and problem.objective.is_free.any()
     if (risk.chains is not None and not keeps and not has_free and problem.settings.memory_limit is None
-            and Distributions.memory(risk)["multipliers"] <= LARGEST):
+            and LogLossBlocks.memory(risk)["multipliers"] <= LARGEST):
         stages.insert(0, Stage(later("lbfgs"), None, n_slow))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")

@@ -61,6 +61,10 @@ class ChainOracle(BatchOracle):
         # PB_CHAIN_TERMS of _chain.h
         self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
         self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
+        # pairs of labels and those at the ends are features, too
+        squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
+        squares += self.sizes - 1 + model.start + model.end
+        self.chains = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
         self.fingerprint = self._checksum(examples.fingerprint)
 
     def _checksum(self, of_examples):
@@ -148,7 +152,7 @@ class ChainOracle(BatchOracle):
         _, values, offsets = self._empty(rows)
         entropies = np.empty((len(rows), 2))
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
-        sums = ExpectedFeatures(self, rows, scales, slope)
+        sums = ExpectedFeatures(self, rows, offsets, scales, slope)
         for low, high, unary, truths in self._scores(rows, offsets, weights):
             items = offsets[low:high + 1] - offsets[low]
             p, pairs = np.empty_like(unary), np.zeros((1, *weights.transition.shape))
@@ -162,18 +166,11 @@ class ChainOracle(BatchOracle):
         sums.finish()
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
-    @property
-    def chains(self):
-        """The chains as block steps read them."""
-        squares = np.add.reduceat(self._examples.norms**2, self._tokens.offsets[:-1])
-        return Chains(self._rows, self._truth.values, self._truth.offsets, True, self._model.start, self._model.end,
-                      squares)
-
     def expectations_batch(self, rows, distributions, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        offsets = self._empty(rows)[2]
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         entropies = np.empty((len(rows), 2))
-        sums = ExpectedFeatures(self, rows, scales, slope)
+        sums = ExpectedFeatures(self, rows, offsets, scales, slope)
         for low, high in _blocks(offsets):
             p = np.empty((offsets[high] - offsets[low], self._model.n_labels))
             entropies[low:high], pairs = distributions.marginals(rows[low:high], scales[low:high], p)
@@ -218,9 +215,9 @@ class ChainOracle(BatchOracle):
 class ExpectedFeatures:
     """Adds `sum_j scales[j] E psi_j` of the examples `rows` to `slope`, from blocks of their marginals."""
 
-    def __init__(self, oracle, rows, scales, slope):
-        self._oracle, self._scales = oracle, scales
-        self._offsets, self._tokens = oracle._empty(rows)[2], oracle._tokens.rows(rows)
+    def __init__(self, oracle, rows, offsets, scales, slope):
+        self._oracle, self._scales, self._offsets = oracle, scales, offsets
+        self._tokens = oracle._tokens.rows(rows)
         self._truth = oracle._truth.take(rows).values
         self._W, self._transition, self._start, self._end = oracle._model.split(slope)
         self._columns, examples = None, oracle._examples

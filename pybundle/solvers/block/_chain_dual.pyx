@@ -1,20 +1,24 @@
 """Dual of the log-loss of chains, ascended at one chain after the other: exponentiated gradient [Collins et al. 2008].
 
-    maximise  sum_i c_i H(P_i) - Omega*(-phi),    phi = sum_i c_i (E_{P_i} Psi(x_i, y) - Psi(x_i, y_i)),
+    maximise  sum_i c_i H(P_i) - (Omega + kappa/2 |. - centre|^2)*(-phi),
+    phi = sum_i c_i (E_{P_i} Psi(x_i, y) - Psi(x_i, y_i)),
 
-over a distribution P_i of the labellings of every chain. P_i is kept by its factors, the logarithms `nodes` theta_t(k)
-and `edges` E(j, k), P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t E(y_{t-1}, y_t)), so that entropy and marginals are exact
-by dynamic programming. The step at chain i, all others as they are:
+over a distribution P_i of the labellings of every chain. It is kept by the logarithms of its factors, theta_t(k) of the
+nodes (tokens) and theta(j, k) of the edges, P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1}, y_t)), so that
+marginals and entropy are exact by dynamic programming. The point W follows from
+V = (l2 centre of Omega + kappa centre - phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, all
+other chains as they are:
 
-    1   s                           scores of the chain at W; the best answer to W alone is P_i ~ exp(s)
-    2   new = (1 - r) theta + r s   its marginals mu' by forward-backward, with edges likewise
-    3   V -= c_i (E_mu' Psi - E_mu Psi) / s, and W follows
-    4   back if H' - H + <s', mu' - mu> < 0, with entropies H and the scores s' at the new W: the dual rises by c_i
-        times this, or more, because Omega* is convex
-    5   r *= a / (a - b), within limits, where a parabola with the slopes of the dual at both ends is largest:
-        a = <s - theta, mu' - mu>,  b = <s' - new, mu' - mu>
+    1   u                                scores of nodes and edges at W; P_i ~ exp(u) would be best if W stayed
+    2   new = theta + r (u - theta)      with the marginals mu' by forward-backward
+    3   V -= c_i (mu' - mu) Psi / s      and W follows; u' are the scores at the new W
+    4   back, and again with a smaller r, if H' - H + <u', mu' - mu> < 0 with the entropies H and H'. The dual rises by
+        c_i times this or more, because Omega* is convex
+    5   r *= a / (a - b), within limits. The slope of the dual along mu' - mu is a = <u - theta, mu' - mu> at the start
+        and b = <u' - new, mu' - mu> at the end; a parabola with these slopes has its maximum there
 
-The rate of each chain adapts to the curvature of Omega*, which is never needed.
+The rate r of each chain adapts to the curvature of Omega*, which is never needed. Classes are chains of one token,
+without edges.
 """
 
 import numpy as np
@@ -31,26 +35,27 @@ from pybundle.solvers.block._packed_point cimport PackedPoint
 
 cdef enum:
     LINE = 64
-    TRIES = 4               # of one step
-    CHECK = 1024            # chains between two checks for signals
+    N_ARRAYS = 10           # of Scratch
+    TRIES = 4               # of one step: with each the rate is a quarter, so that hardly any step fails
 
-cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6
-cdef double SMALLER = 0.25, LARGER = 2.0        # limits of a change of the rate
-cdef double STILL = 1e-8        # below this change of marginals rounding decides
-cdef double SPIKE = 6.0         # log of the odds of a true label at the start
+cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # rates of the first steps, and those of steep curvature
+cdef double SMALLER = 0.25, LARGER = 2.0            # limits of a change of the rate, which a parabola only estimates
+cdef double STILL = 1e-8        # if marginals change by less in all, rounding decides whether the dual rises: accepted
+cdef double SPIKE = 6.0         # theta of a true label at the start, 0 of the others: phi is small, H not 0
+cdef double WORK = 2e8          # T K K of the chains between two checks for signals
 
 
-cdef struct Scratch:        # of the longest chain
-    double* scores          # (T, K) s, then s'
-    double* of_edges        # (K, K) s of the edges
-    double* nodes           # (T, K) new factors
-    double* edges           # (K, K)
-    double* p               # (T, K) mu'
-    double* pairs           # (K, K)
-    double* old             # (T, K) s, while `scores` holds s'
-    double* S               # (K, BLOCK)
-    double* coef            # (STEP, ldc)
-    double* dp              # of forward-backward
+cdef struct Scratch:            # of the longest chain
+    double* scores              # (T, K) u' of the nodes
+    double* old                 # (T, K) u
+    double* old_edges           # (K, K)
+    double* nodes               # (T, K) new
+    double* edges               # (K, K)
+    double* mu                  # (T, K) mu'
+    double* edge_mu             # (K, K)
+    double* S                   # (K, BLOCK)
+    double* coef                # (STEP, ldc)
+    double* memory              # of forward-backward
 
 
 cdef class ChainDual(PackedPoint):
@@ -60,89 +65,92 @@ cdef class ChainDual(PackedPoint):
     ----------
     tokens : Rows
         All tokens, seen by K scores, without bias.
-    truth : int32 array, shape (n_tokens,)
+    truth : int32 array, shape (N,)
     offsets : int64 array, shape (n + 1,)
     weights : float64 array, shape (n,)
         c_i >= 0.
     pairs, start, end : bool
         Whether there are weights of pairs of neighbouring labels, of the first and of the last label. Without pairs
         every chain is one token.
-    factors : (nodes, edges), optional
+    known : (nodes, edges), optional
         To start from; without them every true label is likely.
 
     Attributes
     ----------
-    nodes, edges : ndarray, shapes (n_tokens, K) and (n, K K)
+    nodes, edges : ndarray, shapes (N, K) and (n, K K), or (n, 0)
         Logarithms of the factors of the distributions.
-    rates : ndarray, shape (n,)
+    rates, entropies : ndarray, shape (n,)
     visits : float
         Chains visited so far.
     """
 
-    cdef readonly object nodes, edges, rates
+    cdef readonly object nodes, edges, rates, entropies
     cdef readonly double visits
-    cdef object marginals_of_nodes, marginals_of_pairs, arguments
+    cdef object node_marginals, edge_marginals
     cdef double[:, ::1] theta
+    cdef double[:, ::1] edge_theta
     cdef double[:, ::1] mu
-    cdef double[:, ::1] edge        # (n, K K), or (n, 0)
-    cdef double[:, ::1] pair
+    cdef double[:, ::1] edge_mu
     cdef double[::1] rate
     cdef double[::1] entropy
     cdef const int32_t[::1] truth
     cdef const int64_t[::1] offsets
     cdef const double[::1] c
     cdef bint has_start, has_end
-    cdef Py_ssize_t n_pairs         # K K or 0
+    cdef Py_ssize_t n_edges         # K K or 0
     cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
     cdef Py_ssize_t longest
 
-    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, factors=None):
+    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
-        if tokens.has_bias:
-            raise ValueError("tokens must have no bias")
-        self.n_pairs = K * K if pairs else 0
-        PackedPoint.__init__(self, tokens, False, self.n_pairs + K * (start + end))
+        if (tokens.has_bias or len(truth) != tokens.n_rows or len(weights) != n or offsets[0] != 0
+                or offsets[n] != tokens.n_rows or np.diff(offsets).min() < 1 or not pairs and n != tokens.n_rows):
+            raise ValueError("tokens without bias, truth, offsets and weights must be those of the same chains")
+        self.n_edges = K * K if pairs else 0
+        PackedPoint.__init__(self, tokens, False, self.n_edges + K * (start + end))
         self.truth, self.offsets, self.c, self.has_start, self.has_end = truth, offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
-        self.rates = np.full(n, FIRST_RATE)
-        if factors is None:
-            self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, self.n_pairs))
+        if known is None:
+            self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, self.n_edges))
             self.nodes[np.arange(tokens.n_rows), truth] = SPIKE
         else:
-            self.nodes, self.edges = (np.array(values, dtype=np.float64, order="C") for values in factors)
-            if self.nodes.shape != (tokens.n_rows, K) or self.edges.shape != (n, self.n_pairs):
+            self.nodes, self.edges = (np.array(values, dtype=np.float64, order="C") for values in known)
+            if (self.nodes.shape != (tokens.n_rows, K) or self.edges.shape != (n, self.n_edges)
+                    or not (np.isfinite(self.nodes).all() and np.isfinite(self.edges).all())):
                 raise ValueError("the factors belong to other chains")
-        self.marginals_of_nodes, self.marginals_of_pairs = np.empty_like(self.nodes), np.empty_like(self.edges)
-        self.theta, self.mu, self.rate = self.nodes, self.marginals_of_nodes, self.rates
-        self.edge, self.pair = self.edges, self.marginals_of_pairs
+        self.node_marginals, self.edge_marginals = np.empty_like(self.nodes), np.empty_like(self.edges)
+        self.rates, self.entropies = np.full(n, FIRST_RATE), np.empty(n)
+        self.theta, self.edge_theta, self.mu, self.edge_mu = (self.nodes, self.edges, self.node_marginals,
+                                                              self.edge_marginals)
+        self.rate, self.entropy = self.rates, self.entropies
         self._refresh()
+        self.entropies[:] = self.marginals(np.arange(n), np.zeros(n), self.node_marginals)[0][:, 0]
 
     def _refresh(self):
-        """Make marginals and entropies those of the factors."""
+        """Make the marginals those of the factors."""
         n = len(self.rates)
-        self.entropy = self.marginals(np.arange(n), np.zeros(n), self.marginals_of_nodes,
-                                      self.marginals_of_pairs)[0][:, 0].copy()
+        self.marginals(np.arange(n), np.zeros(n), self.node_marginals, self.edge_marginals)
 
     # ------------------------------------------------------------------ the marginals of the factors
     def marginals(self, const Py_ssize_t[::1] rows, const double[::1] scales, double[:, ::1] nodes,
-                  double[:, ::1] pairs=None):
-        """Marginals of the chains `rows`.
+                  double[:, ::1] edges=None):
+        """Marginals of the chains `rows`; may run in several threads at once.
 
         Parameters
         ----------
         rows, scales : arrays, shape (m,)
         nodes : float64 array, shape (number of their tokens, K)
-            Receives the marginals of the positions, one chain after another.
-        pairs : float64 array, shape (m, K K), optional
-            Receives the sums over neighbouring positions.
+            Receives the marginals of the tokens, one chain after another.
+        edges : float64 array, shape (m, K K), optional
+            Receives the sums of the marginals of neighbouring tokens.
 
         Returns
         -------
         entropies : ndarray, shape (m, 2)
             And bounds on their rounding errors.
         total : ndarray, shape (K K,)
-            The sum of `scales` times the sums over neighbouring positions.
+            The sum of `scales` times the sums of the marginals of neighbours; empty without pairs.
 
         Raises
         ------
@@ -156,9 +164,9 @@ cdef class ChainDual(PackedPoint):
                 raise ValueError(f"rows must be 0..{n - 1}, got {rows[j]}")
             t += self.offsets[rows[j] + 1] - self.offsets[rows[j]]
         if scales.shape[0] != m or nodes.shape[0] != t or nodes.shape[1] != K or (
-                pairs is not None and (pairs.shape[0] != m or pairs.shape[1] != self.n_pairs)):
-            raise ValueError(f"scales must have shape ({m},), nodes ({t}, {K}) and pairs ({m}, {self.n_pairs})")
-        entropies, total = np.zeros((m, 2)), np.zeros(self.n_pairs)
+                edges is not None and (edges.shape[0] != m or edges.shape[1] != self.n_edges)):
+            raise ValueError(f"scales must have shape ({m},), nodes ({t}, {K}) and edges ({m}, {self.n_edges})")
+        entropies, total = np.zeros((m, 2)), np.zeros(self.n_edges)
         cdef double[:, ::1] entropy = entropies
         cdef double[::1] sums = total
         cdef ChainTables tables = ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True)
@@ -169,13 +177,14 @@ cdef class ChainDual(PackedPoint):
             for j in range(m):
                 i = rows[j]
                 length = self.offsets[i + 1] - self.offsets[i]
-                if self.n_pairs:
-                    tables.place_factors(&self.edge[i, 0])
-                tables.marginals(length, &self.theta[self.offsets[i], 0], s.dp, &nodes[t, 0], s.pairs, &entropy[j, 0])
-                for k in range(self.n_pairs):
-                    sums[k] += scales[j] * s.pairs[k]
-                    if pairs is not None:
-                        pairs[j, k] = s.pairs[k]
+                if self.n_edges:
+                    tables.place_factors(&self.edge_theta[i, 0])
+                tables.marginals(length, &self.theta[self.offsets[i], 0], s.memory, &nodes[t, 0], s.edge_mu,
+                                 &entropy[j, 0])
+                for k in range(self.n_edges):
+                    sums[k] += scales[j] * s.edge_mu[k]
+                    if edges is not None:
+                        edges[j, k] = s.edge_mu[k]
                 t += length
         free(memory)
         return entropies, total
@@ -184,12 +193,8 @@ cdef class ChainDual(PackedPoint):
     def visit(self, const Py_ssize_t[::1] order):
         """Step on the chains of `order`, one after another.
 
-        O(K) for every entry of the tokens, four times, and O(T K^2) of forward-backward for a chain of T tokens.
-
-        Returns
-        -------
-        total : float
-            An estimate of the sum of the block gaps before: half of `c_i a / r`.
+        Each try costs two products of the tokens with W, half of them without the first, an update of V, and
+        O(T K^2) of forward-backward for a chain of T tokens.
 
         Raises
         ------
@@ -199,7 +204,7 @@ cdef class ChainDual(PackedPoint):
             Between two chains.
         """
         cdef Py_ssize_t j, n = self.offsets.shape[0] - 1, K = self.features.n_scores
-        cdef double total = 0.0
+        cdef double work = 0.0
         for j in range(order.shape[0]):
             if not 0 <= order[j] < n:
                 raise ValueError(f"order must hold rows 0..{n - 1}, got {order[j]}")
@@ -210,116 +215,120 @@ cdef class ChainDual(PackedPoint):
         try:
             for j in range(order.shape[0]):
                 with nogil:
-                    total += self.step(X, order[j], tables, &s)
+                    self.step(X, order[j], tables, &s)
                 self.visits += 1
-                if j % CHECK == CHECK - 1:
+                work += <double>(self.offsets[order[j] + 1] - self.offsets[order[j]]) * K * K
+                if work > WORK:
+                    work = 0.0
                     PyErr_CheckSignals()
         finally:
             free(memory)
-        return total
 
-    cdef double step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
-        """Lines 1 to 5 at chain i; returns the estimate of its gap."""
+    cdef void step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
+        """Lines 1 to 5 at chain i."""
         cdef Py_ssize_t first = self.offsets[i], T = self.offsets[i + 1] - first, K = X.n_scores, k
-        cdef Py_ssize_t size = T * K, pairs = self.n_pairs
+        cdef Py_ssize_t size = T * K, n_edges = self.n_edges
         cdef double* theta = &self.theta[first, 0]
         cdef double* mu = &self.mu[first, 0]
-        cdef double* edge = &self.edge[i, 0] if pairs else NULL
-        cdef double* pair = &self.pair[i, 0] if pairs else NULL
-        cdef double r, a, b, rise, change, moved, entropy, gap = 0.0, c = self.c[i]
-        cdef int tried
-        self.scores_of(X, first, T, s)
-        memcpy(s.old, s.scores, size * sizeof(double))
-        for k in range(pairs):
-            s.of_edges[k] = self.base[K + k]
-        for tried in range(TRIES):
+        cdef double* edge_theta = &self.edge_theta[i, 0] if n_edges else NULL
+        cdef double* edge_mu = &self.edge_mu[i, 0] if n_edges else NULL
+        cdef double r, a, b, rise, change, moved, log_z, entropy, c = self.c[i]
+        cdef int _tried
+        if c == 0.0:
+            return
+        self.scores_of(X, first, T, s, s.old)                                       # line 1
+        for k in range(n_edges):
+            s.old_edges[k] = self.base[K + k]
+        for _tried in range(TRIES):
             r = self.rate[i]
-            for k in range(size):
+            for k in range(size):                                                   # line 2
                 s.nodes[k] = theta[k] + r * (s.old[k] - theta[k])
-            for k in range(pairs):
-                s.edges[k] = edge[k] + r * (s.of_edges[k] - edge[k])
-            if pairs:
+            for k in range(n_edges):
+                s.edges[k] = edge_theta[k] + r * (s.old_edges[k] - edge_theta[k])
+            if n_edges:
                 tables.place_factors(s.edges)
-            entropy = tables.marginals(T, s.nodes, s.dp, s.p, s.pairs, NULL)
-            if not isfinite(entropy):
+            log_z = tables.marginals(T, s.nodes, s.memory, s.mu, s.edge_mu, NULL)
+            if not isfinite(log_z):
                 self.rate[i] = max(SMALLER * r, LEAST_RATE)
                 continue
-            self.move(X, first, T, s, mu, pair, -c / self.s)
-            self.scores_of(X, first, T, s)
+            self.move(X, first, T, s, mu, edge_mu, -c / self.s)                     # line 3
+            self.scores_of(X, first, T, s, s.scores)
             a = b = moved = 0.0
-            rise = entropy - self.entropy[i]
+            entropy, rise = log_z, log_z - self.entropy[i]
             for k in range(size):
-                change = s.p[k] - mu[k]
+                change = s.mu[k] - mu[k]
                 a += (s.old[k] - theta[k]) * change
                 b += (s.scores[k] - s.nodes[k]) * change
-                rise += s.scores[k] * change - s.p[k] * s.nodes[k]
+                rise += s.scores[k] * change - s.mu[k] * s.nodes[k]
+                entropy -= s.mu[k] * s.nodes[k]
                 moved += fabs(change)
-                entropy -= s.p[k] * s.nodes[k]
-            for k in range(pairs):
-                change = s.pairs[k] - pair[k]
-                a += (s.of_edges[k] - edge[k]) * change
+            for k in range(n_edges):
+                change = s.edge_mu[k] - edge_mu[k]
+                a += (s.old_edges[k] - edge_theta[k]) * change
                 b += (self.base[K + k] - s.edges[k]) * change
-                rise += self.base[K + k] * change - s.pairs[k] * s.edges[k]
+                rise += self.base[K + k] * change - s.edge_mu[k] * s.edges[k]
+                entropy -= s.edge_mu[k] * s.edges[k]
                 moved += fabs(change)
-                entropy -= s.pairs[k] * s.edges[k]
-            if tried == 0:
-                gap = max(0.5 * c * a / r, 0.0)
-            # where all is certain nothing moves until the factors are about those of W
-            r *= min(max(a / (a - b), SMALLER), LARGER) if a > b and moved > STILL else LARGER
+            if moved <= STILL or a <= b:    # where all is certain nothing moves until the factors are about the scores
+                r *= LARGER
+            else:                                                                   # line 5
+                r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER
             self.rate[i] = min(max(r, LEAST_RATE), 1.0)
-            if moved <= STILL or rise >= 0.0:
+            if moved <= STILL or rise >= 0.0:                                       # line 4
                 memcpy(theta, s.nodes, size * sizeof(double))
-                memcpy(mu, s.p, size * sizeof(double))
-                if pairs:
-                    memcpy(edge, s.edges, pairs * sizeof(double))
-                    memcpy(pair, s.pairs, pairs * sizeof(double))
+                memcpy(mu, s.mu, size * sizeof(double))
+                if n_edges:
+                    memcpy(edge_theta, s.edges, n_edges * sizeof(double))
+                    memcpy(edge_mu, s.edge_mu, n_edges * sizeof(double))
                 self.entropy[i] = entropy
-                return gap
-            self.move(X, first, T, s, mu, pair, c / self.s)
-        return gap
+                return
+            self.move(X, first, T, s, mu, edge_mu, c / self.s)
 
-    cdef void scores_of(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s) noexcept nogil:
-        """s.scores (T, K): scores of the tokens of a chain at W, those of the first and last label included."""
+    cdef void scores_of(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, double* out) noexcept nogil:
+        """out (T, K): scores of the tokens of a chain at W, those of the first and last label included."""
         cdef Py_ssize_t group, t, q, k, K = X.n_scores, count
+        cdef const double* rest = &self.base[0] + K + self.n_edges
         for group in range((T + STEP - 1) // STEP):
             t = group * STEP
             count = min(<Py_ssize_t>STEP, T - t)
-            X.kernels.step64[X.kind](&X.X, &self.rows[first + t], <int>count, 0, <double*>self.W, self.ldw, <int>K, s.S)
+            X.kernels.step64[X.kind](&X.X, &self.rows[first + t], <int>count, <int>min(<Py_ssize_t>2, T - t - count),
+                                     <double*>self.W, self.ldw, <int>K, s.S)
             for q in range(count):
                 for k in range(K):
-                    s.scores[(t + q) * K + k] = s.S[k * BLOCK + q]
+                    out[(t + q) * K + k] = s.S[k * BLOCK + q]
         if self.has_start:
             for k in range(K):
-                s.scores[k] += self.base[K + self.n_pairs + k]
+                out[k] += rest[k]
+            rest += K
         if self.has_end:
             for k in range(K):
-                s.scores[(T - 1) * K + k] += self.base[K + self.n_pairs + K * self.has_start + k]
+                out[(T - 1) * K + k] += rest[k]
 
-    cdef void move(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, const double* mu, const double* pair,
+    cdef void move(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, const double* mu, const double* edge_mu,
                    double factor) noexcept nogil:
-        """V += factor (E_mu' Psi - E_mu Psi), and W follows."""
+        """V += factor (mu' - mu) Psi, and W follows."""
         cdef Py_ssize_t group, t, q, k, K = X.n_scores, count, begin
         cdef double* V = <double*>self.V
         cdef double* W = <double*>self.W
         cdef double* rest = &self.base_unshrunk[0] + K
+        cdef double of_units = factor * X.scale * X.scale       # V has the units of scores, X none
         for group in range((T + STEP - 1) // STEP):
             t = group * STEP
             count = min(<Py_ssize_t>STEP, T - t)
             for q in range(count):
                 for k in range(K):
-                    s.coef[q * self.ldc + k] = factor * X.scale * X.scale * (
-                        s.p[(t + q) * K + k] - mu[(t + q) * K + k])
+                    s.coef[q * self.ldc + k] = of_units * (s.mu[(t + q) * K + k] - mu[(t + q) * K + k])
             X.kernels.update64[X.kind](&X.X, &self.rows[first + t], <int>count, s.coef, self.ldc, <int>K, V, self.ldw)
-        for k in range(self.n_pairs):
-            rest[k] += factor * (s.pairs[k] - pair[k])
-        rest += self.n_pairs
+        for k in range(self.n_edges):
+            rest[k] += factor * (s.edge_mu[k] - edge_mu[k])
+        rest += self.n_edges
         if self.has_start:
             for k in range(K):
-                rest[k] += factor * (s.p[k] - mu[k])
+                rest[k] += factor * (s.mu[k] - mu[k])
             rest += K
         if self.has_end:
             for k in range(K):
-                rest[k] += factor * (s.p[(T - 1) * K + k] - mu[(T - 1) * K + k])
+                rest[k] += factor * (s.mu[(T - 1) * K + k] - mu[(T - 1) * K + k])
         if V == W:
             return
         self.base_shrinkage.apply(&self.base_unshrunk[0], &self.base[0], K, self.base.shape[0])
@@ -332,46 +341,40 @@ cdef class ChainDual(PackedPoint):
 
     cdef void* allocate(self, Scratch* s) except NULL:
         """Memory for the steps at any chain, to be freed."""
-        cdef Py_ssize_t K = self.features.n_scores, T = self.longest, ld = (K + 7) // 8 * 8, pairs = K * K
-        cdef Py_ssize_t sizes = (3 * T + 2 + ld) * ld + 4 * T * K + 3 * pairs + K * BLOCK + STEP * self.ldc
-        cdef void* memory = malloc(sizes * sizeof(double) + 12 * LINE)
+        cdef Py_ssize_t K = self.features.n_scores, T = self.longest, ld = (K + 7) // 8 * 8
+        cdef Py_ssize_t sizes = (3 * T + 2 + ld) * ld + 4 * T * K + 3 * K * K + K * BLOCK + STEP * self.ldc
+        cdef void* memory = malloc(sizes * sizeof(double) + (N_ARRAYS + 1) * LINE)
         cdef double* at
         if memory == NULL:
             raise MemoryError(f"not enough memory for the steps at a chain of {T} tokens with {K} labels")
-        at = cut(<double*>memory, 0)
-        s.dp = at
+        s.memory = at = cut(<double*>memory, 0)
         s.S = at = cut(at, (3 * T + 2 + ld) * ld)
         s.coef = at = cut(at, K * BLOCK)
         memset(s.coef, 0, STEP * self.ldc * sizeof(double))
         s.scores = at = cut(at, STEP * self.ldc)
         s.old = at = cut(at, T * K)
         s.nodes = at = cut(at, T * K)
-        s.p = at = cut(at, T * K)
-        s.of_edges = at = cut(at, T * K)
-        s.edges = at = cut(at, pairs)
-        s.pairs = cut(at, pairs)
+        s.mu = at = cut(at, T * K)
+        s.old_edges = at = cut(at, T * K)
+        s.edges = at = cut(at, K * K)
+        s.edge_mu = cut(at, K * K)
         return memory
 
     # ------------------------------------------------------------------ state
+    def _arrays(self):
+        return self.points() | {"nodes": self.nodes, "edges": self.edges, "rates": self.rates,
+                                "entropies": self.entropies}
+
     def get_state(self):
         """What differs from a new object of the same chains, by name; arrays are shared, not copied."""
-        return self.points() | {"nodes": self.nodes, "edges": self.edges, "rates": self.rates, "s": self.s,
-                                "visits": self.visits}
+        return self._arrays() | {"s": self.s, "visits": self.visits}
 
     def set_state(self, state):
-        """Becomes what `get_state` described; its limits must be set before."""
-        mine = self.points() | {"nodes": self.nodes, "edges": self.edges, "rates": self.rates}
-        for name, array in mine.items():
-            if state[name].shape != array.shape or state[name].dtype != array.dtype:
-                raise ValueError(f"{name} must have shape {array.shape} and dtype {array.dtype}, got "
-                                 f"{state[name].shape} and {state[name].dtype}")
-            if not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} must be finite")
-        if not 0.0 < state["s"] < np.inf:
-            raise ValueError("s must be a number > 0")
-        for name, array in mine.items():
-            array[:] = state[name]
-        self.s, self.visits = state["s"], state["visits"]
+        """Becomes what `get_state` described, to the last bit; its limits must be set before."""
+        if not ((state["rates"] > 0.0) & (state["rates"] <= 1.0)).all():
+            raise ValueError("rates must be numbers > 0 and <= 1")
+        self.restore_arrays(self._arrays(), state)
+        self.visits = state["visits"]
         self._refresh()
 
 

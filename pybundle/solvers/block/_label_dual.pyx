@@ -413,24 +413,12 @@ cdef class LabelDual(PackedPoint):
 
     def set_state(self, state):
         """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
-        numbers = self.points() | {"alpha": self.alpha}
-        mine = numbers | {name: self.examples[name] for name in ("vertex", "active")}
-        for name in mine:
-            if state[name].shape != mine[name].shape or state[name].dtype != mine[name].dtype:
-                raise ValueError(f"{name} must have shape {mine[name].shape} and dtype {mine[name].dtype}, got "
-                                 f"{state[name].shape} and {state[name].dtype}")
-        for name in numbers:
-            if not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} must be finite")
-        if not 0.0 < state["s"] < INFINITY:
-            raise ValueError("s must be a number > 0")
         vertex = state["vertex"]
         if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")
-        for name, array in numbers.items():
-            array[:] = state[name]
-        self.examples["vertex"], self.examples["active"] = vertex, state["active"]
-        self.s, self.visits = state["s"], state["visits"]
+        mine = self.points() | {"alpha": self.alpha}
+        self.restore_arrays(mine | {name: self.examples[name] for name in ("vertex", "active")}, state)
+        self.visits = state["visits"]
 
     @property
     def largest_loss(self):
@@ -691,7 +679,8 @@ cdef class LabelDual(PackedPoint):
         # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are
         # added
         return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * reach,
-                1.01 * UNIT * (products + K + 15) * (size_of if e.loss == CURVE else offset))
+                1.01 * UNIT * (products + K + 15) * size_of if e.loss == CURVE else
+                1.01 * UNIT * (products + K + 7) * offset)
 
 
 def fits_float32(values):

@@ -49,6 +49,8 @@ cdef class PackedPoint:
 
         `set_penalised_point` has to follow.
         """
+        if not s.min() > 0.0:
+            raise ValueError(f"s must be > 0, got {s.min():g}")
         cdef Rows e = self.features
         cdef Py_ssize_t K = e.n_scores, size = K * e.width
         if self.shrinkage is None:
@@ -122,6 +124,20 @@ cdef class PackedPoint:
             W[:, e.n_features] = base[:K] / e.bias
         w[K * e.width:] = base[K:]
         return w
+
+    def restore_arrays(self, mine, state):
+        """Copy the arrays of a state into `mine`, both by name, and take its s; ValueError if they do not fit."""
+        for name, array in mine.items():
+            if state[name].shape != array.shape or state[name].dtype != array.dtype:
+                raise ValueError(f"{name} must have shape {array.shape} and dtype {array.dtype}, got "
+                                 f"{state[name].shape} and {state[name].dtype}")
+            if array.dtype.kind == "f" and not np.isfinite(state[name]).all():
+                raise ValueError(f"{name} must be finite")
+        if not 0.0 < state["s"] < np.inf:
+            raise ValueError("s must be a number > 0")
+        for name, array in mine.items():
+            array[...] = state[name]
+        self.s = state["s"]
 
     def points(self):
         """The arrays of the points by name; without a penalty there is one point only."""

@@ -1,7 +1,8 @@
-"""The weight of the proximal centre of a block method whose penalty may not be strongly convex.
+"""The weight of the proximal centre of a block method, from the gap.
 
-A square `lam/2 |w|^2` tells how heavy the centre should be. With another penalty the gap tells. At the best point x it
-has two halves, neither of which is negative, for the plane `offset + <phi, w> <= R(w)` of the multipliers:
+With exact steps a square `lam/2 |w|^2` tells how heavy the centre should be. With another penalty, or with steps that
+are not exact, the gap tells. At the best point x it has two halves, neither of which is negative, for the plane
+`offset + <phi, w> <= R(w)` of the multipliers:
 
     gap = [ R(x) - offset - <phi, x> ]  +  [ Omega(x) + <phi, x> - least value of that ]
 
@@ -31,7 +32,7 @@ class Balance:
     def __init__(self):
         self.kappa = None
 
-    def check(self, dim):
+    def check(self):
         """Raise ValueError if the weights are no numbers."""
         if self.kappa is not None:
             check_float("kappa", self.kappa, 0.0)

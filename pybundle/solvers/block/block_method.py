@@ -1,4 +1,4 @@
-"""The loop of the block methods: passes over single examples, an extrapolated proximal centre, certificates.
+"""The loop of the block methods: passes over single examples, a moving proximal centre, certificates.
 
 Each example has a block of multipliers of its labellings; all blocks together define the aggregate plane
 `B + <phi, w> <= R(w)`. With a proximal centre c of weight kappa the point w is the minimiser of
@@ -14,8 +14,8 @@ Each example has a block of multipliers of its labellings; all blocks together d
 
 with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolation of accelerated proximal point methods
 [Lin, Mairal, Harchaoui 2015]. It is skipped once if the last centre pulled w back, or if F rose twice [O'Donoghue &
-Candes 2015]. Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al.
-2015].
+Candes 2015], and always if passes are too inexact for it. Without proximity (kappa = 0) the loop is BCFW and its
+relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
 A penalty that is a sum over entries stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then
 follow from the penalty, see `balance.py`. After 20 iterations without progress the centre returns to the best point,
@@ -44,7 +44,7 @@ from ..run import Run
 from ..state import State
 from .balance import Balance
 
-IDLE = 20       # iterations without progress after which a run with a penalty goes back to its best point
+IDLE = 20       # values without progress after which a run that balances its centre goes back to its best point
 
 
 class BlockMethod(Run):
@@ -78,7 +78,7 @@ class BlockMethod(Run):
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         is_penalised = isinstance(objective, Penalised)
-        self._balance = Balance() if is_penalised or not schedule.accelerates else None
+        self._balance = Balance() if is_penalised or not schedule.extrapolates else None
         self._mean = MeanPlane() if is_penalised else None
         self.free = FreeWeights.of(objective)
         self._modulus = least_modulus(objective)
@@ -98,9 +98,10 @@ class BlockMethod(Run):
             self.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
-        self.core.place(self._modulus, self.kappa, self._centre)
+        with self._counted("oracle"):
+            self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()
-        if state is None and (w0.any() or self.core.bound_takes_pass):      # another one tells the size of F
+        if state is None and (w0.any() or self.core.bound_takes_pass):      # F(0), from which atol follows
             self._evaluate(self.w)
 
     def iterate(self):
@@ -169,8 +170,10 @@ class BlockMethod(Run):
             raise ValueError("the blocks belong to another risk")
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
-        for kept in filter(None, (self._balance, self._mean)):
-            kept.check(self.risk.dim)
+        if self._balance is not None:
+            self._balance.check()
+        if self._mean is not None:
+            self._mean.check(self.risk.dim)
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
@@ -206,7 +209,8 @@ class BlockMethod(Run):
             return self.core.evaluate(self, w)
 
     def _bound(self):
-        plane = self.core.aggregate()
+        with self._counted("oracle"):
+            plane = self.core.aggregate()
         if not np.isfinite(plane[1]).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         if self.free is not None:
@@ -240,12 +244,14 @@ class BlockMethod(Run):
 
     def _least_kappa(self):
         """Return a weight that is not 0 if no square but the centre makes w unique."""
-        return 1.0 if self._balance is not None and self._modulus == 0.0 else 0.0
+        is_unique = self._modulus > 0.0 and self.free is None
+        return 1.0 if self._balance is not None and not is_unique else 0.0
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""
         lam, x = self._lam(), self.core.w.copy()
-        is_lost = self._balance is not None and self._idle > 0 and self._idle % IDLE == 0
+        idle = IDLE * self.schedule.every
+        is_lost = self._balance is not None and self._idle > 0 and self._idle % idle == 0
         if is_lost:
             self._balance.restart()
         self.kappa = self._kappa()
@@ -254,7 +260,7 @@ class BlockMethod(Run):
         root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
         is_ahead = inner(self._centre - x, x - self._before) > 0.0
-        if not self.schedule.accelerates or is_ahead or self._rises >= 2:
+        if not self.schedule.extrapolates or is_ahead or self._rises >= 2:
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
         if is_lost:

@@ -41,11 +41,14 @@ class Core(ABC):
     # ------------------------------------------------------------------ passes
     @abstractmethod
     def oracle_pass(self, order):
-        """Decode each example of `order` and step on its block; return the sum of the block gaps before."""
+        """Step on the blocks of the examples of `order`; return the sum of the block gaps before, None if unknown."""
 
-    @abstractmethod
     def cached_pass(self, rng, target):
-        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps."""
+        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps.
+
+        Without stored planes: a pass over all examples.
+        """
+        return self.oracle_pass(rng.permutation(self.n_examples))
 
     @abstractmethod
     def evaluate(self, run, w):
@@ -80,6 +83,11 @@ class Core(ABC):
     def evidence(self, objective, risk):
         """As `Run.evidence`."""
         return None
+
+    # ------------------------------------------------------------------ with penalties only
+    def first_lam(self):
+        """Return the lam from which the first weight of the centre follows if no weight has a square."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------ with stored planes only
     offset = None       # B at the running point

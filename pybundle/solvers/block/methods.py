@@ -10,8 +10,8 @@ from ..penalised import Penalised
 from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
-from .distributions import Distributions
 from .exact_blocks import ExactBlocks
+from .log_loss_blocks import LogLossBlocks
 from .schedules import Accelerated, MultiPlane, Plain, Sequential
 
 
@@ -24,7 +24,7 @@ def cached(problem, schedule, kappa=None, **options):
 
 
 def prox_bcfw(problem, kappa, batch, n_best):
-    """Return the core: multipliers of labels if these can be enumerated, else planes of labellings."""
+    """Build a run on multipliers of labels if these can be enumerated, distributions with a log-loss, or planes."""
     risk = problem.risk
     if n_best > 1 and not FURTHER.holds(risk):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
@@ -32,7 +32,11 @@ def prox_bcfw(problem, kappa, batch, n_best):
     if risk.chains is not None:
         if problem.settings.record is not None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
-        return BlockMethod(risk, problem.objective, problem.settings, Distributions, Sequential(), kappa,
+        limit, needed = problem.settings.memory_limit, sum(LogLossBlocks.memory(risk).values())
+        if limit is not None and limit < needed:
+            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', distributions "
+                                 f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")
+        return BlockMethod(risk, problem.objective, problem.settings, LogLossBlocks, Sequential(), kappa,
                            problem.random_state or 0, {"objective": problem.objective})
     refuse_penalty(problem.objective, risk)
     if risk.has_exact_blocks and problem.objective.nonneg is None:
@@ -49,10 +53,10 @@ def prox_bcfw(problem, kappa, batch, n_best):
 
 
 def refuse_penalty(objective, risk):
-    """Exact blocks alone take penalties."""
+    """Cached planes take no penalties."""
     if isinstance(objective, Penalised) and not risk.has_exact_blocks:
-        raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated, got "
-                             f"{type(risk).__name__}; use 'oca'")
+        raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
+                             f" a log-loss, got {type(risk).__name__}; use 'oca'")
 
 
 def default_batch(risk):
@@ -90,13 +94,13 @@ def fewer_than_cap(name, value):
     return value
 
 
-BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (LABELLINGS,)), "batch": Option(None, integer(), (STORED,)),
+BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": Option(None, integer(), (STORED,)),
           "n_best": Option(1, fewer_than_cap, (FURTHER,)), **WARM_START}
 STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, Distributions, Accelerated, Sequential, Balance,
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, LogLossBlocks, Accelerated, Sequential, Balance,
                                MeanPlane),
                    penalties="separable")
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),

@@ -1,4 +1,4 @@
-"""Blocks of chains with a log-loss: planes lie below the risk, steps ascend, L-BFGS agrees, runs can be resumed."""
+"""Blocks of classes and chains with a log-loss: planes lie below the risk, steps ascend, runs can be resumed."""
 
 import pickle
 
@@ -210,13 +210,14 @@ def test_other_weights_of_the_penalty_start_from_the_factors():
     assert warm.lower_bound <= cold.fun and cold.lower_bound <= warm.fun
 
 
+@pytest.mark.parametrize("max_iter", [3, 4, 5, 6, 30])
 @pytest.mark.parametrize("terms", [{"lam": 0.01}, {"penalty": pb.prox.L1(0.2)}])
-def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, terms):
+def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, terms, max_iter):
     risk, file = risk_of(np.random.default_rng(8)), tmp_path / "run.pbc"
     options = {"method": "prox-bcfw", "tol": 1e-7, **terms}
     whole = pb.minimize(risk, **options)
     with pytest.warns(pb.ConvergenceWarning):
-        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=4, **options)
+        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=max_iter, **options)
     resumed = pb.minimize(risk, checkpoint=file, **options)
     assert resumed.n_passes == whole.n_passes
     np.testing.assert_array_equal(resumed.x, whole.x)
@@ -242,12 +243,35 @@ def test_threads_give_the_same_bits():
     assert one.lower_bound == two.lower_bound
 
 
+def test_memory_and_evidence_are_refused_by_name():
+    risk = risk_of(np.random.default_rng(12))
+    with pytest.raises(pb.ParameterError, match=r"memory_limit must be at least .* use 'lbfgs'"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", memory_limit=100)
+    with pytest.raises(pb.ParameterError, match="no evidence of a log-loss"):
+        pb.minimize(risk, lam=1.0, method="prox-bcfw", evidence=True)
+
+
+def test_free_weights_and_a_centre_of_weight_0():
+    """Without a square of every weight the point would not be unique: 1e17 once, and a value of 0."""
+    X, Y = [np.zeros((3, 2))] * 6, [[0, 1, 1], [1, 1, 0], [0, 0, 1]] * 2
+    risk = pb.risks.Structured(pb.models.Chain(2, 2), X, Y, loss="logistic")
+    lam = np.full(risk.dim, 0.3)
+    lam[4:8] = 0.0
+    with pytest.raises(pb.ParameterError, match="kappa must be > 0"):
+        pb.minimize(risk, lam=lam, method="prox-bcfw", kappa=0.0)
+    for method in ("auto", "prox-bcfw"):
+        with pytest.warns(pb.ConvergenceWarning):
+            result = pb.minimize(risk, lam=lam, method=method, tol=1e-4, max_iter=300)
+        assert 11.0 < result.fun < 12.0
+
+
 def test_state_is_refused_where_it_does_not_fit():
     risk = risk_of(np.random.default_rng(11))
     dual = dual_of(risk)
     dual.set_point(np.zeros(risk.dim), 1.0)
     state = pickle.loads(pickle.dumps(dual.get_state()))
     dual.set_state(state)
-    for name, value in (("nodes", state["nodes"][:-1]), ("rates", state["rates"] * np.nan), ("s", -1.0)):
+    for name, value in (("nodes", state["nodes"][:-1]), ("rates", state["rates"] * np.nan),
+                        ("rates", state["rates"] * 0.0), ("entropies", state["rates"] * np.inf), ("s", -1.0)):
         with pytest.raises(ValueError, match=name):
             dual.set_state(state | {name: value})

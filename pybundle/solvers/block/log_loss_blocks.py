@@ -1,4 +1,4 @@
-"""Blocks of chains with a log-loss: distributions of labellings, exponentiated-gradient steps, no plane is stored."""
+"""Blocks of classes and chains with a log-loss: distributions of labellings, no plane is stored."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.object_graph import check_array
-from ...core.rounding import UNIT
 from ..penalised import Penalised
 from ._chain_dual import ChainDual
 from .core import Core
 
+VECTORS = 12    # of length dim, in a run with a penalty: measured
 
-class Distributions(Core):
-    """Core of `BlockMethod` for conditional random fields on chains.
+
+class LogLossBlocks(Core):
+    """Core of `BlockMethod` for conditional random fields on chains, and classes [Collins et al. 2008].
+
+    The steps are those of `_chain_dual.pyx`.
 
     Parameters
     ----------
@@ -43,21 +46,24 @@ class Distributions(Core):
         self._aggregate = self._w = None        # of the distributions, until the next step
         self._value = None                      # the last point evaluated, R there and a bound on its rounding error
 
-    def _make(self, factors=None):
+    def _make(self, known=None):
         tokens, truth, offsets, pairs, start, end, _ = self.risk.chains
-        return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, factors)
+        return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, known)
 
     def __getstate__(self) -> Any:
-        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_aggregate": None, "_w": None,
-                             "_value": None}
+        # the next point follows from the aggregate, computed again, or from sums if steps came after it
+        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_w": None, "_value": None,
+                             "_aggregate": None, "is_fresh": self._aggregate is not None}
 
     def __setstate__(self, state: Any) -> None:
-        vars(self).update(state)
+        vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
         for name in ("_centre", "_numerator"):
             check_array(name, vars(self)[name], (self.dim,))
         self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
         self._set_limits()
         self._dual.set_state(state["_dual"])
+        if state["is_fresh"]:
+            self._aggregate = self._computed()
 
     @property
     def visits(self):
@@ -67,11 +73,15 @@ class Distributions(Core):
         return self._dual.nodes, self._dual.edges
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean of `c_i^2 sum_t |x_t|^2`."""
+        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean of the squares of the features."""
         return float(np.sqrt(lam * self._square()))
 
     def first_lam(self):
-        """Return Rbar^2 / n, from which the first weight of the centre is never far from the best: measured."""
+        """Return `Rbar^2 / n`, so that the first weight of the centre is `Rbar^2 / sqrt n`.
+
+        The best one was lighter, a half to a fourteenth on 1000 and 8936 sentences with l1 norms of 3 and 1; too light
+        a centre costs far more passes than too heavy a one.
+        """
         return self._square() / self.n_examples
 
     def _square(self):
@@ -108,13 +118,9 @@ class Distributions(Core):
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Steps on the chains of `order`; an estimate of the sum of the block gaps before."""
+        """Steps on the chains of `order`; their gaps are not known."""
         self._aggregate = self._w = None
-        return self._dual.visit(order)
-
-    def cached_pass(self, rng, target):
-        """A pass over all chains: there are no cheaper ones."""
-        return self.oracle_pass(rng.permutation(self.n_examples))
+        self._dual.visit(order)
 
     def evaluate(self, run, w):
         """The values of all chains at w."""
@@ -127,13 +133,14 @@ class Distributions(Core):
     def aggregate(self):
         """(offset, phi, error, offset_error) of the distributions, computed afresh."""
         if self._aggregate is None:
-            planes = self.risk.planes_of(self._dual)
+            self._aggregate = self._computed()
             self._evaluated += self.n_examples
-            offset, slopes = float(planes.offsets.sum()), planes.slopes
-            phi = slopes[0] if isinstance(slopes, np.ndarray) else np.asarray(slopes.sum(axis=0)).ravel()
-            offset_error = 1.01 * (float(np.max(self.risk.offset_errors)) + UNIT) * offset
-            self._aggregate = offset, phi, float(np.sum(self.risk.slope_errors)), offset_error
         return self._aggregate
+
+    def _computed(self):
+        planes = self.risk.planes_of(self._dual)        # of one part
+        offset = float(planes.offsets[0])
+        return offset, planes.slopes[0], float(self.risk.slope_errors[0]), float(self.risk.offset_errors[0]) * offset
 
     def known_value(self, w):
         return self._value[1:] if self._value is not None and self._value[0] is w else None
@@ -145,10 +152,10 @@ class Distributions(Core):
 
     @classmethod
     def memory(cls, risk, objective=None):
-        chains = risk.chains
-        K = chains.tokens.n_scores
-        factors = K * (len(chains.truth) + K * chains.pairs * risk.n_examples)
-        return {"multipliers": 16 * factors, "points": 96 * risk.dim}
+        """Bytes of factors and marginals, and of points in a run."""
+        chains, K = risk.chains, risk.chains.tokens.n_scores
+        return {"multipliers": 16 * K * (len(chains.truth) + K * chains.pairs * risk.n_examples),
+                "points": 8 * VECTORS * risk.dim}
 
 
 class Limits(NamedTuple):

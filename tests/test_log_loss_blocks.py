@@ -184,13 +184,13 @@ def test_bounds_of_runs_hold_in_exact_arithmetic():
 
 
 def test_auto_takes_them_where_it_may():
-    risk = risk_of(np.random.default_rng(6))
+    risk = risk_of(np.random.default_rng(6), d=20)
     signs = np.arange(risk.dim) % 2 == 0
     for options, is_taken in (({}, True), ({"nonneg": signs}, True), ({"evidence": True}, False),
                               ({"memory_limit": 1 << 30}, False)):
         result = pb.minimize(risk, lam=0.1, tol=1e-3, **options)
         assert result.success
-        assert (result.state.blocks is not None) is is_taken
+        assert (result.state.blocks is not None) is is_taken, options
         assert (result.state.pairs is None) is is_taken
 
 

@@ -32,7 +32,7 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 
 FEW, MANY = 50, 100_000
-"""With few weights, planes reach a small tolerance sooner than steps on examples, and cost less for many examples."""
+"""With few weights, methods on planes reach small tolerances sooner than steps on examples, and cost less for many."""
 LARGEST = 1 << 31
 """Bytes of distributions of labellings, which grow with the square of the number of labels."""
 
@@ -60,8 +60,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     has_free = is_penalised and problem.objective.is_free.any()
-    if (risk.chains is not None and not keeps and not has_free and problem.settings.memory_limit is None
-            and LogLossBlocks.memory(risk)["multipliers"] <= LARGEST):
+    if (risk.chains is not None and risk.dim > FEW and not keeps and not has_free
+            and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= LARGEST):
         stages.insert(0, Stage(later("lbfgs"), None, n_slow))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")

@@ -1,0 +1,271 @@
+"""Log-losses of classes and chains: "auto", the other methods, scikit-learn and python-crfsuite on the same objectives.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr conll2000]
+
+`lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: classes of MNIST (pixels / 255) and of scikit-learn's digits,
+chains of the OCR letters and of CoNLL-2000 (features of conll_chunking.py; weights for every pair of feature and tag
+and for all transitions). Our methods run to certified gaps. A peer has no certificate: the clock is that of a run that
+ends as soon as its objective is within the same gap of our lower bound. scikit-learn's LogisticRegression runs at
+falling tolerances until it is, python-crfsuite (L-BFGS) reports its objective after each iteration, and a second run of
+that many iterations is timed. Processor time, one thread, cold starts; the median of three runs that take less than
+three seconds. `ratio` is the fastest peer over "auto". Memory is the growth of the peak of the process during one fit,
+in a process of its own, beside the data that were read before it. Writes results/log_losses.md.
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import resource
+import statistics
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from common import RESULTS, data_file, table  # sets threads: before NumPy
+
+# isort: split
+import conll_chunking as chunking
+import numpy as np
+
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+
+GAPS = (1e-2, 1e-3, 1e-6)
+METHODS = ("auto", "lbfgs", "oca")
+SETS = {"digits": (10.0, 0.1), "mnist": (100.0, 10.0), "ocr": (10.0, 1.0), "conll2000": (2.0,)}
+PEERS = ("sklearn lbfgs", "sklearn newton-cg")
+TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(2, 20))
+ITERATIONS = 1000
+LIMIT = 120.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows, memory = [], []
+    for name in arguments.only:
+        problem = {"digits": digits, "mnist": mnist, "ocr": ocr, "conll2000": conll}[name]()
+        for lam in SETS[name]:
+            rows += compare(name, problem, lam)
+        memory += peaks(name, problem, SETS[name][-1])
+    text = TEXT.format(table=table(("set", "lam", "", *(f"seconds (passes) to {gap:g}" for gap in GAPS)), rows),
+                       memory=table(("set", "lam", "", "MB beside the data"), memory))
+    (RESULTS / "log_losses.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+# ---------------------------------------------------------------------- problems
+class Classes:
+    """Rows X and classes y."""
+
+    peers = PEERS
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+        self.risk = pb.risks.Structured(pb.models.Multiclass(int(y.max()) + 1, X.shape[1]), X, y, loss="logistic")
+
+    def times(self, peer, lam, goals):
+        """Seconds (and iterations) to objectives of at most the goals, falling; None where they are not reached."""
+        from sklearn.linear_model import LogisticRegression
+
+        def fit():
+            return LogisticRegression(C=1.0 / lam, solver=peer.split()[1], fit_intercept=False, tol=TOLERANCES[k],
+                                      max_iter=10000).fit(self.X, self.y)
+
+        found, k = [None] * len(goals), 0
+        for at, goal in enumerate(goals):
+            while k < len(TOLERANCES):
+                seconds, model = timed(fit)
+                if self.objective(model.coef_.ravel(), lam) <= goal:
+                    found[at] = seconds, int(np.max(model.n_iter_))
+                    break
+                k += 1
+        return found
+
+    def fit(self, peer, lam):
+        from sklearn.linear_model import LogisticRegression
+
+        LogisticRegression(C=1.0 / lam, solver=peer.split()[1], fit_intercept=False, tol=1e-3,
+                           max_iter=10000).fit(self.X, self.y)
+
+    def objective(self, w, lam):
+        return 0.5 * lam * float(w @ w) + float(self.risk.evaluate(w)[0].sum())
+
+
+class Words:
+    """Chains of tokens, dense or sparse; `attributes` and `tags` are those of python-crfsuite."""
+
+    peers = ("crfsuite",)
+
+    def __init__(self, risk, attributes, tags):
+        self.risk, self.attributes, self.tags = risk, attributes, tags
+
+    def times(self, peer, lam, goals):
+        losses = self.train(lam, ITERATIONS, goals[-1])[1]
+        found = []
+        for goal in goals:
+            within = [k for k, loss in enumerate(losses, 1) if loss <= goal]
+            found.append((self.train(lam, within[0])[0], within[0]) if within else None)
+        return found
+
+    def fit(self, peer, lam):
+        self.train(lam, 20)
+
+    def train(self, lam, n, goal=-np.inf):
+        """Seconds of n iterations, and the objective after each; they end at the goal."""
+        import pycrfsuite
+
+        class Recorded(pycrfsuite.Trainer):
+            def message(self, line):
+                if line.lower().startswith("loss:"):
+                    losses.append(float(line.split(":")[1].split()[0]))
+
+        losses, trainer = [], Recorded(verbose=True)
+        for attributes, tags in zip(self.attributes(), self.tags, strict=True):
+            trainer.append(attributes, tags)
+        trainer.set_params({"c1": 0.0, "c2": 0.5 * lam, "feature.possible_transitions": True, "max_iterations": n,
+                            "feature.possible_states": True, "epsilon": 1e-12, "delta": 0.0, "num_memories": 6})
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.process_time()
+            trainer.train(str(Path(folder) / "crfsuite"))
+            return time.process_time() - start, losses
+
+
+def digits():
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return Classes(X / 16.0, y)
+
+
+def mnist():
+    with np.load(data_file("mnist", "mnist.npz"), allow_pickle=False) as file:
+        X, y = file["X_train"].reshape(60000, -1), file["y_train"]
+    return Classes((X / np.float32(255.0)).astype(np.float32), y.astype(np.int64))
+
+
+def ocr():
+    import pycrfsuite
+
+    with np.load(data_file("ocr_letters", "ocr_letters.npz"), allow_pickle=False) as file:
+        X, offsets, y = file["X"], file["offsets"].astype(np.int64), file["y"].astype(np.int32)
+    X = np.hstack([X, np.ones((len(X), 1), np.uint8)])
+    risk = pb.risks.Structured(pb.models.Chain(26, X.shape[1], start=False, end=False), Ragged(X, offsets),
+                               Ragged(y, offsets), loss="logistic")
+
+    def attributes():
+        for first, last in itertools.pairwise(offsets):
+            yield pycrfsuite.ItemSequence([[str(k) for k in np.flatnonzero(x)] for x in X[first:last]])
+
+    return Words(risk, attributes, [[str(k) for k in y[first:last]]
+                                    for first, last in itertools.pairwise(offsets)])
+
+
+def conll():
+    import pycrfsuite
+
+    train = chunking.read(data_file("conll2000", "train.txt.gz"))
+    numbers = chunking.vocabulary(train)
+    tags = sorted({tag for sentence in train.tags for tag in sentence})
+    label = {tag: k for k, tag in enumerate(tags)}
+    Y = Ragged.of([np.array([label[tag] for tag in sentence], dtype=np.int32) for sentence in train.tags])
+    model = pb.models.Chain(len(tags), len(numbers), start=False, end=False)
+    risk = pb.risks.Structured(model, chunking.matrix(train, numbers), Y, loss="logistic")
+
+    def attributes():
+        for sentence in train.attributes:
+            yield pycrfsuite.ItemSequence([[name for name in token if name in numbers] for token in sentence])
+
+    return Words(risk, attributes, train.tags)
+
+
+# ---------------------------------------------------------------------- measurements
+def compare(name, problem, lam):
+    """Rows of our methods and of the peers."""
+    seconds, passes, bounds = {}, {}, {}
+    for method in METHODS:
+        for gap in GAPS:
+            spent, result = timed(lambda method=method, gap=gap: pb.minimize(
+                problem.risk, lam=lam, method=method, tol=gap, time_limit=LIMIT))
+            if result.success:
+                seconds[method, gap], passes[method, gap] = spent, result.n_passes
+            if method == "auto":
+                bounds[gap] = result.lower_bound
+            if not result.success:
+                break
+    best = max(bounds.values())
+    for peer in problem.peers:
+        found = problem.times(peer, lam, [best * (1.0 + gap) for gap in GAPS])
+        for gap, one in zip(GAPS, found, strict=True):
+            if one is not None:
+                seconds[peer, gap], passes[peer, gap] = one
+    rows = [(name, f"{lam:g}", method, *(f"{seconds[method, gap]:.3g} ({passes[method, gap]:.0f})"
+                                         if (method, gap) in seconds else "-" for gap in GAPS))
+            for method in (*METHODS, *problem.peers)]
+    ratios = [min((seconds[peer, gap] for peer in problem.peers if (peer, gap) in seconds), default=np.nan)
+              / seconds.get(("auto", gap), np.nan) for gap in GAPS]
+    rows.append((name, f"{lam:g}", "ratio", *(f"{ratio:.1f}" for ratio in ratios)))
+    for row in rows:
+        print(*row, sep=" | ", flush=True)
+    return rows
+
+
+def timed(work):
+    """Processor time and result of a call: the median of three if they are short."""
+    times = []
+    while len(times) < 3:
+        start = time.process_time()
+        result = work()
+        times.append(time.process_time() - start)
+        if times[0] >= 3.0:
+            break
+    return statistics.median(times), result
+
+
+def peaks(name, problem, lam):
+    """Rows of the memory that one fit takes."""
+    rows = []
+    for who in ("auto", "lbfgs", *problem.peers):
+        here, there = multiprocessing.get_context("fork").Pipe()
+        child = multiprocessing.get_context("fork").Process(target=peak, args=(there, problem, who, lam))
+        child.start()
+        rows.append((name, f"{lam:g}", who, f"{here.recv():.0f}"))
+        child.join()
+        print(*rows[-1], sep=" | ", flush=True)
+    return rows
+
+
+def peak(pipe, problem, who, lam):
+    before = resident()
+    if who in METHODS:
+        pb.minimize(problem.risk, lam=lam, method=who, tol=1e-2, time_limit=LIMIT)
+    else:
+        problem.fit(who, lam)
+    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0 - before)
+
+
+def resident():
+    """Memory of this process in MB."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024.0
+    return 0.0
+
+
+TEXT = """# Log-losses of classes and chains
+
+`python asv_benchmarks/reproduce/log_losses.py`, processor time of one thread. Our seconds include the certificate;
+those of the peers are to an objective within the gap of our best lower bound. Iterations of the peers in brackets.
+
+{table}
+
+Memory of one fit to 1e-2 (python-crfsuite: 20 iterations, its own copy of the data included).
+
+{memory}
+"""
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,8 @@ register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of 
 
 import os
 
+from math import prod
+
 import numpy as np
 
 from ..core.exceptions import ParameterError
@@ -40,7 +42,7 @@ if _wanted not in ("", kernel_name()):
 
 def aligned(shape, dtype):
     """Zeros that start on a cache line: a vector load never straddles two."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     raw = np.zeros(size + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start:start + size].view(dtype).reshape(shape)

@@ -348,6 +348,7 @@ cdef class LabelDual(PackedPoint):
 
     cdef Engine e
     cdef readonly object alpha, examples
+    cdef tuple scratch           # scores and coefficients of a group, multipliers of an example
     cdef readonly double visits
     cdef Example* rows
     cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
@@ -372,6 +373,8 @@ cdef class LabelDual(PackedPoint):
         self.examples["square"] = np.asarray(engine.norms) ** 2
         self.examples["active"] = 1
         self.alpha = np.zeros((n, K), dtype=self.packed.dtype)
+        self.scratch = (aligned((K, BLOCK), self.packed.dtype), aligned((STEP, self.ldc), self.packed.dtype),
+                        np.empty(2 * K))
         if engine.loss == MULTICLASS:
             self.alpha[np.arange(n), labels] = engine.weight_array
             self.examples["vertex"] = labels
@@ -471,12 +474,9 @@ cdef class LabelDual(PackedPoint):
             raise ValueError(f"order must hold rows 0..{self.e.n_examples - 1}, got {low}..{high}")
         if n == 0:
             return 0.0
-        scores = aligned((self.e.n_scores, BLOCK), self.packed.dtype)
-        coefs = aligned((STEP, self.ldc), self.packed.dtype)
-        scratch = np.empty(2 * self.e.n_scores)
         if self.is_single:
-            return _visit[float](self, self.e, order, self.alpha32, self.packed, self.unshrunk, scores, coefs, scratch)
-        return _visit[double](self, self.e, order, self.alpha64, self.packed, self.unshrunk, scores, coefs, scratch)
+            return _visit[float](self, self.e, order, self.alpha32, self.packed, self.unshrunk, *self.scratch)
+        return _visit[double](self, self.e, order, self.alpha64, self.packed, self.unshrunk, *self.scratch)
 
     # ------------------------------------------------------------------ what the next pass visits
     def active(self):

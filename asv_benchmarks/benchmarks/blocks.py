@@ -54,6 +54,34 @@ class StoredPlanes:
     track_passes.unit = track_cached_passes.unit = "passes"
 
 
+class LogLossPasses:
+    """Twelve iterations on the log-loss of strings of digits and of single digits, a pass of steps each."""
+
+    params = [["chain", "classes"], ["square", "l1"]]
+    param_names = ["model", "penalty"]
+
+    def setup(self, model, penalty):
+        if model == "chain":
+            hinge = strings()
+            self.risk = pb.risks.Structured(hinge.model, hinge.X, hinge.Y, loss="logistic")
+        else:
+            data = load_digits()
+            self.risk = pb.risks.Structured(pb.models.Multiclass(10, 64), data.X / 16.0, data.y, loss="logistic")
+        self.terms = {"lam": 1.0} if penalty == "square" else {"lam": None, "penalty": pb.prox.L1(1.0)}
+
+    def solve(self, model, penalty):
+        return iterate(self.risk, method="prox-bcfw", n_iterations=12, **self.terms)
+
+    def time_iterations(self, model, penalty):
+        self.solve(model, penalty)
+
+    def peakmem_iterations(self, model, penalty):
+        self.solve(model, penalty)
+
+    def track_gap(self, model, penalty):
+        return self.solve(model, penalty).gap
+
+
 class OraclePasses:
     """Three exact passes over strings of digits (chains) and single digits: planes found, a step on each block."""
 

@@ -44,13 +44,16 @@ class Digits:
 class Smooth:
     """Log-losses of digits, alone and in strings, to 1e-2 and to 1e-6."""
 
-    params = [["lbfgs", "oca"], ["logistic", "chain"], [1e-2, 1e-6]]
+    params = [["auto", "lbfgs", "oca"], ["logistic", "classes", "chain"], [1e-2, 1e-6]]
     param_names = ["method", "risk", "tol"]
 
     def setup(self, method, risk, tol):
         if risk == "chain":
             X, y, _ = pb.datasets.digit_strings(2000 if LARGE else 200)
             self.risk = pb.risks.Structured(pb.models.Chain(10, 64), X, y, loss="logistic")
+        elif risk == "classes":
+            data = load_digits()
+            self.risk = pb.risks.Structured(pb.models.Multiclass(10, 64), data.X / 16.0, data.y, loss="logistic")
         else:
             data = load_digits()
             self.risk = pb.risks.Logistic(data.X, data.y == 0)

@@ -1,6 +1,7 @@
 """Blocks of classes and chains with a log-loss: planes lie below the risk, steps ascend, runs can be resumed."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from reference.log_loss import chain, decimal, log_loss
 from test_log_loss_bounds import height, make, starts
 
 import pybundle as pb
+from pybundle.models.multiclass.oracle import MulticlassOracle
 from pybundle.solvers.block._chain_dual import ChainDual
 from pybundle.solvers.penalised import Penalised
 
@@ -222,6 +224,48 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, terms, max_iter):
     assert resumed.n_passes == whole.n_passes
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert (resumed.fun, resumed.lower_bound) == (whole.fun, whole.lower_bound)
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_a_resumed_run_knows_the_value_of_its_best_point(tmp_path, n_parts):
+    """It asked the risk again, part by part: another last digit, and a pass more."""
+    risk, file = risk_of(np.random.default_rng(8)), tmp_path / "run.pbc"
+    options = {"method": "prox-bcfw", "tol": 1e-12, "penalty": pb.prox.L1(0.2), "n_parts": n_parts}
+    with pytest.warns(pb.ConvergenceWarning):
+        whole = pb.minimize(risk, max_iter=8, **options)
+        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=6, **options)
+        resumed = pb.minimize(risk, checkpoint=file, max_iter=8, **options)
+    assert (resumed.fun, resumed.lower_bound, resumed.gap, resumed.n_passes) == (
+        whole.fun, whole.lower_bound, whole.gap, whole.n_passes)
+
+
+def test_an_oracle_with_other_scores_has_no_blocks():
+    """A bound over all labels was taken for the risk of a subclass that forbids one, and lay above it."""
+    class Forbidding(MulticlassOracle):
+        def _margins(self, rows, weights):
+            margins = super()._margins(rows, weights)
+            margins[self._y[rows] != 2, 2] = -1e30
+            return margins
+
+    class Some(pb.models.Multiclass):
+        def oracle(self, X, Y):
+            return Forbidding(self, X, Y)
+
+    rng = np.random.default_rng(13)
+    X, y = rng.standard_normal((40, 30)), rng.integers(0, 3, 40)
+    risk = pb.risks.Structured(Some(3, 30), X, y, loss="logistic")
+    found, other = pb.minimize(risk, lam=1.0, tol=1e-6), pb.minimize(risk, lam=1.0, tol=1e-6, method="lbfgs")
+    assert found.success and abs(found.fun - other.fun) <= 1e-5 * other.fun
+    assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
+
+
+def test_many_classes_take_no_memory_for_pairs():
+    risk = risk_of(np.random.default_rng(14), start=None, K=3000, n=20, d=30)
+    tracemalloc.start()
+    result = pb.minimize(risk, lam=1.0, tol=1e-2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.success and peak < 50e6           # pairs of labels: 72 MB a table
 
 
 def test_an_interrupted_run_hands_back_its_best_point():

@@ -61,8 +61,6 @@ class BatchOracle(ABC):
         Needed for the log-loss if norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
-    chains : Chains or None
-        Of chains with marginals; with it `expectations_batch` exists.
     listed_features : ndarray or None
         Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
     """
@@ -78,7 +76,6 @@ class BatchOracle(ABC):
     marginal_terms: np.ndarray | None = None
     partition_terms: np.ndarray | None = None
     has_further = False
-    chains: Chains | None = None
     listed_features: np.ndarray | None = None
 
     def is_current(self) -> bool:
@@ -119,6 +116,18 @@ class BatchOracle(ABC):
         return self._compiled(batch) if is_own else None
 
     def _compiled(self, batch):
+        raise NotImplementedError
+
+    @property
+    def chains(self) -> Chains | None:
+        """Classes or chains for steps on their distributions, with `expectations_batch`; None if there are none.
+
+        As with `compiled`, only of the class that defines `_chains`: a subclass may have other scores.
+        """
+        is_own = "_chains" in vars(type(self)) and not {"marginals_batch", "prepare"} & vars(self).keys()
+        return self._chains() if is_own else None
+
+    def _chains(self):
         raise NotImplementedError
 
     def add_planes(self, rows: Any, labellings: Sequence[Any], scales: ArrayLike, slope: Array) -> float:

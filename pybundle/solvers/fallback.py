@@ -60,8 +60,8 @@ class MethodSequence:
             return status
         _, at_gap, n_slow = self._stages[0]
         at = self.at_work.progress()
-        if not at.gap > 0.5 * self._mark[1]:
-            self._mark = at.n_passes, at.gap
+        if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
+            self._mark = at.n_passes, at.fun - at.lower_bound
         is_ripe = (at_gap is not None and at.gap <= at_gap) or at.n_passes > self._mark[0] + n_slow
         if status is Status.STALLED or (status is None and is_ripe):
             self._take_over()

@@ -62,7 +62,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     has_free = is_penalised and problem.objective.is_free.any()
     if (risk.chains is not None and risk.dim > FEW and not keeps and not has_free
             and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= LARGEST):
-        stages.insert(0, Stage(later("lbfgs"), None, n_slow))
+        # without squares L-BFGS is slow, too
+        stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_penalised else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")
     if risk.smooth:

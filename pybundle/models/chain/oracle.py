@@ -64,7 +64,7 @@ class ChainOracle(BatchOracle):
         # pairs of labels and those at the ends are features, too
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
-        self.chains = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
+        self._bound = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
         self.fingerprint = self._checksum(examples.fingerprint)
 
     def _checksum(self, of_examples):
@@ -165,6 +165,9 @@ class ChainOracle(BatchOracle):
             sums.add(low, high, p, pairs[0])
         sums.finish()
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
+
+    def _chains(self):
+        return self._bound
 
     def expectations_batch(self, rows, distributions, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)

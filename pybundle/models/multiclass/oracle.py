@@ -39,7 +39,7 @@ class MulticlassOracle(BatchOracle):
         terms = np.full(self.n_examples, model.n_classes + 16.0)
         self.marginal_terms = self.partition_terms = terms
         offsets = np.arange(self.n_examples + 1)        # of chains of one token
-        self.chains = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
+        self._bound = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
         self.fingerprint = self._checksum(examples.fingerprint)
 
     def _checksum(self, of_examples):
@@ -86,6 +86,9 @@ class MulticlassOracle(BatchOracle):
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
         return self._softmax(rows, self._margins(rows, weights), scales, slope)
+
+    def _chains(self):
+        return self._bound
 
     def expectations_batch(self, rows, distributions, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)

@@ -24,7 +24,7 @@ without edges.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport fabs, isfinite
+from libc.math cimport exp, fabs, isfinite, log
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -42,7 +42,8 @@ cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # rates of the first steps, 
 cdef double SMALLER = 0.25, LARGER = 2.0            # limits of a change of the rate, which a parabola only estimates
 cdef double STILL = 1e-8        # if marginals change by less in all, rounding decides whether the dual rises: accepted
 cdef double SPIKE = 6.0         # theta of a true label at the start, 0 of the others: phi is small, H not 0
-cdef double WORK = 2e8          # T K K of the chains between two checks for signals
+cdef double CERTAIN = 1e4       # distributions are the same with smaller differences of factors; larger ones cancel
+cdef double WORK = 2e8          # products between two checks for signals
 
 
 cdef struct Scratch:            # of the longest chain
@@ -50,7 +51,7 @@ cdef struct Scratch:            # of the longest chain
     double* old                 # (T, K) u
     double* old_edges           # (K, K)
     double* nodes               # (T, K) new
-    double* edges               # (K, K)
+    double* edges               # (K, K); arrays of edges are empty without pairs
     double* mu                  # (T, K) mu'
     double* edge_mu             # (K, K)
     double* S                   # (K, BLOCK)
@@ -100,6 +101,7 @@ cdef class ChainDual(PackedPoint):
     cdef Py_ssize_t n_edges         # K K or 0
     cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
     cdef Py_ssize_t longest
+    cdef double work                # products for each token
 
     def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
@@ -115,42 +117,90 @@ cdef class ChainDual(PackedPoint):
             self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, self.n_edges))
             self.nodes[np.arange(tokens.n_rows), truth] = SPIKE
         else:
-            self.nodes, self.edges = (np.array(values, dtype=np.float64, order="C") for values in known)
-            if (self.nodes.shape != (tokens.n_rows, K) or self.edges.shape != (n, self.n_edges)
-                    or not (np.isfinite(self.nodes).all() and np.isfinite(self.edges).all())):
+            nodes, edges = (np.array(values, dtype=np.float64, order="C") for values in known)
+            if (nodes.shape != (tokens.n_rows, K) or edges.shape != (n, self.n_edges)
+                    or not (np.isfinite(nodes).all() and np.isfinite(edges).all())):
                 raise ValueError("the factors belong to other chains")
+            self.nodes = np.maximum(nodes - nodes.max(axis=1, keepdims=True), -CERTAIN)
+            self.edges = np.maximum(edges - edges.max(axis=1, keepdims=True), -CERTAIN) if pairs else edges
         self.node_marginals, self.edge_marginals = np.empty_like(self.nodes), np.empty_like(self.edges)
         self.rates, self.entropies = np.full(n, FIRST_RATE), np.empty(n)
         self.theta, self.edge_theta, self.mu, self.edge_mu = (self.nodes, self.edges, self.node_marginals,
                                                               self.edge_marginals)
         self.rate, self.entropy = self.rates, self.entropies
+        per_token = tokens.n_features if self.dense else int(tokens.storage[2][tokens.n_rows]) / tokens.n_rows
+        self.work = K * (4.0 * per_token + (K if pairs else 1))
         self._refresh()
-        self.entropies[:] = self.marginals(np.arange(n), np.zeros(n), self.node_marginals)[0][:, 0]
 
     def _refresh(self):
-        """Make the marginals those of the factors."""
-        n = len(self.rates)
-        self.marginals(np.arange(n), np.zeros(n), self.node_marginals, self.edge_marginals)
+        """Make marginals and entropies those of the factors."""
+        cdef Py_ssize_t i, k, first, T, K = self.features.n_scores, n = self.offsets.shape[0] - 1
+        cdef ChainTables tables = self.tables()
+        cdef double entropy, work = 0.0
+        cdef const double* theta
+        cdef Scratch s
+        cdef void* memory = self.allocate(&s)
+        try:
+            with nogil:
+                for i in range(n):
+                    first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
+                    for k in range(self.n_edges):
+                        s.edges[k] = self.edge_theta[i, k]
+                    theta = &self.theta[first, 0]
+                    entropy = self.distribution(tables, T, theta, &s)
+                    memcpy(&self.mu[first, 0], s.mu, T * K * sizeof(double))
+                    for k in range(T * K):
+                        entropy -= s.mu[k] * theta[k]
+                    for k in range(self.n_edges):
+                        self.edge_mu[i, k] = s.edge_mu[k]
+                        entropy -= s.edge_mu[k] * s.edges[k]
+                    self.entropy[i] = entropy
+                    work += T * self.work
+                    if work > WORK:
+                        work = 0.0
+                        with gil:
+                            PyErr_CheckSignals()
+        finally:
+            free(memory)
+
+    cdef ChainTables tables(self):
+        """Tables for the distributions of chains with pairs; None without."""
+        K = self.features.n_scores
+        return ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True) if self.n_edges else None
+
+    cdef double distribution(self, ChainTables tables, Py_ssize_t T, const double* nodes, Scratch* s) noexcept nogil:
+        """s.mu and s.edge_mu: marginals of a chain with these logarithms of factors, and s.edges; returns log Z."""
+        cdef Py_ssize_t k, K = self.features.n_scores
+        cdef double top, total = 0.0
+        if self.n_edges:
+            tables.place_factors(s.edges)
+            return tables.marginals(T, nodes, s.memory, s.mu, s.edge_mu, NULL)
+        top = nodes[0]
+        for k in range(1, K):
+            top = max(top, nodes[k])
+        for k in range(K):
+            s.mu[k] = exp(nodes[k] - top)
+            total += s.mu[k]
+        for k in range(K):
+            s.mu[k] /= total
+        return top + log(total)
 
     # ------------------------------------------------------------------ the marginals of the factors
-    def marginals(self, const Py_ssize_t[::1] rows, const double[::1] scales, double[:, ::1] nodes,
-                  double[:, ::1] edges=None):
-        """Marginals of the chains `rows`; may run in several threads at once.
+    def marginals(self, const Py_ssize_t[::1] rows, const double[::1] scales, double[:, ::1] nodes):
+        """Marginals of the chains `rows`, with proven errors; may run in several threads at once. Not for classes.
 
         Parameters
         ----------
         rows, scales : arrays, shape (m,)
         nodes : float64 array, shape (number of their tokens, K)
             Receives the marginals of the tokens, one chain after another.
-        edges : float64 array, shape (m, K K), optional
-            Receives the sums of the marginals of neighbouring tokens.
 
         Returns
         -------
         entropies : ndarray, shape (m, 2)
             And bounds on their rounding errors.
         total : ndarray, shape (K K,)
-            The sum of `scales` times the sums of the marginals of neighbours; empty without pairs.
+            The sum of `scales` times the sums of the marginals of neighbours.
 
         Raises
         ------
@@ -163,13 +213,12 @@ cdef class ChainDual(PackedPoint):
             if not 0 <= rows[j] < n:
                 raise ValueError(f"rows must be 0..{n - 1}, got {rows[j]}")
             t += self.offsets[rows[j] + 1] - self.offsets[rows[j]]
-        if scales.shape[0] != m or nodes.shape[0] != t or nodes.shape[1] != K or (
-                edges is not None and (edges.shape[0] != m or edges.shape[1] != self.n_edges)):
-            raise ValueError(f"scales must have shape ({m},), nodes ({t}, {K}) and edges ({m}, {self.n_edges})")
+        if scales.shape[0] != m or nodes.shape[0] != t or nodes.shape[1] != K or not self.n_edges:
+            raise ValueError(f"scales must have shape ({m},) and nodes ({t}, {K}), for chains with pairs")
         entropies, total = np.zeros((m, 2)), np.zeros(self.n_edges)
         cdef double[:, ::1] entropy = entropies
         cdef double[::1] sums = total
-        cdef ChainTables tables = ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True)
+        cdef ChainTables tables = self.tables()
         cdef Scratch s
         cdef void* memory = self.allocate(&s)
         t = 0
@@ -177,14 +226,11 @@ cdef class ChainDual(PackedPoint):
             for j in range(m):
                 i = rows[j]
                 length = self.offsets[i + 1] - self.offsets[i]
-                if self.n_edges:
-                    tables.place_factors(&self.edge_theta[i, 0])
+                tables.place_factors(&self.edge_theta[i, 0])
                 tables.marginals(length, &self.theta[self.offsets[i], 0], s.memory, &nodes[t, 0], s.edge_mu,
                                  &entropy[j, 0])
                 for k in range(self.n_edges):
                     sums[k] += scales[j] * s.edge_mu[k]
-                    if edges is not None:
-                        edges[j, k] = s.edge_mu[k]
                 t += length
         free(memory)
         return entropies, total
@@ -204,11 +250,11 @@ cdef class ChainDual(PackedPoint):
             Between two chains.
         """
         cdef Py_ssize_t j, n = self.offsets.shape[0] - 1, K = self.features.n_scores
-        cdef double work = 0.0
+        cdef double work = 0.0, each = self.ldw * K if self.dense and self.shrinkage is not None else 0.0
         for j in range(order.shape[0]):
             if not 0 <= order[j] < n:
                 raise ValueError(f"order must hold rows 0..{n - 1}, got {order[j]}")
-        cdef ChainTables tables = ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True)
+        cdef ChainTables tables = self.tables()
         cdef Rows X = self.features
         cdef Scratch s
         cdef void* memory = self.allocate(&s)
@@ -217,7 +263,7 @@ cdef class ChainDual(PackedPoint):
                 with nogil:
                     self.step(X, order[j], tables, &s)
                 self.visits += 1
-                work += <double>(self.offsets[order[j] + 1] - self.offsets[order[j]]) * K * K
+                work += (self.offsets[order[j] + 1] - self.offsets[order[j]]) * self.work + each
                 if work > WORK:
                     work = 0.0
                     PyErr_CheckSignals()
@@ -245,9 +291,7 @@ cdef class ChainDual(PackedPoint):
                 s.nodes[k] = theta[k] + r * (s.old[k] - theta[k])
             for k in range(n_edges):
                 s.edges[k] = edge_theta[k] + r * (s.old_edges[k] - edge_theta[k])
-            if n_edges:
-                tables.place_factors(s.edges)
-            log_z = tables.marginals(T, s.nodes, s.memory, s.mu, s.edge_mu, NULL)
+            log_z = self.distribution(tables, T, s.nodes, s)
             if not isfinite(log_z):
                 self.rate[i] = max(SMALLER * r, LEAST_RATE)
                 continue
@@ -274,7 +318,7 @@ cdef class ChainDual(PackedPoint):
             else:                                                                   # line 5
                 r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER
             self.rate[i] = min(max(r, LEAST_RATE), 1.0)
-            if moved <= STILL or rise >= 0.0:                                       # line 4
+            if rise >= 0.0 or (moved <= STILL and isfinite(rise)):                  # line 4
                 memcpy(theta, s.nodes, size * sizeof(double))
                 memcpy(mu, s.mu, size * sizeof(double))
                 if n_edges:
@@ -342,13 +386,14 @@ cdef class ChainDual(PackedPoint):
     cdef void* allocate(self, Scratch* s) except NULL:
         """Memory for the steps at any chain, to be freed."""
         cdef Py_ssize_t K = self.features.n_scores, T = self.longest, ld = (K + 7) // 8 * 8
-        cdef Py_ssize_t sizes = (3 * T + 2 + ld) * ld + 4 * T * K + 3 * K * K + K * BLOCK + STEP * self.ldc
+        cdef Py_ssize_t of_program = (3 * T + 2 + ld) * ld if self.n_edges else 0
+        cdef Py_ssize_t sizes = of_program + 4 * T * K + 3 * self.n_edges + K * BLOCK + STEP * self.ldc
         cdef void* memory = malloc(sizes * sizeof(double) + (N_ARRAYS + 1) * LINE)
         cdef double* at
         if memory == NULL:
             raise MemoryError(f"not enough memory for the steps at a chain of {T} tokens with {K} labels")
         s.memory = at = cut(<double*>memory, 0)
-        s.S = at = cut(at, (3 * T + 2 + ld) * ld)
+        s.S = at = cut(at, of_program)
         s.coef = at = cut(at, K * BLOCK)
         memset(s.coef, 0, STEP * self.ldc * sizeof(double))
         s.scores = at = cut(at, STEP * self.ldc)
@@ -356,8 +401,8 @@ cdef class ChainDual(PackedPoint):
         s.nodes = at = cut(at, T * K)
         s.mu = at = cut(at, T * K)
         s.old_edges = at = cut(at, T * K)
-        s.edges = at = cut(at, K * K)
-        s.edge_mu = cut(at, K * K)
+        s.edges = at = cut(at, self.n_edges)
+        s.edge_mu = cut(at, self.n_edges)
         return memory
 
     # ------------------------------------------------------------------ state
@@ -375,7 +420,7 @@ cdef class ChainDual(PackedPoint):
             raise ValueError("rates must be numbers > 0 and <= 1")
         self.restore_arrays(self._arrays(), state)
         self.visits = state["visits"]
-        self._refresh()
+        self._refresh()         # the same entropies, by the same sums
 
 
 cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.object_graph import check_array
+from ...core.object_graph import check_array, check_float
 from ..penalised import Penalised
 from ._chain_dual import ChainDual
 from .core import Core
@@ -52,13 +52,18 @@ class LogLossBlocks(Core):
 
     def __getstate__(self) -> Any:
         # the next point follows from the aggregate, computed again, or from sums if steps came after it
-        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_w": None, "_value": None,
-                             "_aggregate": None, "is_fresh": self._aggregate is not None}
+        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_w": None, "_aggregate": None,
+                             "is_fresh": self._aggregate is not None}
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
         for name in ("_centre", "_numerator"):
             check_array(name, vars(self)[name], (self.dim,))
+        if self._value is not None:
+            point, *value_and_error = self._value
+            check_array("the point", point, (self.dim,))
+            for number in value_and_error:
+                check_float("a value", number, 0.0)
         self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
         self._set_limits()
         self._dual.set_state(state["_dual"])
@@ -154,7 +159,8 @@ class LogLossBlocks(Core):
     def memory(cls, risk, objective=None):
         """Bytes of factors and marginals, and of points in a run."""
         chains, K = risk.chains, risk.chains.tokens.n_scores
-        return {"multipliers": 16 * K * (len(chains.truth) + K * chains.pairs * risk.n_examples),
+        # and six tables and three edges of one chain
+        return {"multipliers": 16 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5)),
                 "points": 8 * VECTORS * risk.dim}
 
 

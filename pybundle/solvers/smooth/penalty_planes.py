@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...bundle import Bundle
+from ...core.exceptions import NumericalError
 from ...core.plane import Planes
 from ...runtime.lower_bound import LowerBound
 from ..bundle.master import bound_of
@@ -79,12 +80,18 @@ class PenaltyPlanes:
         return max(found, mean, key=lambda bound: bound.value)
 
     def _of_multipliers(self, tol, objective, slope_error):
-        bundle = self._bundle
         self._n_asked += 1
-        if self._n_asked < self._next_due:
-            newest = (np.arange(bundle.n_planes) == bundle.n_planes - 1).astype(np.float64)
-            return self._proven(newest, slope_error)
-        self._next_due += 1 + self._n_asked // RARELY
+        if self._n_asked >= self._next_due:
+            self._next_due += 1 + self._n_asked // RARELY
+            try:
+                return self._best(tol, objective, slope_error)
+            except NumericalError:      # products of planes overflow, those of points far away
+                pass
+        n = self._bundle.n_planes
+        return self._proven((np.arange(n) == n - 1).astype(np.float64), slope_error)
+
+    def _best(self, tol, objective, slope_error):
+        bundle = self._bundle
         if not self._weights and bundle.n_planes:
             first = self._master.first_alpha(objective.value(self._master.centre) + abs(float(bundle.offsets[0])))
             self._weights = [first * share for share in SHARES]

@@ -248,12 +248,15 @@ def test_advice_fits_what_ended_the_run(monkeypatch):
         OnlineMKL([Linear()], lam=1e-3, loss="logistic", solver="certified").fit(X, y)
 
 
-def test_a_certified_learner_does_not_go_on_by_rounds():
+def test_a_certified_learner_goes_on_by_rounds():
     X, y = (np.concatenate(part) for part in chains())
     learner = OnlineMKL([Linear()], lam=0.1, solver="certified").fit(X, y)
-    learner.solver = "online"
-    with pytest.raises(pb.StateError, match="certified"):
+    with pytest.raises(pb.ParameterError, match="partial_fit needs"):
         learner.partial_fit(X, y)
+    learner.solver, n_visits = "online", learner.n_rounds_ * len(y)
+    learner.partial_fit(X, y)
+    assert learner.n_rounds_ == n_visits + len(y) and learner.solver_ == "online" and np.isnan(learner.gap_)
+    assert set(learner.history_) == {"seconds", "online", "weights"}
     learner.regulariser, learner.radius = pb.prox.L1(0.1), "auto"
     with pytest.raises(pb.ParameterError, match="radius='auto'"):
         learner.fit(X, y)

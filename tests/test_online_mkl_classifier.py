@@ -19,6 +19,7 @@ from pybundle import mkl
 from pybundle.core.archive import digest
 from pybundle.estimators.kernels import KINDS, described, listed, made
 from pybundle.estimators.saving import SAID
+from pybundle.mkl.certified import POINTS
 from pybundle.mkl.descent import _Descent
 
 FEW = [mkl.Linear(), mkl.Gaussian(2.0)]
@@ -36,7 +37,8 @@ def three(n=60, seed=0):
     return rng.standard_normal((n, 4)) + np.eye(4)[y], np.array([3, 7, 9])[y]
 
 
-@parametrize_with_checks([pb.OnlineMKLClassifier(kernels=FEW, n_epochs=10),
+@parametrize_with_checks([pb.OnlineMKLClassifier(kernels=FEW, solver="online", n_epochs=10),
+                          pb.OnlineMKLClassifier(kernels=FEW),
                           pb.OnlineMKLClassifier(kernels=FEW, solver="certified", tol=1e-2)])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -60,7 +62,8 @@ def test_certified_is_the_problem_that_is_documented(data):
     np.testing.assert_allclose(svm.kernel_weights_, svm.norms_ / svm.norms_.sum())
     expected = scores if len(svm.classes_) > 2 else scores[:, 1] - scores[:, 0]
     np.testing.assert_allclose(svm.decision_function(X), expected, atol=1e-9)
-    online = pb.OnlineMKLClassifier(C=2.0, kernels=FEW, n_epochs=40).fit(X, y)
+    online = pb.OnlineMKLClassifier(C=2.0, kernels=FEW, solver="online", n_epochs=40).fit(X, y)
+    assert online.solver_ == "online"
     assert online.objective_ >= svm.lower_bound_ and online.lower_bound_ <= svm.objective_
 
 
@@ -91,7 +94,7 @@ def test_pieces_are_those_of_the_learner():
         learner.partial_fit(X[rows], y[rows], classes=[3, 7, 9])
     np.testing.assert_allclose(svm.decision_function(X), learner.decision_function(X), atol=1e-12)
     assert svm.n_iter_ == 2 and len(svm.history_["weights"]) == 2
-    assert svm.fit(X, y).n_iter_ == 20                      # from scratch
+    assert svm.set_params(solver="online").fit(X, y).n_iter_ == 20      # from scratch
 
 
 @pytest.mark.parametrize("kernels", [
@@ -102,7 +105,7 @@ def test_pieces_are_those_of_the_learner():
 def test_predictions_are_those_of_the_learner_and_of_the_file(kernels, form, tmp_path):
     X, y = three()
     X = form(X)
-    svm = pb.OnlineMKLClassifier(kernels=kernels, n_epochs=3, n_jobs=2).fit(X, y)
+    svm = pb.OnlineMKLClassifier(kernels=kernels, solver="online", n_epochs=3, n_jobs=2).fit(X, y)
     expected = svm.decision_function(X)
     np.testing.assert_allclose(expected, svm._mkl.decision_function(X), atol=1e-10)
     svm.save(tmp_path / "svm.npz")
@@ -165,6 +168,61 @@ def test_inside_scikit_learn():
     assert search.best_estimator_[-1].kernel_weights_.shape == (2,)
 
 
+def test_the_default_is_certified_if_what_it_holds_fits(monkeypatch):
+    X, y = three()
+    svm = pb.OnlineMKLClassifier(kernels=FEW).fit(X, y)
+    assert svm.solver_ == "certified" and svm.converged_
+    twin = pb.OnlineMKLClassifier(kernels=FEW, solver="certified").fit(X, y)
+    np.testing.assert_array_equal(svm.decision_function(X), twin.decision_function(X))
+    assert pb.OnlineMKLClassifier(kernels=[mkl.B1Spline()], n_epochs=1).fit(X, y).solver_ == "online"
+    assert pb.OnlineMKLClassifier(kernels=FEW, n_epochs=1).partial_fit(X, y).solver_ == "online"
+    seen = []
+    watched = pb.OnlineMKLClassifier(kernels=FEW, n_epochs=2, callback=seen.append).fit(X, y)
+    assert watched.solver_ == "online" and len(seen) == 2
+    # two Gram matrices of 60 rows, and points of two kernels, 60 rows, 3 classes
+    grams, points = 2 * 60**2, POINTS["hinge"] * 2 * 2 * 60 * 3
+    for limit, precision, solver in ((8 * (grams + points), "float64", "certified"),
+                                     (8 * (grams + points) - 1, "float64", "online"),
+                                     (8 * (grams + points) - 1, "float32", "certified")):
+        monkeypatch.setattr("pybundle.mkl.tokens.LARGEST", limit)
+        assert pb.OnlineMKLClassifier(kernels=FEW, precision=precision, n_epochs=1).fit(X, y).solver_ == solver
+    features = [mkl.Features(), mkl.Gaussian(1.0, low_rank=8)]          # no Gram matrices
+    assert pb.OnlineMKLClassifier(kernels=features).fit(X, y).solver_ == "certified"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("kernels", [FEW, [mkl.Features(), mkl.Gaussian(1.0, low_rank=8)]])
+def test_rounds_go_on_from_a_certified_point(kernels, loss, monkeypatch):
+    """An epoch over the same examples stays near the minimum; a learner that forgot it would not."""
+    X, y = three(90)
+    svm = pb.OnlineMKLClassifier(kernels=kernels, loss=loss).fit(X, y)
+    assert svm.solver_ == "certified"
+    scores, kept = svm.decision_function(X), pickle.loads(pickle.dumps(svm))
+    svm.partial_fit(X, y)
+    assert svm.solver_ == "online" and not svm.certified_ and svm.eta0_ > 0.0 and svm.n_iter_ == 1
+    moved, size = svm.decision_function(X), np.abs(scores).max()
+    assert 0.0 < np.abs(moved - scores).max() < 0.5 * size
+    np.testing.assert_array_equal(kept.partial_fit(X, y).decision_function(X), moved)
+    # what fails leaves the certified point
+    svm.fit(X, y)
+    with pytest.raises(ValueError, match="known classes"):
+        svm.partial_fit(X, y + 1)
+    np.testing.assert_array_equal(svm.decision_function(X), scores)
+    assert svm.solver_ == "certified" and svm.certified_
+    # and so does Ctrl-C while the step is chosen, but its certificate is not of the new data
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pybundle.mkl.online_learner.best_rate", stopped_after_a_trial)
+        svm.partial_fit(X[:30], y[:30])
+    np.testing.assert_array_equal(svm.decision_function(X), scores)
+    assert not svm.certified_ and np.isnan(svm.objective_)
+    assert svm.partial_fit(X, y).n_iter_ == 1
+
+
+def stopped_after_a_trial(trial):
+    trial(1.0)
+    raise KeyboardInterrupt
+
+
 def interrupted(function, n_calls):
     """The function, with Ctrl-C in its call n_calls + 1."""
     def call(*arguments):
@@ -194,7 +252,7 @@ def test_interrupts_and_limits(monkeypatch):
         svm.fit(X, y)
     assert svm.score(X, y) > 0.5 and svm.certified_ and not svm.converged_
     assert 0.0 < svm.lower_bound_ <= svm.objective_ < len(y) * np.log(3.0)
-    svm = pb.OnlineMKLClassifier(kernels=FEW)
+    svm = pb.OnlineMKLClassifier(kernels=FEW)           # a callback makes it online
     limit = pb.callbacks.TimeLimit(0.0)
     assert clone(svm).set_params(callback=limit).fit(X, y).n_iter_ == 1 and limit.deadline is None
 

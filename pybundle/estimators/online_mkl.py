@@ -48,11 +48,13 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         Of `pb.mkl`: kernels, functions `(X, Z) -> values`, `Features`. None: `Linear`, `Polynomial(2)`, and three
         Gaussians as wide as half, once and twice the square root of the sum of the variances of X.
     loss : {"hinge", "logistic"}
-    solver : {"online", "certified"}
-        `n_epochs` epochs of proximal gradient steps, example by example; or passes until the gap is at most `tol`,
-        which takes more work.
+    solver : {"auto", "online", "certified"}
+        "online" makes `n_epochs` epochs of proximal gradient steps, example by example. "certified" makes passes until
+        the gap is at most `tol`. "auto" takes "certified" if Gram matrices and points of all kernels need at most 4 GiB
+        (five kernels: about 10 000 examples in float64, 14 000 in float32), and "online" beyond, with a `callback`, or
+        if a kernel is not definite. `partial_fit` is always online.
     n_epochs : int
-        Epochs of `fit` for "online"; a call of `partial_fit` is one.
+        Number of epochs of `fit` for "online"; a call of `partial_fit` is one.
     eta0 : float or "auto"
         Step `eta0 / sqrt(t)`; "auto" takes the best of 0.01, 0.1, 1 and 10 after 3 epochs on at most 1000 examples.
     tol : float
@@ -67,7 +69,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         Order of the examples; None is 0.
     callback : callable, optional
         `callback(learner)` after each epoch of "online", with the `pb.mkl.OnlineMKL` at work; a true return value ends
-        the run. `pb.callbacks.TimeLimit` and `StopSignal` serve here, too.
+        the run. With a callback "auto" takes "online". `pb.callbacks.TimeLimit` and `StopSignal` serve here, too.
 
     Attributes
     ----------
@@ -89,6 +91,8 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         F of the data of `fit`, what no F falls below, relative gap; NaN after `partial_fit`.
     certified_, converged_ : bool
         Whether there is a bound, and whether `gap_ <= tol`.
+    solver_ : {"online", "certified"}
+        The solver of the last call of `fit` or `partial_fit`.
     eta0_ : float
         Step in use; NaN for "certified".
     n_iter_ : int
@@ -111,8 +115,10 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     >>> X = np.random.default_rng(0).standard_normal((200, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     >>> kernels = [pb.mkl.Linear(), pb.mkl.Polynomial(2, offset=0.0)]
-    >>> svm = pb.OnlineMKLClassifier(kernels=kernels, solver="certified")
+    >>> svm = pb.OnlineMKLClassifier(kernels=kernels)
     >>> _ = svm.fit(X[:100], y[:100])
+    >>> svm.solver_
+    'certified'
     >>> svm.gap_ <= 1e-2, svm.kernel_weights_.argmax(), svm.score(X[100:], y[100:]) > 0.9
     (True, np.int64(1), True)
     """
@@ -122,7 +128,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     dual_coef_: Any
 
     def __init__(self, C: float = 1.0, *, kernels: Sequence[Any] | None = None, loss: str = "hinge",
-                 solver: str = "online", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
+                 solver: str = "auto", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
                  max_iter: int = 500, precision: str = "float64", n_jobs: int | None = None,
                  random_state: int | None = None, callback: Callbacks = None) -> None:
         self.C = C
@@ -163,11 +169,13 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
                 raise ParameterError(f"y must hold at least two classes, got one class only, {y[:1].tolist()[0]!r}")
             return self._learn(learner, learner.fit, X, y)
 
-    @available_if(lambda estimator: estimator.solver == "online")
+    @available_if(lambda estimator: estimator.solver != "certified")
     def partial_fit(self, X: Data, y: Any, classes: ArrayLike | None = None) -> Self:
         """Run one epoch over more examples from the present state; the first call may name all classes.
 
-        For `solver="online"` only. C and kernels stay as in the first call.
+        For `solver="online"` and "auto", which is online here. C and kernels stay as in the first call. After a
+        certified fit the epoch begins at its point, with steps as small as after as many rounds as the certified passes
+        had visits of examples.
 
         Raises
         ------
@@ -223,11 +231,11 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     def _store(self, learner, X):
         kernels, support, coefs = zip(*learner.functions(), strict=True)
         history = learner.history_
-        n_passes = len(history["seconds"]) if self.solver == "online" else learner.n_rounds_
+        n_passes = len(history["seconds"]) if learner.solver_ == "online" else learner.n_rounds_
         vars(self).update({
-            "classes_": learner.classes_, "kernels_": list(kernels), "support_vectors_": list(support),
-            "dual_coef_": list(coefs), "kernel_weights_": learner.weights_, "norms_": learner.norms_,
-            "objective_": float(X.shape[0] * learner.objective_), "gap_": float(learner.gap_),
+            "classes_": learner.classes_, "solver_": learner.solver_, "kernels_": list(kernels),
+            "support_vectors_": list(support), "dual_coef_": list(coefs), "kernel_weights_": learner.weights_,
+            "norms_": learner.norms_, "objective_": float(X.shape[0] * learner.objective_), "gap_": float(learner.gap_),
             "lower_bound_": float(X.shape[0] * learner.lower_bound_), "certified_": bool(np.isfinite(learner.gap_)),
             "converged_": bool(learner.gap_ <= self.tol), "eta0_": float(getattr(learner, "eta0_", np.nan)),
             "n_iter_": int(n_passes), "n_passes_": float(n_passes), "history_": dict(history), "_mkl": learner,

@@ -42,12 +42,16 @@ class OnlineLearner:
 
     def _begin(self, learner, session):
         """Install a new learner before its first epoch; the old one stays if the search for a rate fails."""
-        settings, eta0 = session.settings, session.settings.eta0
-        if eta0 == "auto":
-            eta0 = 1.0 if settings.rate == "strong" else self._tuned(session)
-        self._learner, self.eta0_, self.n_rounds_ = learner, eta0, 0
-        self._rng = np.random.default_rng(settings.random_state)
+        self._learner, self.eta0_, self.n_rounds_ = learner, self._first_step(session), 0
+        self._rng = np.random.default_rng(session.settings.random_state)
         self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0)}
+
+    def _first_step(self, session):
+        """Return eta0; "auto" leaves the session at theta = 0."""
+        settings = session.settings
+        if settings.eta0 != "auto":
+            return settings.eta0
+        return 1.0 if settings.rate == "strong" else self._tuned(session)
 
     def _tuned(self, session):
         """Return the eta0 of the published grid that decreases the objective most."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
@@ -67,11 +67,14 @@ class OnlineMKL(OnlineLearner):
         Data type of Gram matrices.
     drop : float, default 1e-12
         Support tokens with coefficients below this fraction of the largest one are dropped after a call.
-    solver : {"online", "certified"}
-        "certified" continues until the gap is below `tol`, so it finds the minimiser, with more work than 20 epochs. It
-        accepts kernels, `Features`, and groups of weights of any model, also of one with nonnegative weights. The hinge
-        uses block steps in the dual, the log-loss quasi-Newton steps on functions and kernel weights together. The
-        norms of groups that do not help become small, but not exactly 0.
+    solver : {"auto", "online", "certified"}
+        "auto" takes "certified" for kernels and `Features` if Gram matrices and points need at most 4 GiB. It takes
+        "online" if they need more, for groups of weights and kernels that are not definite, with a `callback`, and with
+        options that "certified" does not have; `solver_` tells which. `partial_fit` is always online. "certified"
+        continues until the gap is below `tol`, so it finds the minimiser. It accepts kernels, `Features`, and groups of
+        weights of any model, also of one with nonnegative weights. The hinge uses block steps in the dual, the log-loss
+        quasi-Newton steps on functions and kernel weights together. The norms of groups that do not help become small,
+        but not exactly 0.
     tol : float, default 1e-2
         Relative gap (F - LB) / F of "certified".
     max_iter : int, default 500
@@ -98,6 +101,8 @@ class OnlineMKL(OnlineLearner):
     objective_, lower_bound_, gap_ : float
         F, a lower bound of min F (up to rounding), and (F - lower_bound) / F, if certified: mean scale, on the data of
         `fit`, with the Gram matrices as stored. NaN after a later `partial_fit`.
+    solver_ : {"online", "certified"}
+        The solver of the last call of `fit` or `partial_fit`.
     eta0_ : float
         The eta0 given or chosen.
     n_rounds_ : int
@@ -156,6 +161,7 @@ class OnlineMKL(OnlineLearner):
     random_state: Any
     n_jobs: int | None
     classes_: Array
+    solver_: str
     n_rounds_: int
     eta0_: float
     norms_: Array
@@ -197,15 +203,15 @@ class OnlineMKL(OnlineLearner):
     def partial_fit(self, X: Data, Y: Data, classes: ArrayLike | None = None) -> Self:
         """Continue with one pass over more examples; the first call may list all classes.
 
+        After a certified fit the rounds begin at its point, with steps as small as after as many rounds as the
+        certified passes had visits of examples; `n_rounds_` counts these visits then, too.
         If an error is raised, for bad data or scores that overflow, the learner is unchanged. Ctrl-C keeps the rounds
         that were made.
         """
         settings, is_fitted = check_settings(self), hasattr(self, "_learner")
-        if settings.solver != "online":
-            raise ParameterError("partial_fit needs solver='online', got 'certified'")
-        if is_fitted and self._rng is None:
-            raise StateError("partial_fit continues online rounds, but this OnlineMKL was fitted with "
-                             "solver='certified'; call fit with solver='online' first")
+        if settings.solver == "certified":
+            raise ParameterError("partial_fit needs solver='online' or 'auto', got 'certified'")
+        settings = settings._replace(solver="online")
         with self._all_or_nothing(is_fitted):
             if is_fitted:
                 self._continue(settings._replace(certify=False), X, Y)
@@ -217,13 +223,23 @@ class OnlineMKL(OnlineLearner):
 
     def _continue(self, settings, X, Y):
         """Run one more epoch, over new examples."""
-        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
+        def session():
             if self._structure is None:
-                session = VectorSession(self._learner, X, Y, settings, executor)
-            else:
-                data = self._structure.bind(X, self._encode(Y))
-                session = self._learner.session(data, self._resolve(settings, data, self._structure), executor)
-            self._run(session, 1)
+                return VectorSession(self._learner, X, Y, settings, executor)
+            data = self._structure.bind(X, self._encode(Y))
+            return self._learner.session(data, self._resolve(settings, data, self._structure), executor)
+
+        self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # of earlier data, also if Ctrl-C comes now
+        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
+            if self.solver_ == "certified":
+                saved = self._learner.saved()
+                try:
+                    eta0 = self._first_step(session())
+                finally:
+                    self._learner.restore(saved)
+                self.solver_, self.eta0_, self.n_rounds_ = "online", eta0, self._n_visits
+                self.history_ = self._empty_history()
+            self._run(session(), 1)
 
     def decision_function(self, X: Data) -> Any:
         """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
@@ -323,6 +339,8 @@ class OnlineMKL(OnlineLearner):
         settings = self._resolve(settings, data, structure)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             learner = TokenLearner(structure, self.groups, settings, data)
+            if settings.solver == "auto":
+                settings = settings._replace(solver=learner.solver(data, settings))
             if not learner.is_definite(data):
                 if settings.solver == "certified":
                     raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is "
@@ -332,7 +350,7 @@ class OnlineMKL(OnlineLearner):
             if settings.solver == "certified":
                 found = session.certify(settings.tol, settings.max_iter, settings.random_state)
                 session.finish()
-                self._store(learner, structure, classes, found, settings)
+                self._store(learner, structure, classes, found, settings, data.n_examples)
                 return
             self._learn(learner, structure, classes, session, n_epochs)
 
@@ -343,7 +361,7 @@ class OnlineMKL(OnlineLearner):
         learner = VectorLearner(model, self.groups, settings.average)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if settings.solver == "certified":
-                self._store(learner, None, None, learner.climb(X, Y, settings, executor), settings)
+                self._store(learner, None, None, learner.climb(X, Y, settings, executor), settings, len(X))
                 return
             session = VectorSession(learner, X, Y, settings, executor)
             self._learn(learner, None, None, session, n_epochs)
@@ -354,14 +372,15 @@ class OnlineMKL(OnlineLearner):
         if settings.regulariser is not None:
             settings.regulariser.shrink(np.zeros(learner.n_groups))         # checks the number of rates
         self._begin(learner, session)
-        self._structure, self.classes_ = structure, classes
-        self.history_["weights"] = np.zeros((0, learner.n_groups))
+        self._structure, self.classes_, self.solver_ = structure, classes, "online"
+        self.history_ = self._empty_history()
         self._run(session, n_epochs)
 
-    def _store(self, learner, structure, classes, found, settings):
+    def _store(self, learner, structure, classes, found, settings, n_examples):
         """Store a certified result, whose point is in `learner`."""
         self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
-        self._rng, self.eta0_, self.norms_ = None, np.nan, found.norms
+        self._rng, self._n_visits = np.random.default_rng(settings.random_state), int(found.n_passes * n_examples)
+        self.solver_, self.eta0_, self.norms_ = "certified", np.nan, found.norms
         self.weights_ = _kernel_weights(self.norms_)
         self.objective_, self.lower_bound_ = found.objective, min(found.lower_bound, found.objective)
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
@@ -391,6 +410,10 @@ class OnlineMKL(OnlineLearner):
     def _history_columns(self, session, total):
         self._set_norms(session)
         return {"weights": self.weights_}
+
+    def _empty_history(self):
+        """Return the columns of a run of rounds."""
+        return {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, self._learner.n_groups))}
 
     def _set_norms(self, session):
         self.norms_ = session.norms()

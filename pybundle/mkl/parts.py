@@ -105,6 +105,10 @@ class KernelPart:
         """Return whether the kernel is positive semidefinite on tokens such as X."""
         return self.kernel.is_definite(X)
 
+    def n_entries(self, n):
+        """Return the numbers of entries of the Gram matrix of n tokens, if it is dense, and of their coefficients."""
+        return n * n, n * self.n_labels
+
     def bind(self, X, precision, executor):
         """Return the compiled group for tokens X; it needs n^2 kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
@@ -172,6 +176,10 @@ class KernelPart:
 
 class Weights:
     """Base class of parts with explicit weights `theta`."""
+
+    def n_entries(self, n):
+        """Return the numbers of entries of Gram matrices, 0, and of weights."""
+        return 0, self.theta.n_rows * self.theta.width
 
     def absorb(self, group, X, drop):
         """Fold in the scales; the group has changed theta itself."""

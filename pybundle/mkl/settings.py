@@ -29,7 +29,7 @@ class OnlineSettings(NamedTuple):
     regularisers: tuple = ()
     precision: str = "float64"
     drop: float = 0.0
-    solver: str = "online"
+    solver: str = "online"          # "auto" until the data are known
     tol: float = 0.0
     max_iter: int = 0
     certify: bool = False
@@ -58,9 +58,12 @@ def check_settings(learner):
     if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
         raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
                              f"{type(learner.regulariser).__name__}")
-    check_choice("solver", learner.solver, ("online", "certified"))
+    check_choice("solver", learner.solver, ("auto", "online", "certified"))
     has_objective = learner.regulariser is None and not learner.average
-    if learner.solver == "certified" and not (has_objective and learner.batch == 1 and learner.radius is None):
+    is_plain, solver = has_objective and learner.batch == 1 and learner.radius is None, learner.solver
+    if solver == "auto" and (not is_plain or learner.callback is not None):
+        solver = "online"           # the certified solver has no use for these options
+    if solver == "certified" and not is_plain:
         raise ParameterError("solver='certified' needs average=False, batch=1 and neither radius nor regulariser")
     if isinstance(learner.radius, str):
         check_choice("radius", learner.radius, ("auto",))
@@ -69,7 +72,7 @@ def check_settings(learner):
                                  "pass a number")
     return settings._replace(lam=check_number("lam", learner.lam, low=0.0, strict=True),
                              regulariser=learner.regulariser, precision=learner.precision,
-                             drop=check_number("drop", learner.drop, low=0.0, high=1.0), solver=learner.solver,
+                             drop=check_number("drop", learner.drop, low=0.0, high=1.0), solver=solver,
                              tol=check_number("tol", learner.tol, low=0.0, strict=True),
                              max_iter=check_integer("max_iter", learner.max_iter, low=1),
                              certify=bool(learner.certify) and has_objective)

@@ -9,7 +9,7 @@ from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
-from .certified import MeanLoss
+from .certified import LARGEST, POINTS, MeanLoss
 from .descent import descend
 from .mixture_bound import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
 from .parts import LinkPart, block_scores, make_part
@@ -40,6 +40,12 @@ class TokenLearner:
     def is_definite(self, data):
         """Return whether all kernels are positive semidefinite on such data, as certificates need."""
         return all(part.is_definite(data.X) for part in self.parts)
+
+    def solver(self, data, settings):
+        """Return the solver that "auto" takes: "certified" if there are certificates, and what it holds fits."""
+        grams, points = np.sum([part.n_entries(data.X.shape[0]) for part in self._all_parts()], axis=0)
+        fits = grams * np.dtype(settings.precision).itemsize + POINTS[settings.loss] * 16 * points <= LARGEST
+        return "certified" if fits and self.is_definite(data) else "online"
 
     @property
     def n_groups(self):

@@ -405,7 +405,7 @@ RECIPES |= {
     "mkl.Precomputed": lambda r: {"matrix": np.eye(8), "column": 0},
     "mkl.Features": lambda r: {"columns": [0, 1], "normalise": False},
     "mkl.OnlineMKL": lambda r: {"groups": [pb.mkl.Gaussian(1.0), pb.mkl.Features()], "lam": 0.01, "n_epochs": 1,
-                                "solver": ("online", "certified")[r.integers(2)], "max_iter": 3, "eta0": 0.1,
+                                "solver": ("auto", "online", "certified")[r.integers(3)], "max_iter": 3, "eta0": 0.1,
                                 "loss": ("hinge", "logistic")[r.integers(2)]},
     "mkl.OnlineMKL.functions": lambda r: {}, "mkl.OnlineMKL.link_weights": lambda r: {},
     "mkl.OnlineMKL.predict": lambda r: {"X": f(r, 4, 3)},

@@ -33,9 +33,11 @@ from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
 
 GRID = """Cs : int or sequence of float
-        The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors.
+        The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
+        large C, and no further once the mean scores of two values in a row are below the best mean score by more than
+        the standard error of the difference over the folds.
     cv : int, splitter or iterable, optional
-        Folds as in scikit-learn; 5 by default.
+        Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
         As in scikit-learn; `score` by default. Weights of the examples enter it.
     search_tol : float, optional
@@ -55,8 +57,8 @@ GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : 
     warm_start : bool
         For the final fit.
     callback : callable or list of callables, optional
-        Watches all solves. If it asks to stop, the path of a fold ends, and C is chosen among the scores so far. Every
-        fold has its own copy."""
+        Watches all solves. If it asks to stop, the search ends, and C is chosen among the scores so far. Every fold has
+        its own copy."""
 
 GRID_ATTRIBUTES = """C_ : float
         The C of the best mean score, the smallest in case of ties; the final model is fitted with it to all examples.
@@ -155,7 +157,7 @@ class PathCV:
             del self._found
 
     def _search(self, grid, data, weights, folds, scorer):
-        """Scores and certified gaps, each (n_folds, n_Cs)."""
+        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended."""
         stop, share = StopSignal(), None
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE

@@ -79,9 +79,14 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
         raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
                              "certified; leave out interval")
     plan = InOrder(lams) if are_penalties else Interval(risk, lams, options) if interval else Grid(lams)
+    return _collected(plan, runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **options))
+
+
+def _collected(plan, results):
+    """All results in the order of the plan; an exception carries those so far."""
     found = []
     try:
-        for result in runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **options):
+        for result in results:
             found.append(result)
     except KeyboardInterrupt:
         if not found:

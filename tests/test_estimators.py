@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
@@ -394,7 +395,8 @@ def test_a_search_ends_where_the_score_has_fallen_for_good(scoring):
     assert results["rank_test_score"][svm.best_index_] == 1 and np.isnan(results["mean_test_score"][n:]).all()
     assert (results["rank_test_score"][n:] == n + 1).all() and svm.converged_
     assert svm.best_score_ == np.nanmax(results["mean_test_score"])
-    threads = clone(svm).set_params(n_jobs=2).fit(X, y)
+    with parallel_config(backend="loky"):       # paths need threads
+        threads = clone(svm).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(threads.scores_, svm.scores_)
 
 
@@ -405,6 +407,7 @@ def test_a_score_has_fallen_if_two_means_in_a_row_are_worse_than_chance_explains
     noise = np.array([[-0.02], [0.0], [0.02]])          # standard error of a difference: 0.016
     assert has_fallen(np.array(means) + noise) == is_over
     assert not has_fallen(np.array(means) + 50.0 * noise)
+    assert not has_fallen(np.array([[-np.inf, *means]] * 3))
     assert not has_fallen(np.array([means]))            # one fold says nothing about chance
 
 

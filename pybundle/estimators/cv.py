@@ -163,7 +163,7 @@ class PathCV:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
         try:
-            with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
+            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # a path goes on where it was
                 paths = [_Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]
                 for k in range(len(grid)):
@@ -256,7 +256,7 @@ def has_fallen(scores):
 
     The folds are taken as independent, as in the one-standard-error rule [Breiman, Friedman, Olshen, Stone 1984].
     """
-    if len(scores) < 2:
+    if len(scores) < 2 or not np.isfinite(scores).all():
         return False
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     best = np.argmax(mean)

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -20,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pybundle as pb
 from pybundle.core.measurements import warn_of_measurements
+from pybundle.estimators.cv import has_fallen
 
 
 def blobs(n=60, d=4, n_classes=3, seed=0):
@@ -363,6 +366,49 @@ def test_a_search_that_runs_out_of_time_does_not_score_what_it_has_not_solved():
     with pytest.warns(pb.ConvergenceWarning):
         svm.fit(X, y)
     assert np.isnan(svm.scores_[:, 1:]).all() and svm.C_ == 1e-3
+
+
+def overlapping():
+    """Many columns without meaning: the score falls for good where C is large."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    return np.c_[2.0 * np.eye(3)[y], np.zeros((150, 37))] + rng.standard_normal((150, 40)), y
+
+
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+def test_a_search_ends_where_the_score_has_fallen_for_good(scoring):
+    """All C after that took nearly all of the time."""
+    X, y = overlapping()
+    grid = np.logspace(-4.0, 2.0, 7)
+    svm = pb.MulticlassSVMCV(grid, cv=5, scoring=scoring, tol=1e-2).fit(X, y)
+    solved = np.isfinite(svm.scores_)
+    assert (solved == solved[0]).all() and not solved[:, -1].any() and (solved == np.isfinite(svm.gaps_)).all()
+    n = int(solved[0].sum())
+    assert svm.best_index_ < n - 2 and solved[0, :n].all()
+    folds = StratifiedKFold(5).split(X, y)
+    full = [[svm._single().set_params(C=C, tol=1e-3).fit(X[a], y[a]) for C in grid] for a, _ in folds]
+    scorer = check_scoring(svm, scoring)
+    scores = np.array([[scorer(model, X[b], y[b]) for model in row]
+                       for row, (_, b) in zip(full, StratifiedKFold(5).split(X, y), strict=True)])
+    assert scores.mean(axis=0).argmax() == svm.best_index_
+    results = svm.cv_results_
+    assert results["rank_test_score"][svm.best_index_] == 1 and np.isnan(results["mean_test_score"][n:]).all()
+    assert (results["rank_test_score"][n:] == n + 1).all() and svm.converged_
+    assert svm.best_score_ == np.nanmax(results["mean_test_score"])
+    with parallel_config(backend="loky"):       # paths need threads
+        threads = clone(svm).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(threads.scores_, svm.scores_)
+
+
+@pytest.mark.parametrize("means, is_over", [
+    ([0.5, 0.9, 0.8, 0.7], True), ([0.9, 0.8, 0.7], True), ([0.9, 0.7], False), ([0.9, 0.8, 0.89], False),
+    ([0.9, 0.7, 0.89, 0.7], False), ([0.5, 0.5, 0.5, 0.5], False), ([0.5, 0.6, 0.9], False), ([0.9], False)])
+def test_a_score_has_fallen_if_two_means_in_a_row_are_worse_than_chance_explains(means, is_over):
+    noise = np.array([[-0.02], [0.0], [0.02]])          # standard error of a difference: 0.016
+    assert has_fallen(np.array(means) + noise) == is_over
+    assert not has_fallen(np.array(means) + 50.0 * noise)
+    assert not has_fallen(np.array([[-np.inf, *means]] * 3))
+    assert not has_fallen(np.array([means]))            # one fold says nothing about chance
 
 
 def test_a_scoring_without_numbers_is_refused():

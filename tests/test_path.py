@@ -94,3 +94,36 @@ def test_named_errors():
         pb.path(lambda w: (w.sum(), np.ones(2)), (1.0, 0.1), interval=True, w0=np.zeros(2))
     with pytest.raises(pb.ParameterError, match="tol must be"):
         pb.path(risk, (1.0, 0.1), interval=True, tol=-1.0)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_path_beyond_the_last_loss_costs_little(binary):
+    """If no loss is left, the minimiser stays for every smaller lam, but multipliers per lam threw w far away."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % (2 if binary else 3)
+    X = rng.standard_normal((60, 80)) + np.eye(3, 80)[y]
+    risk = pb.risks.BinaryHinge(X, 2 * y - 1) if binary else pb.risks.MulticlassHinge(X, y)
+    grid = [0.1, 0.01, 0.001, 0.0001]
+    first, *others = pb.path(risk, grid, tol=1e-4, method="prox-bcfw")
+    for lam, result in zip(grid[1:], others, strict=True):
+        cold = pb.minimize(risk, lam=lam, tol=1e-4, method="prox-bcfw")
+        assert result.success and result.n_passes < 0.5 * cold.n_passes
+        assert result.lower_bound <= cold.fun and cold.lower_bound <= result.fun
+        np.testing.assert_allclose(result.x, first.x, atol=0.03 * np.abs(first.x).max())
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 1000), before=st.floats(1e-3, 1e3), after=st.floats(1e-3, 1e3),
+       kind=st.sampled_from(["multiclass", "binary", "pinball"]))
+def test_a_warm_start_of_another_lam_bounds_the_minimum(seed, before, after, kind):
+    rng = np.random.default_rng(seed)
+    target = rng.standard_normal(30)
+    X, weights = rng.standard_normal((30, 4)) * 10.0 ** rng.uniform(-3.0, 3.0), rng.uniform(0.0, 2.0, 30)
+    y = np.arange(30) % 3
+    risk = {"multiclass": lambda: pb.risks.MulticlassHinge(X, y, sample_weight=weights),
+            "binary": lambda: pb.risks.BinaryHinge(X, 2 * (y > 0) - 1, sample_weight=weights),
+            "pinball": lambda: pb.risks.Pinball(X, target, quantile=0.3, sample_weight=weights)}[kind]()
+    start = pb.minimize(risk, lam=before, method="prox-bcfw", tol=1e-3, max_iter=20)
+    warm = pb.minimize(risk, lam=after, method="prox-bcfw", tol=1e-9, max_iter=1, warm_start=start)
+    cold = pb.minimize(risk, lam=after, tol=1e-6, max_iter=100)
+    assert warm.lower_bound <= cold.fun and cold.lower_bound <= warm.fun

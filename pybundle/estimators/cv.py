@@ -1,4 +1,4 @@
-"""The best C by cross-validation: the whole grid by one warm path for each fold, folds in parallel."""
+"""The best C by cross-validation: one warm path for each fold, all folds side by side until the scores have fallen."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
 from ..runtime.result import Status
 from ..runtime.stopping import one_clock
-from ..solvers import path
 from ..solvers.arguments import as_callbacks
+from ..solvers.path import Grid, runs
 from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
@@ -33,9 +33,11 @@ from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
 
 GRID = """Cs : int or sequence of float
-        The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors.
+        The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
+        large C, and no further once the mean scores of two values in a row are below the best mean score by more than
+        the standard error of the difference over the folds.
     cv : int, splitter or iterable, optional
-        Folds as in scikit-learn; 5 by default.
+        Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
         As in scikit-learn; `score` by default. Weights of the examples enter it.
     search_tol : float, optional
@@ -55,15 +57,15 @@ GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : 
     warm_start : bool
         For the final fit.
     callback : callable or list of callables, optional
-        Watches all solves. If it asks to stop, the path of a fold ends, and C is chosen among the scores so far. Every
-        fold has its own copy."""
+        Watches all solves. If it asks to stop, the search ends, and C is chosen among the scores so far. Every fold has
+        its own copy."""
 
 GRID_ATTRIBUTES = """C_ : float
         The C of the best mean score, the smallest in case of ties; the final model is fitted with it to all examples.
     Cs_ : ndarray, shape (n_Cs,)
         The grid, from small to large.
     scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
-        Score and certified gap of every solve; NaN if its fold was stopped earlier.
+        Score and certified gap of every solve; NaN if the search ended earlier.
     best_score_, best_params_, best_index_, cv_results_
         As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
         `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
@@ -155,18 +157,23 @@ class PathCV:
             del self._found
 
     def _search(self, grid, data, weights, folds, scorer):
-        """Scores and certified gaps, each (n_folds, n_Cs)."""
+        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended."""
         stop, share = StopSignal(), None
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
+        scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
         try:
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_fold)(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
-                for k, fold in enumerate(folds))
+            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # a path goes on where it was
+                paths = [_Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
+                         for k, fold in enumerate(folds)]
+                for k in range(len(grid)):
+                    scores[:, k], gaps[:, k] = zip(*parallel(delayed(fold)() for fold in paths), strict=True)
+                    if np.isnan(gaps[:, k]).any() or has_fallen(scores[:, :k + 1]):
+                        break
         except BaseException:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
-        return map(np.array, zip(*found, strict=True))
+        return scores, gaps
 
     @property
     def best_index_(self) -> int:
@@ -244,32 +251,48 @@ def _checked_fold(name, fold, n):
     return tuple(pair)
 
 
-def _fold(number, *arguments):
-    """`_scored_path`, whose errors say in which fold they came."""
-    try:
-        return _scored_path(*arguments)
-    except Exception as error:
-        error.add_note(f"in fold {number} of the search over C")
-        raise
+def has_fallen(scores):
+    """Whether the last two means over the folds are below the best by more than the standard error of the difference.
+
+    The folds are taken as independent, as in the one-standard-error rule [Breiman, Friedman, Olshen, Stone 1984].
+    """
+    if len(scores) < 2 or not np.isfinite(scores).all():
+        return False
+    mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
+    best = np.argmax(mean)
+    return len(mean) - best > 2 and bool(np.all(mean[-2:] < mean[best] - np.hypot(error[-2:], error[best])))
+
+
+class _Fold:
+    """The path of one fold: each call solves for the next C and scores it; errors say in which fold they came."""
+
+    def __init__(self, number, *arguments):
+        self._number, self._scored = number, _scored_path(*arguments)
+
+    def __call__(self):
+        """Return score and gap, NaN if the path was stopped."""
+        try:
+            return next(self._scored, (np.nan, np.nan))
+        except Exception as error:
+            error.add_note(f"in fold {self._number} of the search over C")
+            raise
 
 
 def _scored_path(estimator, grid, scorer, stop, share, X, y, weights, train, test):
-    """Return scores and gaps of all C on one fold, NaN if the path was stopped earlier."""
+    """Yield score and gap of every C on one fold, until a callback stops the path."""
     (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
     risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
     metadata = {} if weights is None else {"sample_weight": weights[test]}
     callbacks = [*estimator._watch(fitted, X_train, y_train), stop]
     if share is not None:
         callbacks.append(_Gained(float(risk.values(np.zeros(risk.dim))[0].sum()), share))
-    scores, gaps = np.full((2, len(grid)), np.nan)
-    results = path(risk, list(1.0 / grid), callback=callbacks, **estimator._options())
-    if any(result.status is Status.INTERRUPTED for result in results):
-        raise KeyboardInterrupt
-    with config_context(assume_finite=True):        # X has been checked
-        for k, result in enumerate(results):        # largest lam first: the smallest C are there
-            scores[k] = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
-            gaps[k] = result.gap
-    return scores, gaps
+    # largest lam first: the smallest C are there
+    for result in runs(Grid(list(1.0 / grid)), risk, callback=callbacks, **estimator._options()):
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        with config_context(assume_finite=True):        # X has been checked
+            score = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
+        yield score, result.gap
 
 
 class _Gained:

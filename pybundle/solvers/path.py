@@ -79,43 +79,49 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
         raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
                              "certified; leave out interval")
     plan = InOrder(lams) if are_penalties else Interval(risk, lams, options) if interval else Grid(lams)
-    callbacks = as_callbacks(options.pop("callback", None))
-    options["callback"] = watching = [_OfPath(function) for function in callbacks]
-    with one_clock(callbacks):
-        return _follow(plan, watching, risk, method, w0, reuse, checkpoint, options)
+    return _collected(plan, runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **options))
 
 
-def _follow(plan, watching, risk, method, w0, reuse, checkpoint, options):
-    """The runs of a plan, each warmed by the one before."""
-    found, previous = [], None
-    warm = {name: value for name, value in (("w0", w0), ("warm_start", options.pop("warm_start", None)))
-            if value is not None}
-    lam = plan.first
-    while lam is not None:
-        for callback in watching:
-            callback.asked = False
-        try:
-            result = minimize(risk, **{plan.argument: lam}, method=method,
-                              checkpoint=_numbered(checkpoint, len(found)), **warm, **options)
-        except KeyboardInterrupt:
-            if not found:
-                raise
-            break
-        except Exception as error:
-            error.finished = plan.sort(found)
+def _collected(plan, results):
+    """All results in the order of the plan; an exception carries those so far."""
+    found = []
+    try:
+        for result in results:
+            found.append(result)
+    except KeyboardInterrupt:
+        if not found:
             raise
-        if previous is not None:
-            previous.state = None           # its planes live on in the new bundle
-        previous, result[plan.argument] = result, lam
-        found.append(result)
-        warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
-        following = plan.next(result)
-        # a limit of seconds that is not one of every solve is a callback's, for all of them together
-        is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
-        is_over |= result.status is Status.INTERRUPTED
-        is_over |= result.status is Status.CALLBACK and any(callback.asked for callback in watching)
-        lam = None if is_over else following
+    except Exception as error:
+        error.finished = plan.sort(found)
+        raise
     return plan.sort(found)
+
+
+def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=None, callback=None, **options):
+    """Yield the results of a plan as they come, each run warmed by the one before, until a callback ends the path."""
+    callbacks = as_callbacks(callback)
+    watching = [_OfPath(function) for function in callbacks]
+    previous, n = None, 0
+    warm = {name: value for name, value in (("w0", w0), ("warm_start", warm_start)) if value is not None}
+    lam = plan.first
+    with one_clock(callbacks):
+        while lam is not None:
+            for function in watching:
+                function.asked = False
+            result = minimize(risk, **{plan.argument: lam}, checkpoint=_numbered(checkpoint, n), callback=watching,
+                              **warm, **options)
+            if previous is not None:
+                previous.state = None           # its planes live on in the new bundle
+            previous, result[plan.argument], n = result, lam, n + 1
+            warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
+            lam = plan.next(result)
+            # a limit of seconds that is not one of every solve is a callback's, for all of them together
+            is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
+            is_over |= result.status is Status.INTERRUPTED
+            is_over |= result.status is Status.CALLBACK and any(function.asked for function in watching)
+            yield result
+            if is_over:
+                return
 
 
 class _OfPath:

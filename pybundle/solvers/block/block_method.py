@@ -92,6 +92,9 @@ class BlockMethod(Run):
             self.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self._kind(self.risk, known=blocks, **self._options)
+        if blocks is not None and not isinstance(self.objective, Penalised):
+            with self._counted("oracle"):
+                self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
         self.w = self.objective.project(self._centre)           # the result until there is a value
         if state is not None and self.objective.contains(state.w):

@@ -38,6 +38,10 @@ class Core(ABC):
     def aggregate(self):
         """(offset B, phi, error of phi in norm, error of B) of the multipliers, summed afresh."""
 
+    def shrink(self, lam):
+        """Multiply the multipliers of a run with a larger lam by what suits this one, where the dual then rises."""
+        return
+
     # ------------------------------------------------------------------ passes
     @abstractmethod
     def oracle_pass(self, order):

@@ -13,7 +13,7 @@ from ...core.object_graph import check_array, check_float
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
 from ..evidence import of_labels
-from ..objective import minimiser
+from ..objective import inner, minimiser
 from ..penalised import Penalised
 from ._label_dual import LabelDual
 from .core import Core
@@ -24,6 +24,7 @@ HELD = 12       # more with a penalty: the point before threshold and bounds, an
 LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
 SAMPLE = 128    # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
+SHRINKS = 0.9   # factor of the multipliers below which a warm start moves them: nearly the same lam goes on as it was
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down: measured
 
@@ -180,6 +181,18 @@ class ExactBlocks(Core):
             self._w = (minimiser(phi, self._lam, self._kappa, self._centre) if self._objective is None
                        else self._objective.minimiser(phi, self._weights(), self._centre))
         return self._w
+
+    def shrink(self, lam):
+        """Multiply the multipliers of a run with a larger lam by the t <= 1 of the best dual value.
+
+        That value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss is
+        left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
+        """
+        offset, slope, *_ = self.aggregate()
+        square, best = inner(slope, slope), lam * max(offset, 0.0)
+        if best < SHRINKS * square < np.inf:
+            self._dual.restore(best / square * self._dual.alpha.astype(np.float64))
+            self._aggregate = None
 
     def place(self, lam, kappa, centre):
         """Sets lam, kappa and the centre; the multipliers stay.

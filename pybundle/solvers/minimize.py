@@ -75,8 +75,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         chains with a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if the risk can decode single
         examples or step on them exactly, with a penalty only the latter, and "oca" otherwise. Under a memory limit
         "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and "oca" continues
-        "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or if labels can be enumerated
-        and 150 passes do not halve the gap), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
+        "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or, if labels can be
+        enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
         stall). `message` names the choice and its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.

@@ -45,7 +45,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
 
     For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it does so for tiny tolerances only, but takes over if "prox-bcfw" does not halve the gap within
-    `n_slow` passes, as with columns of unequal size or huge C, or within a third of them if tol is fine and weights are
+    `n_slow` passes, as with columns of unequal size or huge C, or within a sixth of them if tol is fine and weights are
     not too many. So does "lbfgs" for classes and chains with a log-loss. The last fallback is "oca", with a penalty the
     only one. For other smooth risks see `patience_before`.
     """
@@ -103,7 +103,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
             why = "the dual of an example is maximised exactly"
         elif has_labels and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
             pays = is_fine(problem.settings.gap.tol) and risk.dim <= NARROW
-            stages.insert(0, Stage(later("alm"), None, n_slow / 3.0 if pays else n_slow))
+            stages.insert(0, Stage(later("alm"), None, n_slow / 6.0 if pays else n_slow))
         elif is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"

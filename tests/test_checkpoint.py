@@ -100,7 +100,7 @@ def test_a_run_that_goes_on_is_the_one_that_never_stopped(method, name, options,
 
 def test_every_iteration_is_a_place_to_go_on_from(tmp_path):
     """In pieces of one iteration, also over the point where another method takes over."""
-    options = {"lam": 1.0, "tol": 1e-6, "max_iter": 100}
+    options = {"lam": 1.0, "tol": 1e-8, "max_iter": 100}
     whole = pb.minimize(dense(), **options)
     assert "alm" in whole.message
     for k in range(1, whole.nit + 1):

@@ -25,7 +25,7 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport exp, fabs, isfinite, log
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -94,7 +94,6 @@ cdef class ChainDual(PackedPoint):
     cdef double[:, ::1] edge_mu
     cdef double[::1] rate
     cdef double[::1] entropy
-    cdef const int32_t[::1] truth
     cdef const int64_t[::1] offsets
     cdef const double[::1] c
     cdef bint has_start, has_end
@@ -110,7 +109,7 @@ cdef class ChainDual(PackedPoint):
             raise ValueError("tokens without bias, truth, offsets and weights must be those of the same chains")
         self.n_edges = K * K if pairs else 0
         PackedPoint.__init__(self, tokens, False, self.n_edges + K * (start + end))
-        self.truth, self.offsets, self.c, self.has_start, self.has_end = truth, offsets, weights, start, end
+        self.offsets, self.c, self.has_start, self.has_end = offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
         if known is None:
@@ -239,8 +238,8 @@ cdef class ChainDual(PackedPoint):
     def visit(self, const Py_ssize_t[::1] order):
         """Step on the chains of `order`, one after another.
 
-        Each try costs two products of the tokens with W, half of them without the first, an update of V, and
-        O(T K^2) of forward-backward for a chain of T tokens.
+        A step costs two products of the tokens with W, an update of V, and O(T K^2) of forward-backward for a chain of
+        T tokens; each further try one product and two updates more.
 
         Raises
         ------
@@ -249,8 +248,10 @@ cdef class ChainDual(PackedPoint):
         KeyboardInterrupt
             Between two chains.
         """
-        cdef Py_ssize_t j, n = self.offsets.shape[0] - 1, K = self.features.n_scores
-        cdef double work = 0.0, each = self.ldw * K if self.dense and self.shrinkage is not None else 0.0
+        cdef Py_ssize_t j, n = self.offsets.shape[0] - 1
+        cdef double work = 0.0, each = 0.0
+        if self.dense and self.shrinkage is not None:
+            each = self.ldw * self.features.n_scores
         for j in range(order.shape[0]):
             if not 0 <= order[j] < n:
                 raise ValueError(f"order must hold rows 0..{n - 1}, got {order[j]}")

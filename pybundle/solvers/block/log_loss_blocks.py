@@ -57,8 +57,7 @@ class LogLossBlocks(Core):
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
-        for name in ("_centre", "_numerator"):
-            check_array(name, vars(self)[name], (self.dim,))
+        check_array("the numerator", self._numerator, (self.dim,))
         if self._value is not None:
             point, *value_and_error = self._value
             check_array("the point", point, (self.dim,))
@@ -101,7 +100,7 @@ class LogLossBlocks(Core):
 
     def place(self, lam, kappa, centre):
         phi = self._phi()
-        self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
+        self._kappa, self._w = kappa, None
         self._set_limits()
         if self._limits is None:
             self._numerator = kappa * centre

@@ -490,7 +490,7 @@ def test_exact_blocks_take_any_sum_over_entries(dtype, is_sparse, turn):
                      pb.prox.SquaredL2(20.0) + pb.prox.Box(-0.02, 0.03) + pb.prox.L1(5.0), pb.prox.L1(rates),
                      pb.prox.SquaredL2(some), pb.prox.L1(some), pb.prox.Box(-rates / 200.0, rates / 100.0))
         for penalty in penalties[(i + turn) % 3::3]:
-            blocks, planes = (pb.minimize(risk, penalty=penalty, tol=1e-5, method=method, max_iter=5000)
+            blocks, planes = (pb.minimize(risk, penalty=penalty, tol=1e-4, method=method, max_iter=5000)
                               for method in ("prox-bcfw", "oca"))
             assert blocks.success and planes.success
             assert max(blocks.lower_bound, planes.lower_bound) <= min(blocks.fun, planes.fun)
@@ -522,3 +522,23 @@ def test_free_weights_without_data_end_a_run_early(method):
     with pytest.warns(pb.ConvergenceWarning):
         result = pb.minimize(risk, lam=[1e-3, 0.0], method=method, max_iter=600)
     assert result.lower_bound <= 10.1 and result.fun < 10.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sparse_counts_take_few_passes_with_and_without_long_rows(seed):
+    """Rows are nearly orthogonal, so that a light centre suits first; long rows say nothing about the others."""
+    rng = np.random.default_rng(seed)
+    n = 2000
+    X = sp.random_array((n, 3000), density=0.01, rng=rng, format="csr")
+    X.data[:] = rng.geometric(0.5, X.nnz)
+    y = np.where(X @ rng.normal(size=3000) + 2.0 * rng.normal(size=n) > 0.0, 1, -1)
+
+    def passes(X, tol):
+        result = pb.minimize(pb.risks.BinaryHinge(X, y), lam=1.0, tol=tol)
+        assert result.success
+        return result.n_passes
+
+    coarse, lengths = passes(X, 1e-2), np.ones(n)
+    lengths[rng.choice(n, 20, replace=False)] = 100.0
+    assert passes(X, 1e-3) <= 2.0 * coarse
+    assert passes(sp.csr_array(sp.diags_array(lengths) @ X), 1e-2) <= 2.5 * coarse

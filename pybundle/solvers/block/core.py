@@ -34,6 +34,10 @@ class Core(ABC):
     def default_kappa(self, lam):
         """The weight of the centre that suits the planes known now."""
 
+    def hold_firmer(self):
+        """Called when cached passes did not reach their target: a centre that is lighter than usual gets heavier."""
+        return
+
     @abstractmethod
     def aggregate(self):
         """(offset B, phi, error of phi in norm, error of B) of the multipliers, summed afresh."""

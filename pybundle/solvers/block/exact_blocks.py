@@ -26,7 +26,8 @@ SAMPLE = 128    # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
 SHRINKS = 0.9   # factor of the multipliers below which a warm start moves them: nearly the same lam goes on as it was
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
-CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down: measured
+CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
+FIRMER = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
 
 
 class ExactBlocks(Core):
@@ -71,7 +72,7 @@ class ExactBlocks(Core):
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
-        self._radius2 = self._most = None       # Rbar^2 and the largest kappa, computed on first use
+        self._size = self._radius2 = self._most = None      # median of |psi|, mean square, largest kappa; on first use
 
     def __getstate__(self) -> Any:
         # the aggregate is summed again on use
@@ -118,13 +119,20 @@ class ExactBlocks(Core):
         return self._dual.alpha
 
     def default_kappa(self, lam):
-        """Return the weight of the centre: `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2, if examples are similar.
+        """Return the weight of the centre: `sqrt(lam R^2)`, R^2 the median of |psi|^2 > 0, if examples are similar.
+
+        A few long documents of word counts can make the mean 100 times the median; the centre suits the others.
 
         If they are nearly orthogonal, the steps of a pass hardly interact, and a centre heavier than a fraction of
-        `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring.
+        `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring. Close to the
+        minimum they do interact: the fraction grows when passes no longer solve the problem about a centre.
         """
         self._measure()
-        return min(np.sqrt(lam) * np.sqrt(self._radius2), self._most)
+        return min(np.sqrt(lam) * self._size, self._most)
+
+    def hold_firmer(self):
+        self._measure()
+        self._most *= FIRMER
 
     def first_lam(self):
         """Return n Rbar^2, the least lam with which a score of one half is likely enough for all examples."""
@@ -138,6 +146,7 @@ class ExactBlocks(Core):
             if not rows * float(sizes.sum()) < 1e153:           # squares of sums of slopes stay finite
                 raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
             self._radius2 = rows * float(np.mean(sizes**2))
+            self._size = float(np.sqrt(rows) * np.median(sizes[sizes > 0.0])) if sizes.any() else 0.0
             raw, centred = self._squared_cosines()
             self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
 

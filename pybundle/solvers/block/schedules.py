@@ -76,6 +76,8 @@ class Accelerated(Schedule):
         for _ in range(self.most_passes):
             if run.core.cached_pass(run.rng, enough) <= enough:
                 break
+        else:
+            run.core.hold_firmer()
 
     def describe(self):
         return "accelerated proximal blocks"

@@ -36,13 +36,14 @@ from libc.string cimport memset
 
 from pybundle.features._rows cimport BLOCK, STEP, pb_dots_fn, pb_score_fn, pb_update_fn, real
 from pybundle.risks._engine cimport CURVE, MULTICLASS, Engine
-from pybundle.solvers.block._label_blocks cimport Example, LabelBlocks, keep_near, prefetch
+from pybundle.solvers.block._label_blocks cimport Example, keep_near, prefetch
 from pybundle.solvers.block._label_steps cimport Point, step_at, step_at_binary, step_at_curve
+from pybundle.solvers.block._label_sums cimport LabelSums
 
 from pybundle.features._rows import aligned
 
 
-cdef class LabelDual(LabelBlocks)       # below the steps
+cdef class LabelDual(LabelSums)       # below the steps
 
 
 cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
@@ -240,7 +241,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
 
 # ---------------------------------------------------------------------- the blocks and their point
 
-cdef class LabelDual(LabelBlocks):
+cdef class LabelDual(LabelSums):
     """Multipliers of all examples of a hinge risk and the point W that belongs to them.
 
     Parameters
@@ -260,7 +261,7 @@ cdef class LabelDual(LabelBlocks):
     cdef Py_ssize_t signal_every     # rows between two checks for signals
 
     def __init__(self, Engine engine, precision, multipliers=None):
-        LabelBlocks.__init__(self, engine, precision, multipliers)
+        LabelSums.__init__(self, engine, precision, multipliers)
         cdef Py_ssize_t d = engine.n_features, n = engine.n_examples
         cdef int K = engine.n_scores
         self.constant = (engine.bias / engine.scale) ** 2
@@ -271,11 +272,11 @@ cdef class LabelDual(LabelBlocks):
 
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
-        return LabelBlocks.get_state(self) | {"visits": self.visits, "cached_visits": self.cached_visits}
+        return LabelSums.get_state(self) | {"visits": self.visits, "cached_visits": self.cached_visits}
 
     def set_state(self, state):
         """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
-        LabelBlocks.set_state(self, state)
+        LabelSums.set_state(self, state)
         self.visits, self.cached_visits = state["visits"], state["cached_visits"]
 
     def visit(self, const Py_ssize_t[::1] order, bint on_sets=False):

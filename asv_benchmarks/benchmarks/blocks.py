@@ -137,6 +137,38 @@ class EnumerableLabels:
     track_passes.unit = "passes"
 
 
+class ManyClasses:
+    """Linear scores plus noise of 1000 classes in float64, about a tenth of the rows trained wrong: whole solves."""
+
+    params = [[1e-2, 1e-3]]
+    param_names = ["tol"]
+    timeout = 120.0
+
+    def setup(self, tol):
+        rng = np.random.default_rng(0)
+        n, K = (20000, 1000) if LARGE else (4000, 1000)
+        X, W = rng.standard_normal((n, 100)), rng.standard_normal((K, 100))
+        y = np.argmax(X @ W.T + 3.0 * rng.standard_normal((n, K)), axis=1)
+        self.risk = pb.risks.MulticlassHinge(X, y, n_classes=K)
+
+    def solve(self, tol):
+        return pb.minimize(self.risk, lam=30.0, tol=tol)
+
+    def time_solve(self, tol):
+        self.solve(tol)
+
+    def peakmem_solve(self, tol):
+        self.solve(tol)
+
+    def track_gap(self, tol):
+        return self.solve(tol).gap
+
+    def track_passes(self, tol):
+        return self.solve(tol).n_passes
+
+    track_passes.unit = "passes"
+
+
 class Solves:
     """Strings of digits (chains) and single digits, to a certified gap."""
 

@@ -65,7 +65,7 @@ class Result(OptimizeResult):
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float
-        Work on stored planes of single examples, in the same unit.
+        Steps on stored planes of single examples, or on working sets of labels, in the same unit.
     n_planes, max_planes : int
         Stored planes at the end and at most.
     seconds : dict

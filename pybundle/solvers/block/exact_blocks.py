@@ -15,10 +15,11 @@ from ...risks.partition import SHARD_ROWS
 from ..evidence import of_labels
 from ..objective import inner, minimiser
 from ..penalised import Penalised
+from ._label_blocks import most_near
 from ._label_dual import LabelDual
 from .core import Core
+from .schedules import MOST_VISITS, Accelerated
 
-NEAR = 0.1      # a label whose lead is below this fraction of the largest loss may soon change: worth a step
 VECTORS = 11    # of length dim, at a batch pass: measured
 HELD = 12       # more with a penalty: the point before threshold and bounds, and what these are
 LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
@@ -26,6 +27,7 @@ SAMPLE = 128    # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
 SHRINKS = 0.9   # factor of the multipliers below which a warm start moves them: nearly the same lam goes on as it was
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
+LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
 FIRMER = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
 
@@ -39,7 +41,8 @@ class ExactBlocks(Core):
 
     A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
     for which another label scores higher than the present one, or nearly so. After the first step no other pass over
-    all examples is needed.
+    all examples is needed. With many labels these passes look at the working set of labels of each example alone, see
+    `_label_blocks.pyx`.
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ class ExactBlocks(Core):
     ----------
     n_examples, dim : int
     visits, cached_visits : float
-        Visits of examples by the exact oracle so far; `cached_visits` is always 0.
+        Visits of examples with all their labels so far, and with those of their working sets.
     """
 
     def __init__(self, risk, known=None, objective=None):
@@ -102,7 +105,8 @@ class ExactBlocks(Core):
     def bytes_needed(cls, risk, objective=None):
         """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
-        return risk.n_examples * ((width + 24) * risk.n_scores + 40) + cls.points_needed(risk, objective)
+        each = (width + 24) * risk.n_scores + 4 * most_near(risk.engine) + 40
+        return risk.n_examples * each + cls.points_needed(risk, objective)
 
     @classmethod
     def memory(cls, risk, objective=None):
@@ -113,6 +117,17 @@ class ExactBlocks(Core):
     @property
     def visits(self):
         return self._dual.visits + self._evaluated
+
+    @property
+    def cached_visits(self):
+        return self._dual.cached_visits
+
+    @staticmethod
+    def schedule(risk):
+        """With working sets the first passes look at all labels, and the many in between at few of them."""
+        if most_near(risk.engine):
+            return Accelerated(opening=3, most_passes=30)
+        return Accelerated(fraction_before=0.06, most_passes=MOST_VISITS)
 
     def known(self):
         """What another run can start from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
@@ -126,9 +141,13 @@ class ExactBlocks(Core):
         If they are nearly orthogonal, the steps of a pass hardly interact, and a centre heavier than a fraction of
         `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring. Close to the
         minimum they do interact: the fraction grows when passes no longer solve the problem about a centre.
+
+        On working sets of labels steps cost so little beside a value that a lighter centre, which asks for more of
+        them, pays.
         """
         self._measure()
-        return min(np.sqrt(lam) * self._size, self._most)
+        share = LIGHT if most_near(self.risk.engine) else 1.0
+        return min(share * np.sqrt(lam) * self._size, self._most)
 
     def hold_firmer(self):
         self._measure()
@@ -259,8 +278,9 @@ class ExactBlocks(Core):
         return self._dual.visit(order)
 
     def cached_pass(self, rng, target):
-        """Exact block steps at the active rows, in random order."""
-        return self.oracle_pass(rng.permutation(self._dual.active()))
+        """Exact block steps at the active rows, in random order, on the working sets of labels if these are many."""
+        self._aggregate = self._w = None
+        return self._dual.visit(rng.permutation(self._dual.active()), on_sets=True)
 
     def nbytes(self):
         """Memory of the multipliers."""
@@ -312,7 +332,7 @@ class ExactBlocks(Core):
     def _mark(self, scores):
         """R at the point with these scores; marks the examples that the next passes should visit."""
         def shard(first):
-            return self._dual.mark(scores[first:first + SHARD_ROWS], NEAR * self._dual.largest_loss, first)
+            return self._dual.mark(scores[first:first + SHARD_ROWS], first)
 
         return sum(self._exact.map_shards(shard, range(0, self.n_examples, SHARD_ROWS)))
 

@@ -44,9 +44,8 @@ def prox_bcfw(problem, kappa, batch, n_best):
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks,
-                           Accelerated(fraction_before=0.06, most_passes=12), kappa, problem.random_state or 0,
-                           {"objective": problem.objective})
+        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks, ExactBlocks.schedule(risk), kappa,
+                           problem.random_state or 0, {"objective": problem.objective})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)

@@ -1,0 +1,178 @@
+"""Multipliers of all examples of a risk whose labels can be enumerated, and which of them the next steps should visit.
+
+With many labels every example has a working set: the labels whose scores came close to the best one when all labels
+were last looked at, and those with a multiplier. Steps in between look at these alone. A label that is missing costs
+progress, never the bound: see `_label_sums.pyx`.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t
+
+from pybundle.features._rows cimport PB_UINT8, real
+from pybundle.risks._engine cimport CURVE, LOGISTIC, MULTICLASS, Engine
+from pybundle.solvers.block._packed_point cimport PackedPoint
+
+from pybundle.features._rows import aligned
+
+cdef enum:
+    MANY_LABELS = 64        # from which a step on a working set is faster than one on all labels
+    SHARE = 8               # a working set holds at most one label in so many
+
+NEAR = 0.1      # a label whose lead is below this fraction of the largest loss may soon change: worth a step
+
+
+def most_near(Engine e):
+    """Return the most labels of a working set; 0 if steps look at all labels, as on sparse rows."""
+    many = e.loss == MULTICLASS and e.n_scores >= MANY_LABELS and e.kind <= PB_UINT8
+    return e.n_scores // SHARE if many else 0
+
+
+cdef class LabelBlocks(PackedPoint):
+    """Multipliers of all examples of a hinge risk.
+
+    Parameters
+    ----------
+    engine : Engine
+        Any loss but LOGISTIC.
+    precision : {"float32", "float64"}
+        Precision of W, scores and multipliers; float32 if storage and range of the data allow it.
+    multipliers : ndarray, shape (n, K), optional
+        To start from, as in `restore`; without them all weight is on the truths.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (n, K)
+        Multipliers, each row c_i times a point of the simplex; one column with numbers in [0, c_i] for one score.
+    examples : structured array, shape (n,)
+        `active` is 1 if alpha_i is no vertex, or the block gap was not 0 at the last step or in `mark`.
+    near : ndarray, shape (n, most_near)
+        Working sets, as far as `examples["n_near"]` counts.
+    """
+
+    def __init__(self, Engine engine, precision, multipliers=None):
+        cdef Py_ssize_t n = engine.n_examples
+        cdef int K = engine.n_scores
+        if engine.loss == LOGISTIC:
+            raise ValueError("the dual of the logistic loss has no exact blocks")
+        self.e = engine
+        PackedPoint.__init__(self, engine, precision == "float32" and engine.kernels.step32[engine.kind] != NULL
+                             and fits_float32(engine.norms) and fits_float32(engine.weight_array))
+        labels = np.asarray(engine.y_array)
+        self.examples = aligned((n,), np.dtype([("c", "f8"), ("square", "f8"), ("y", "i4"), ("vertex", "i4"),
+                                                ("active", "i4"), ("n_near", "i4")]))
+        self.rows = <Example*><size_t>self.examples.ctypes.data
+        self.examples["c"], self.examples["y"] = engine.weight_array, labels
+        self.examples["square"] = np.asarray(engine.norms) ** 2
+        self.examples["active"] = 1
+        self.alpha = np.zeros((n, K), dtype=self.packed.dtype)
+        self.most_near, self.margin = most_near(engine), NEAR * self.largest_loss
+        self.near = np.zeros((n, self.most_near), dtype=np.int32)
+        self.near_of = <int32_t*><size_t>self.near.ctypes.data
+        if engine.loss == MULTICLASS:
+            self.alpha[np.arange(n), labels] = engine.weight_array
+            self.examples["vertex"] = labels
+        if self.is_single:
+            self.alpha32 = self.alpha
+        else:
+            self.alpha64 = self.alpha
+        if multipliers is not None:
+            self.restore(multipliers)
+
+    def restore(self, multipliers):
+        """Takes over multipliers of the same examples, made feasible."""
+        cdef Engine e = self.e
+        c, y = np.asarray(e.weight_array), np.asarray(e.y_array)
+        low, high = (-e.curve.high, -e.curve.low) if e.loss == CURVE else (0.0, 1.0)
+        alpha = np.clip(np.asarray(multipliers, dtype=np.float64), low * c[:, None], high * c[:, None])
+        if e.loss == MULTICLASS:
+            alpha[np.arange(len(y)), y] = 0.0
+            total = alpha.sum(axis=1)
+            alpha *= np.divide(c, total, out=np.ones_like(c), where=total > c)[:, None]
+            alpha[np.arange(len(y)), y] = np.maximum(c - alpha.sum(axis=1), 0.0)
+        self.alpha[:] = alpha
+        if e.loss == MULTICLASS:
+            vertex = np.where(np.count_nonzero(self.alpha, axis=1) == 1, self.alpha.argmax(axis=1), -1)
+        elif e.loss == CURVE:
+            vertex = np.full(len(c), -1)        # the next step sets it
+        else:
+            vertex = np.where(self.alpha[:, 0] == 0.0, 0,
+                              np.where(self.alpha[:, 0] == c.astype(self.alpha.dtype), 1, -1))
+        self.examples["vertex"] = vertex
+        self.examples["active"] = 1
+        self.examples["n_near"] = 0
+
+    def get_state(self):
+        """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
+        state = self.points() | {"alpha": self.alpha, "near": self.near, "s": self.s}
+        return state | {name: self.examples[name].copy() for name in ("vertex", "active", "n_near")}
+
+    def set_state(self, state):
+        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
+        vertex, near, n_near = state["vertex"], state["near"], state["n_near"]
+        if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
+            raise ValueError("vertex must name labels")
+        if ((near < 0) | (near >= self.e.n_scores)).any() or ((n_near < 0) | (n_near > self.most_near)).any():
+            raise ValueError("working sets must hold labels")
+        mine = self.points() | {"alpha": self.alpha, "near": self.near}
+        self.restore_arrays(mine | {name: self.examples[name] for name in ("vertex", "active", "n_near")}, state)
+
+    @property
+    def largest_loss(self):
+        """The largest entry of the cost matrix, 1 without one; the spread of the targets in regression."""
+        return self.e.largest_loss if self.e.loss != CURVE else float(np.std(self.e.target_array)) or 1.0
+
+    @property
+    def target_sum(self):
+        """What the targets add to the sizes of the numbers in a sum of losses."""
+        return 0.0 if self.e.loss != CURVE else self.steepest * float(
+            np.abs(self.e.target_array) @ np.asarray(self.e.weight_array))
+
+    @property
+    def steepest(self):
+        """The largest slope of a loss by its score."""
+        return max(fabs(self.e.curve.low), fabs(self.e.curve.high)) if self.e.loss == CURVE else 1.0
+
+    @property
+    def score_terms(self):
+        """As in `Rows`."""
+        return self.e.score_terms
+
+    def set_penalty(self, s, l1, lower, upper, curvatures):
+        """As `set_limits`; the curvature of the dual along x_i is at most `curvatures[i]`."""
+        self.set_limits(s, l1, lower, upper)
+        self.examples["square"] = self.s * curvatures
+
+    # ------------------------------------------------------------------ what the next pass visits
+    def active(self):
+        """Return in ascending order the rows whose alpha_i is no vertex, or for which a gap was found last."""
+        cdef Py_ssize_t i, n = self.e.n_examples, count = 0
+        cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
+        with nogil:
+            for i in range(n):
+                found[count] = i            # overwritten unless it counts: no branch that is hard to foresee
+                count += self.rows[i].active != 0
+        return np.array(found[:count])
+
+
+cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil:
+    cdef int32_t* near = blocks.near_of + row * blocks.most_near
+    cdef const float* single = &blocks.alpha32[row, 0] if blocks.is_single else NULL
+    cdef const double* alpha = NULL if blocks.is_single else &blocks.alpha64[row, 0]
+    cdef double level = top - blocks.margin
+    cdef int k, count = 0
+    for k in range(blocks.e.n_scores):
+        if u[k * stride] > level or (single[k] > 0 if blocks.is_single else alpha[k] > 0):
+            if count == blocks.most_near:
+                count = 0
+                break
+            near[count] = k
+            count += 1
+    blocks.rows[row].n_near = count
+
+
+def fits_float32(values):
+    """Whether squares and products of these numbers >= 0 stay far from the limits of float32."""
+    values = np.asarray(values)
+    return values.max(initial=1.0) < 1e15 and values.min(initial=1.0, where=values > 0.0) > 1e-15

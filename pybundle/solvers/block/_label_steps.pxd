@@ -1,0 +1,115 @@
+# The exact step at one example of a hinge risk, or of a loss of one score, from its scores: see `_label_dual.pyx`.
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t
+
+from pybundle.features._rows cimport BLOCK, real
+from pybundle.risks._engine cimport Curve, curve_loss, curve_slope, curve_term
+from pybundle.solvers.block._label_blocks cimport Example
+from pybundle.solvers.newton._proximal_steps cimport project
+
+
+cdef struct Point:           # what belongs to W
+    double s                 # lam + kappa, the curvature
+    double scale             # of the features
+
+
+# The step among K labels, all or those of a working set, from u[k * BLOCK], known up to a constant, of maximum `top`;
+# whether W moves. Then coef (K,) becomes the change of W as a multiple of x_i, and `top` what u is after the step where
+# new multipliers are. The block gap is added to `total`; `vertex` is the position of the label with all weight, or -1.
+cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,
+                         double* scratch, int32_t* vertex, double* total) noexcept nogil:
+    cdef int k, support = 0, last = 0
+    cdef double* v = scratch
+    cdef double* new = scratch + K
+    cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -p.scale * p.scale / p.s, change, best = top[0]
+    cdef real after
+    x.active = c > 0.0
+    if x.square <= 1e-30 * p.s:         # W x does not change: all weight on the best label
+        change = c
+        for k in range(K):
+            gap += alpha[k] * (best - u[k * BLOCK])
+            new[k] = 0.0
+            if u[k * BLOCK] >= best:
+                new[k] = change
+                change = 0.0
+    else:
+        rate = p.s / x.square           # line 3
+        for k in range(K):
+            gap += alpha[k] * (best - u[k * BLOCK])
+            v[k] = alpha[k] - rate * (best - u[k * BLOCK])
+        project(v, K, c, new)
+    total[0] += gap
+    for k in range(K):
+        after = <real>new[k]
+        if after > 0:
+            support += 1
+            last = k
+        largest = max(largest, fabs(<double>after - <double>alpha[k]))
+    top[0] = u[last * BLOCK] - (new[last] - alpha[last]) * x.square / p.s
+    k = last if support == 1 else -1
+    # rounding alone moves a multiplier by a few units: not worth touching W
+    if k == vertex[0] and largest <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    vertex[0] = k
+    for k in range(K):                  # line 4
+        after = <real>new[k]
+        coef[k] = 0
+        if after != alpha[k]:
+            change = <double>after - <double>alpha[k]
+            coef[k] = <real>(step * change)
+            alpha[k] = after
+    return True
+
+
+# The same for one score.
+cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha, real* coef,
+                                double* total) noexcept nogil:
+    cdef double c = x.c, u = 1.0 - x.y * score, new, change
+    cdef real after
+    total[0] += c * max(u, 0.0) - alpha[0] * u
+    if x.square <= 1e-30 * p.s:
+        new = c if u > 0.0 else 0.0
+    else:
+        new = min(max(alpha[0] + u * p.s / x.square, 0.0), c)
+    after = <real>new
+    x.vertex = 0 if after == 0 else 1 if after == <real>c else -1
+    x.active = c > 0.0 and (x.vertex < 0 or after != alpha[0])
+    change = <double>after - <double>alpha[0]
+    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
+    alpha[0] = after
+    return True
+
+
+# 0 or 1 at an end, 2 at 0 if the loss is flat there, -1 in between: where beta stays when scores move a little.
+cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
+    return 0 if beta == h.high else 1 if beta == h.low else 2 if beta == 0.0 and h.flat > 0.0 else -1
+
+
+# The same for `c l(y score - target)`, with alpha = -c beta: beta maximises `beta u - h(beta)` and a square.
+cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example* x, double score, real* alpha,
+                               real* coef, double* total) noexcept nogil:
+    cdef double c = x.c, u = x.y * score - target, q, beta, new, change
+    cdef real after
+    if c <= 0.0:
+        return False
+    beta = -alpha[0] / c
+    total[0] += c * max(curve_loss(h, u) - curve_term(h, beta, u), 0.0)
+    q = c * x.square / p.s
+    if x.square <= 1e-30 * p.s:
+        beta = curve_slope(h, u)
+    else:
+        new = q * beta + u - h.linear
+        new = new - h.flat if new > h.flat else new + h.flat if new < -h.flat else 0.0
+        beta = min(max(new / (q + h.square), h.low), h.high)
+    after = <real>(-c * beta)
+    x.vertex = curve_vertex(h, beta)
+    x.active = x.vertex < 0 or after != alpha[0]
+    change = <double>after - <double>alpha[0]
+    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+        return False
+    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
+    alpha[0] = after
+    return True

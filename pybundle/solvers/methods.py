@@ -34,8 +34,8 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 FEW, MANY = 50, 100_000
 """With few weights, methods on planes reach small tolerances sooner than steps on examples, and cost less for many."""
 NARROW, TINY = 1 << 15, 1e-8
-"""Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over early, and
-tolerances for which it always does: its last steps gain many digits each."""
+"""Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
+run, and tolerances for which it always does: its last steps gain many digits each."""
 LARGEST = 1 << 31
 """Bytes of distributions of labellings, which grow with the square of the number of labels."""
 
@@ -45,9 +45,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
 
     For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
     enumerated, it does so for tiny tolerances only, but takes over if "prox-bcfw" does not halve the gap within
-    `n_slow` passes, as with columns of unequal size or huge C, or within a sixth of them if tol is fine and weights are
-    not too many. So does "lbfgs" for classes and chains with a log-loss. The last fallback is "oca", with a penalty the
-    only one. For other smooth risks see `patience_before`.
+    `n_slow` passes, as with columns of unequal size or huge C, or within a sixth of them if tol is fine; with many
+    weights only if that stalls. "lbfgs" does so for classes and chains with a log-loss. The last fallback is "oca",
+    with a penalty the only one. For other smooth risks see `patience_before`.
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -102,8 +102,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         if not LABELLINGS.holds(risk):
             why = "the dual of an example is maximised exactly"
         elif has_labels and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
-            pays = is_fine(problem.settings.gap.tol) and risk.dim <= NARROW
-            stages.insert(0, Stage(later("alm"), None, n_slow / 6.0 if pays else n_slow))
+            is_early = is_fine(problem.settings.gap.tol)
+            wait = np.inf if risk.dim > NARROW else n_slow / 6.0 if is_early else n_slow
+            stages.insert(0, Stage(later("alm"), None, wait))
         elif is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"

@@ -307,7 +307,8 @@ def test_messages_name_what_to_change():
                            max_iter=1000)
         assert not weak.success and "the columns of X have entries of 1e+12: scale them" in weak.message
         assert ("use method 'auto'" in weak.message) == (method != "auto")
-    ball = pb.minimize(pb.risks.MulticlassHinge(X, y), radius=1e9, tol=1e-12)
+    y[:2] = 1, 2        # two wrong labels, so that no w has the value 0
+    ball = pb.minimize(pb.risks.MulticlassHinge(X, y), radius=1e16, tol=1e-12, max_iter=310)
     assert not ball.success and "take a smaller radius" in ball.message
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(400, 60)))

@@ -23,11 +23,12 @@ cdef class ActiveSet:
     cdef double* lack               # (n_parts,) 1 - sum
     cdef int* leaving               # (n,) places in the base
     cdef Py_ssize_t n_solves        # since `begin`
-    cdef int caution                # how a face loses variables, see the module
+    cdef int caution, usual         # how a face loses variables, see the module; and without failures
     cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
 
     cdef bint exact                 # float32 did not do: float64 until the factor is forgotten
+    cdef bint crowded               # the last round left violators out
     cdef bint settled               # the last round went all the way on an unchanged face
     cdef double last_gap            # before the last round
 
@@ -36,12 +37,12 @@ cdef class ActiveSet:
     cdef int reserve(self, Py_ssize_t n) except -1
     # Drops the factor
     cdef void forget(self) noexcept nogil
-    cdef void begin(self) noexcept nogil
+    cdef void begin(self, Point point) noexcept nogil
     # One change of face, reduced costs above -floor count as zero; 0, or 1 if the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
-    # Gives up a factor in float32; whether there was one
-    cdef bint use_float64(self) noexcept nogil
+    # More caution at first, then float64 in place of float32; whether that was left
+    cdef bint doubt(self) noexcept nogil
     # Adds work done, and checks signals after enough of it: x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
@@ -52,4 +53,6 @@ cdef class ActiveSet:
     cdef int _extend(self, Point point, double shift) except -1 nogil
     cdef int _find_target(self, Point point) except -1 nogil
     cdef int _leaving_early(self, int k) noexcept nogil
+    cdef bint _use_float64(self) noexcept nogil
+    cdef bint _beware(self) noexcept nogil
     cdef int _move(self, Point point) noexcept nogil

@@ -2,13 +2,14 @@
 
 The faces change in blocks: all variables that become negative are fixed at zero, all fixed ones of negative
 reduced cost are freed, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
-an exact line search, so q never rises; if the result is no descent, variables leave one at a time by the
-ratio test of Wolfe 1976, which cannot fail.
+an exact line search, so q never rises. Many negative variables at once say little about each: at a warm start half
+of them leave at a time, those that reach zero first, then an eighth if the gap falls slowly. If the result is no
+descent, variables leave one at a time by the ratio test of Wolfe 1976, which cannot fail.
 
 A base of many variables starts in float32: at twice the speed, and the next round, with the gradient at the new
 point in float64, takes out what rounding left. It is built again in float64, which then stays until the factor is
-dropped, if a pivot is mostly rounding, a step is no descent, the gap falls too slowly on an unchanged face,
-or rounds pass without clear progress.
+dropped, if a pivot is mostly rounding, or if caution has not helped: a step is no descent, the gap falls too slowly
+on an unchanged face, or rounds pass without clear progress.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -27,6 +28,8 @@ cdef double REFINEMENTS = 8.0
 cdef double SHIFT = 1e-12
 # Slope of a step, as a share of the gap, that counts as none.
 cdef double NO_DESCENT = 1e-9
+# A round that leaves more than this share of the gap, although no violator was left out, asks for caution.
+cdef double SLOW = 0.5
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
 
@@ -36,9 +39,9 @@ cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 # Work between two looks for signals, some 50 ms.
 cdef double WORK_PER_CHECK = 5e7
 
-# How a face loses variables: all negative ones at once, half of them at a time, or one by one.
+# How a face loses variables: all negative ones at once, half of them at a time, an eighth, or one by one.
 cdef enum:
-    ALL, HALF, ONE
+    ALL, HALF, EIGHTH, ONE
 
 
 cdef class ActiveSet:
@@ -68,18 +71,25 @@ cdef class ActiveSet:
         self.face.n = self.face.n_held = 0
         self.exact = self.settled = False
 
-    cdef bint use_float64(self) noexcept nogil:
+    cdef bint doubt(self) noexcept nogil:
+        if self.face.n and self.caution < EIGHTH:
+            return not self._beware()
+        return self._use_float64()
+
+    cdef bint _use_float64(self) noexcept nogil:
         if not (self.face.n and self.face.single):
             return False
         self.exact = True
         self.face.n = self.face.n_held = 0
         return True
 
-    cdef void begin(self) noexcept nogil:
+    cdef void begin(self, Point point) noexcept nogil:
         self.n_solves = 0
         self.settled = False
         self.work = 0.0
-        self.caution = ALL
+        # many change on the way from a vertex, few from a warm start
+        self.caution = self.usual = ALL if point.support() <= point.problem.n_parts else HALF
+        self.last_gap = 1e300
         self.growth = GROWTH
         self.calm = 0
         self.calm_next = 2
@@ -90,7 +100,9 @@ cdef class ActiveSet:
         # The tolerance is what `floor` was made from.
         if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
                              > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
-            self.use_float64()
+            self.doubt()
+        elif self.caution < EIGHTH and not self.crowded and point.gap > SLOW * self.last_gap:
+            self._beware()
         self.last_gap = point.gap
         for _attempt in range(5):
             self._recall_base(point)
@@ -172,7 +184,7 @@ cdef class ActiveSet:
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
         """Held variables that the point uses or the gradient wants return; support and violators follow."""
-        cdef int i, j, p
+        cdef int i, j, p, n
         cdef double cost
         for i in range(self.face.n):
             if self.face.row[i] >= 0:
@@ -184,8 +196,10 @@ cdef class ActiveSet:
                     self.face.release(i)
         self.chosen.n = 0
         self.chosen.add_support(point, True)
-        i = <int>(self.growth * (self.face.n + self.chosen.n - self.face.n_held))
-        self.chosen.add_violators(point, max(16, i), floor)
+        i = max(16, <int>(self.growth * (self.face.n + self.chosen.n - self.face.n_held)))
+        n = self.chosen.n
+        self.chosen.add_violators(point, i, floor)
+        self.crowded = self.chosen.n - n == i
 
     cdef void _admit_one(self, Point point, double floor) noexcept nogil:
         """The same with one violator, a held or a new one."""
@@ -279,7 +293,7 @@ cdef class ActiveSet:
                     self.path[i] += length * (self.x[i] + self.step[i] - self.path[i])
                 self.leaving[0] = block
                 k = 1
-            elif self.caution == HALF or 4 * k > n - self.face.n_held:
+            elif self.caution >= HALF or 4 * k > n - self.face.n_held:
                 k = self._leaving_early(k)
             i = n_parts + self.face.n_held + k
             if i > self.face.row_capacity:
@@ -295,13 +309,13 @@ cdef class ActiveSet:
         return 0
 
     cdef int _leaving_early(self, int k) noexcept nogil:
-        """Drop the half of the negative variables that reaches zero first: many at once say little about each."""
+        """Keep in `leaving` the half or the eighth of the negative variables that reaches zero first."""
         cdef int i, count = 0
         cdef double bar
         for i in range(k):
             self.ratio[i] = self.x[self.leaving[i]] / -self.step[self.leaving[i]]
             self.ratio_copy[i] = self.ratio[i]
-        bar = smallest(self.ratio_copy, k, (k + 1) // 2)
+        bar = smallest(self.ratio_copy, k, (k + 7) // 8 if self.caution == EIGHTH else (k + 1) // 2)
         for i in range(k):
             if self.ratio[i] <= bar:
                 self.leaving[count] = self.leaving[i]
@@ -309,6 +323,15 @@ cdef class ActiveSet:
         return count
 
     # ------------------------------------------------------------------ the step
+
+    cdef bint _beware(self) noexcept nogil:
+        """Faces lose fewer variables at a time from now on; 1 if they lose one already."""
+        if self.caution == ONE:
+            return True
+        self.caution += 1
+        self.calm = self.calm_next
+        self.calm_next *= 2
+        return False
 
     cdef int _move(self, Point point) noexcept nogil:
         """Move x to the best point between x and target; 1 if no progress is left at caution ONE."""
@@ -323,17 +346,10 @@ cdef class ActiveSet:
         curve *= point.problem.scale
         # A target that is the point itself, up to rounding, is no descent either.
         if not slope < -NO_DESCENT * point.gap:
-            if self.use_float64():
-                return 0
-            if self.caution == ONE:
-                return 1
-            self.caution += 1
-            self.calm = self.calm_next
-            self.calm_next *= 2
-            return 0
+            return 0 if self.doubt() else self._beware()
         self.calm -= 1
         if self.calm <= 0:
-            self.caution = ALL
+            self.caution = self.usual
         step = 1.0 if -slope >= curve * (1.0 - 1e-9) else -slope / curve
         self.settled = self.settled and step == 1.0
         for j in range(m):

@@ -41,6 +41,8 @@ cdef class Point:
     cdef int reserve(self, Py_ssize_t n) except -1
     # x into the feasible set, h = H x
     cdef void normalise(self) noexcept nogil
+    # Number of positive x
+    cdef int support(self) noexcept nogil
     # Takes rounding out of the sums of x (m,) and rest (n_parts,)
     cdef void restore_sums(self, double* x, double* rest) noexcept nogil
     # h (m,) = H x

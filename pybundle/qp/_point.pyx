@@ -81,6 +81,12 @@ cdef class Point:
             self.rest[p] = 1.0 - total[p] if self.slack[p] and total[p] < 1.0 else 0.0
         self.refresh()
 
+    cdef int support(self) noexcept nogil:
+        cdef int j, n = 0
+        for j in range(self.problem.m):
+            n += self.x[j] > 0.0
+        return n
+
     cdef void restore_sums(self, double* x, double* rest) noexcept nogil:
         """Of nonnegative x: without it the gap would lose its meaning."""
         cdef Problem* q = &self.problem

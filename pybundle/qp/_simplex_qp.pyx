@@ -215,8 +215,8 @@ cdef class SimplexQP:
         cdef int status
         cdef bint gave_up = False       # whether the kind that had the last turn ended it in rounding
         self.pairs.begin()
-        self.faces.begin()
         self.point.normalise()
+        self.faces.begin(self.point)
         while True:
             self.point.assess()
             if isnan(self.point.gap) or not isfinite(self.point.value):
@@ -270,7 +270,7 @@ cdef class SimplexQP:
                 idle = stalled = 0
                 turn_value, turn_gap = self.point.value, self.point.gap
             if faces and not pairs_turn:
-                if (idle or stalled >= DOUBTFUL) and self.faces.use_float64():
+                if (idle or stalled >= DOUBTFUL) and self.faces.doubt():
                     idle = stalled = 0
                 exact = self.faces.exact
                 status = self.faces.improve(self.point, floor)

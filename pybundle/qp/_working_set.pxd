@@ -16,8 +16,8 @@ cdef class WorkingSet:
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
     cdef Py_ssize_t n_steps                 # since `begin`
-    # what pairwise steps may cost, have cost, cost each; in units of about a nanosecond
-    cdef double budget, spent, step_work, last_gap
+    # what pairwise steps may cost, have cost, cost each, and a round before them; about nanoseconds
+    cdef double budget, spent, step_work, round_work, last_gap
     cdef Py_ssize_t chunk, last_steps       # chunk: steps of the next round
 
     cdef int reserve(self, Py_ssize_t n) except -1

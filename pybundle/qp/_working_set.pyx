@@ -1,19 +1,19 @@
 """Rounds of pairwise steps, each on a working set small enough for the cache.
 
 A round takes the support of x and the variables that violate optimality most, gathers their corner of H, and
-runs `_smo` on it. Work is counted in floating-point operations, never in seconds: equal input, equal bits.
+runs `_smo` on it. Work is foretold in nanoseconds of one machine, never measured: equal input, equal bits.
 """
 from libc.math cimport log
 
 import numpy as np
 
-from pybundle.qp._face cimport MANY
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
 
-# Pairwise steps may use this share of the work of faces before they must be near the end.
-cdef double PAIRWISE_SHARE = 0.1
+# Pairwise steps may use this share of the work of faces before they must be near the end. On a small support they
+# need a fifth of it; elsewhere the first round foretells that they do not pay.
+cdef double PAIRWISE_SHARE = 0.5
 # Their convergence is foretold from one round, so badly: how far beyond that share it may point.
 cdef double PATIENCE = 2.0
 
@@ -63,25 +63,23 @@ cdef class WorkingSet:
 
     cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil:
         cdef Problem* q = &point.problem
-        cdef double n, progress
-        cdef int j
+        cdef double n, size, m = q.m, progress
         if self.spent == 0.0:
-            n = q.n_parts
-            for j in range(q.m):
-                n += point.x[j] > 0.0
-            # At a vertex there is no support to improve, and faces find one sooner.
-            if n <= 2 * q.n_parts:
+            n = q.n_parts + point.support()
+            n = min(n + max(16.0, n / 3.0), m + q.n_parts)
+            # measured: the factor, solves under the sums of the parts, and products with all of H
+            self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
+            size = min(2.0 * n, m)
+            self.round_work = size * size + 0.3 * m * n         # the corner of H, and a product with it
+            self.step_work = 50.0 + 0.5 * size
+            # steps of a round cost no less than its start
+            self.chunk = <Py_ssize_t>max(50.0, min(self.budget, self.round_work) / self.step_work)
+            if self.round_work > self.budget:
                 return False
-            n = min(n + max(16.0, n / 3.0), <double>(q.m + q.n_parts))
-            self.budget = PAIRWISE_SHARE * (n * n * n / 30.0 + n * n * (q.n_parts + 20) / 5.0)
-            self.step_work = 30.0 + 0.35 * n + 2.0 * n / max(1, q.n_parts)
-            # Where faces are fastest, an early look at the progress.
-            self.chunk = <Py_ssize_t>max(50.0, min(200.0 + (0.5 if n >= MANY else 2.0) * n,
-                                                   self.budget / self.step_work))
         else:
             # linear convergence assumed
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
-            n = (n_steps - self.last_steps) * self.step_work
+            n = self.round_work + (n_steps - self.last_steps) * self.step_work
             if (progress <= 0.0
                     or n * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent)):
                 return False
@@ -117,7 +115,7 @@ cdef class WorkingSet:
         max_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest,
                         point.slack, tol, max_steps, &gap)
         self.n_steps += max_steps
-        self.spent += 1.0 + max_steps * self.step_work
+        self.spent += 1.0 + self.round_work + max_steps * self.step_work
         for j in range(n):
             point.x[self.member[j]] = self.x[j]
         point.refresh()

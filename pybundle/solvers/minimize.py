@@ -140,7 +140,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         theta : float
             Accuracy of the master problem as a fraction of the gap, default 0.05.
         max_idle : int
-            Iterations after which a plane without weight is dropped, default 50 for one part and 8 for more.
+            Iterations after which a plane without weight is dropped, default 50 for one part, 8 for more, 2 from
+            64 parts on.
         warm_start : Result or State
             A run on the same risk, with any lam or penalty: its point replaces `w0`, and its planes are kept
             unless the number of parts differs. Refused if the data were changed in place since.

@@ -36,6 +36,9 @@ from ..state import State
 from .master import Master, MasterSolution, bound_of
 from .penalty_master import PenaltyMaster
 
+MANY = 64
+"""Parts from which planes are forgotten early: each iteration adds so many that products with idle ones cost most."""
+
 
 def parts_within(risk, limit, n_parts):
     """As many parts, up to `n_parts`, as a memory limit has room for.
@@ -80,7 +83,7 @@ class BundleMethod(Run):
         self.expect(*errors_of(risk))
         self.free = FreeWeights.of(objective)
         self.max_planes = None
-        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8)
+        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):

@@ -52,7 +52,9 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
                              "parts without examples are useless")
     check_choice("partition", kind, ("strided", "contiguous", "stratified"))
     random_state = check_integer("random_state", random_state, low=0)
-    if kind == "contiguous" or n_parts == 1:
+    if n_parts == 1:
+        return [np.arange(n_examples, dtype=np.intp)]
+    if kind == "contiguous":
         return np.array_split(np.arange(n_examples, dtype=np.intp), n_parts)
     order = np.random.default_rng(random_state).permutation(n_examples)
     if kind == "stratified":

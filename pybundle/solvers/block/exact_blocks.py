@@ -23,7 +23,7 @@ from .schedules import MOST_VISITS, Accelerated
 VECTORS = 11    # of length dim, at a batch pass: measured
 HELD = 12       # more with a penalty: the point before threshold and bounds, and what these are
 LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
-SAMPLE = 128    # examples from which the similarity of rows is estimated
+SAMPLE = 32     # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # of dense ones at a time
 SHRINKS = 0.9   # factor of the multipliers below which a warm start moves them: nearly the same lam goes on as it was
 ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter

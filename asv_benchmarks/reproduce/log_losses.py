@@ -1,15 +1,15 @@
 """Log-losses of classes and chains: "auto", the other methods, scikit-learn and python-crfsuite on the same objectives.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr conll2000]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr]
 
 `lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: classes of MNIST (pixels / 255) and of scikit-learn's digits,
-chains of the OCR letters and of CoNLL-2000 (features of conll_chunking.py; weights for every pair of feature and tag
-and for all transitions). Our methods run to certified gaps. A peer has no certificate: the clock is that of a run that
-ends as soon as its objective is within the same gap of our lower bound. scikit-learn's LogisticRegression runs at
-falling tolerances until it is, python-crfsuite (L-BFGS) reports its objective after each iteration, and a second run of
-that many iterations is timed. Processor time, one thread, cold starts; the median of three runs that take less than
-three seconds. `ratio` is the fastest peer over "auto". Memory is the growth of the peak of the process during one fit,
-in a process of its own, beside the data that were read before it. Writes results/log_losses.md.
+chains of the OCR letters (weights for every pair of feature and letter and for all transitions). Our methods run to
+certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is within the
+same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is, python-crfsuite
+(L-BFGS) reports its objective after each iteration, and a second run of that many iterations is timed. Processor time,
+one thread, cold starts; the median of three runs that take less than three seconds. `ratio` is the fastest peer over
+"auto". Memory is the growth of the peak of the process during one fit, in a process of its own, beside the data that
+were read before it. Writes results/log_losses.md.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from pathlib import Path
 from common import RESULTS, data_file, table  # sets threads: before NumPy
 
 # isort: split
-import conll_chunking as chunking
 import numpy as np
 
 import pybundle as pb
@@ -33,7 +32,7 @@ from pybundle.core.ragged import Ragged
 
 GAPS = (1e-2, 1e-3, 1e-6)
 METHODS = ("auto", "lbfgs")
-SETS = {"digits": (10.0, 0.1), "mnist": (100.0, 10.0), "ocr": (10.0, 1.0), "conll2000": (2.0,)}
+SETS = {"digits": (10.0, 0.1), "mnist": (100.0, 10.0), "ocr": (10.0, 1.0)}
 PEERS = ("sklearn lbfgs", "sklearn newton-cg")
 TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(2, 20))
 ITERATIONS = 1000
@@ -45,8 +44,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    problems = {name: {"digits": digits, "mnist": mnist, "ocr": ocr, "conll2000": conll}[name]()
-                for name in arguments.only}
+    problems = {name: {"digits": digits, "mnist": mnist, "ocr": ocr}[name]() for name in arguments.only}
     # before any fit, whose memory would be used again
     memory = [row for name, problem in problems.items() for row in peaks(name, problem, SETS[name][-1])]
     rows = [row for name, problem in problems.items() for lam in SETS[name] for row in compare(name, problem, lam)]
@@ -103,7 +101,7 @@ class Words:
         self.risk, self.attributes, self.tags = risk, attributes, tags
 
     def times(self, peer, lam, goals):
-        losses = self.train(lam, ITERATIONS, goals[-1])[1]
+        losses = self.train(lam, ITERATIONS)[1]
         found = []
         for goal in goals:
             within = [k for k, loss in enumerate(losses, 1) if loss <= goal]
@@ -113,8 +111,8 @@ class Words:
     def fit(self, peer, lam):
         self.train(lam, 20)
 
-    def train(self, lam, n, goal=-np.inf):
-        """Seconds of n iterations, and the objective after each; they end at the goal."""
+    def train(self, lam, n, **options):
+        """Seconds of at most n iterations, and the objective after each."""
         import pycrfsuite
 
         class Recorded(pycrfsuite.Trainer):
@@ -126,7 +124,8 @@ class Words:
         for attributes, tags in zip(self.attributes(), self.tags, strict=True):
             trainer.append(attributes, tags)
         trainer.set_params({"c1": 0.0, "c2": 0.5 * lam, "feature.possible_transitions": True, "max_iterations": n,
-                            "feature.possible_states": True, "epsilon": 1e-12, "delta": 0.0, "num_memories": 6})
+                            "feature.possible_states": True, "epsilon": 1e-12, "delta": 0.0, "num_memories": 6}
+                           | options)
         with tempfile.TemporaryDirectory() as folder:
             start = time.process_time()
             trainer.train(str(Path(folder) / "crfsuite"))
@@ -161,24 +160,6 @@ def ocr():
 
     return Words(risk, attributes, [[str(k) for k in y[first:last]]
                                     for first, last in itertools.pairwise(offsets)])
-
-
-def conll():
-    import pycrfsuite
-
-    train = chunking.read(data_file("conll2000", "train.txt.gz"))
-    numbers = chunking.vocabulary(train)
-    tags = sorted({tag for sentence in train.tags for tag in sentence})
-    label = {tag: k for k, tag in enumerate(tags)}
-    Y = Ragged.of([np.array([label[tag] for tag in sentence], dtype=np.int32) for sentence in train.tags])
-    model = pb.models.Chain(len(tags), len(numbers), start=False, end=False)
-    risk = pb.risks.Structured(model, chunking.matrix(train, numbers), Y, loss="logistic")
-
-    def attributes():
-        for sentence in train.attributes:
-            yield pycrfsuite.ItemSequence([[name for name in token if name in numbers] for token in sentence])
-
-    return Words(risk, attributes, train.tags)
 
 
 # ---------------------------------------------------------------------- measurements
@@ -228,22 +209,31 @@ def peaks(name, problem, lam):
     """Rows of the memory that one fit takes."""
     rows = []
     for who in ("auto", "lbfgs", *problem.peers):
-        here, there = multiprocessing.get_context("fork").Pipe()
-        child = multiprocessing.get_context("fork").Process(target=peak, args=(there, problem, who, lam))
-        child.start()
-        rows.append((name, f"{lam:g}", who, f"{here.recv():.0f}"))
-        child.join()
+        rows.append((name, f"{lam:g}", who, f"{peak(fit, problem, who, lam):.0f}"))
         print(*rows[-1], sep=" | ", flush=True)
     return rows
 
 
-def peak(pipe, problem, who, lam):
-    before = resident()
+def fit(problem, who, lam):
     if who in METHODS:
         pb.minimize(problem.risk, lam=lam, method=who, tol=1e-2, time_limit=LIMIT)
     else:
         problem.fit(who, lam)
-    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0 - before)
+
+
+def peak(work, *arguments):
+    """Growth of the peak of memory during a call in a process of its own, in MB."""
+    def child():
+        before = resident()
+        work(*arguments)
+        there.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0 - before)
+
+    here, there = multiprocessing.get_context("fork").Pipe()
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    grown = here.recv()
+    process.join()
+    return grown
 
 
 def resident():

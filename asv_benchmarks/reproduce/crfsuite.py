@@ -1,0 +1,115 @@
+"""Linear-chain CRFs on texts: "auto" and python-crfsuite, seconds and memory.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/crfsuite.py [--only conll2000 ewt]
+
+Chunks of CoNLL-2000 (features of conll_chunking.py) and universal tags of English EWT (words within two tokens, parts
+of the word, its shape); features that occur at least twice, all transitions, lam = 2 (c2 = 1). python-crfsuite has
+weights for the pairs of feature and tag that occur, which is its default, or for all of them, as we have. Its default
+run ends by its own rule, at the value f. Our objective has f among its values, with the other weights 0. The clock is
+that of a run to 1.01 f, ours also that to a certified gap of 1e-2. Processor time of one thread. Memory is the growth
+of the peak of the process during one fit (python-crfsuite: 20 iterations, its own copy of the data included), in a
+process of its own. Writes results/crfsuite.md.
+"""
+
+import argparse
+import time
+import warnings
+
+from common import RESULTS, data_file, table  # sets threads: before NumPy
+
+# isort: split
+import conll_chunking as chunking
+import numpy as np
+from log_losses import METHODS, Words, fit, peak
+
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+
+LAM = 2.0
+OCCURRING = {"feature.possible_states": False, "epsilon": 1e-5, "delta": 1e-5}      # defaults of CRFsuite
+HEADER = ("set", "", "weights", "s to 1.01 f", "passes", "s to a gap of 1e-2", "passes", "MB beside the data")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=("conll2000", "ewt"), default=("conll2000", "ewt"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in arguments.only:
+        problem = words({"conll2000": conll, "ewt": ewt}[name]())
+        for row in compare(problem):
+            rows.append((name, *row))
+            print(*rows[-1], sep=" | ", flush=True)
+    (RESULTS / "crfsuite.md").write_text(TEXT.format(version=pb.__version__, table=table(HEADER, rows)),
+                                         encoding="utf-8")
+
+
+def conll():
+    return chunking.read(data_file("conll2000", "train.txt.gz"))
+
+
+def ewt():
+    sentences = pb.datasets.read_conllu(data_file("ud_english_ewt", "en_ewt-ud-train.conllu.gz"))
+    return chunking.Sentences([tokens(s.forms) for s in sentences], [list(s.upos) for s in sentences])
+
+
+def tokens(forms):
+    """Names of the features of every token of a sentence."""
+    w = ["<<", "<", *(form.lower() for form in forms), ">", ">>"]
+    return [["bias", *(f"w{k}={w[t + 2 + k]}" for k in range(-2, 3)), f"w-10={w[t + 1]} {w[t + 2]}",
+             f"w01={w[t + 2]} {w[t + 3]}", *(f"suffix={w[t + 2][-k:]}" for k in range(1, 5)),
+             *(f"prefix={w[t + 2][:k]}" for k in range(1, 4)),
+             f"shape={form[:1].isupper()}{form.isupper()}{any(c.isdigit() for c in form)}{'-' in form}"]
+            for t, form in enumerate(forms)]
+
+
+def words(sentences):
+    """The risk, and attributes and tags for python-crfsuite."""
+    import pycrfsuite
+
+    numbers = chunking.vocabulary(sentences)
+    tags = sorted({tag for sentence in sentences.tags for tag in sentence})
+    label = {tag: k for k, tag in enumerate(tags)}
+    Y = Ragged.of([np.array([label[tag] for tag in sentence], dtype=np.int32) for sentence in sentences.tags])
+    model = pb.models.Chain(len(tags), len(numbers), start=False, end=False)
+    risk = pb.risks.Structured(model, chunking.matrix(sentences, numbers), Y, loss="logistic")
+
+    def attributes():
+        for sentence in sentences.attributes:
+            yield pycrfsuite.ItemSequence([[name for name in token if name in numbers] for token in sentence])
+
+    return Words(risk, attributes, sentences.tags)
+
+
+def compare(problem):
+    memory = {who: peak(fit, problem, who, LAM) for who in (*METHODS, "crfsuite")}      # before any fit here
+    memory["default"] = peak(lambda: problem.train(LAM, 20, **OCCURRING))
+    losses = problem.train(LAM, 1000, **OCCURRING)[1]
+    goal = 1.01 * losses[-1]
+    n = next(k for k, loss in enumerate(losses, 1) if loss <= goal)
+    seconds = problem.train(LAM, n, **OCCURRING)[0]
+    yield "CRFsuite", "that occur", f"{seconds:.1f}", n, "-", "-", f"{memory['default']:.0f}"
+    yield "CRFsuite", "all", "-", "-", "-", "-", f"{memory['crfsuite']:.0f}"
+    for method in METHODS:
+        to_goal, first = run(problem, method, 1e-6, callback=lambda progress: progress.fun <= goal)
+        certified, result = run(problem, method, 1e-2)
+        yield (method, "all", f"{to_goal:.1f}", f"{first.n_passes:.0f}", f"{certified:.1f}", f"{result.n_passes:.0f}",
+               f"{memory[method]:.0f}")
+
+
+def run(problem, method, tol, **options):
+    start = time.process_time()
+    result = pb.minimize(problem.risk, lam=LAM, method=method, tol=tol, **options)
+    return time.process_time() - start, result
+
+
+TEXT = """# Linear-chain CRFs on texts
+
+`asv_benchmarks/reproduce/crfsuite.py` with pybundle {version}; f is the value at which CRFsuite ends by default.
+
+{table}
+"""
+
+if __name__ == "__main__":
+    main()

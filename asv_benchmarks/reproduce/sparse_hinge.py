@@ -3,9 +3,10 @@
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/sparse_hinge.py [--only tf-idf counts a9a w8a]
 
 `lam/2 |w|^2 + sum_i max(0, 1 - y_i <w, x_i>)` without intercept. "tf-idf" and "counts" are the two halves of the
-classes of 20 newsgroups. LinearSVC has no certificate: its run is the one at the loosest of five tolerances whose
-objective is within the gap of our lower bound. Processor time of one thread, data in the form that each package wants
-(CSR), the median of five runs in turns, one where it takes more than three seconds. Writes results/sparse_hinge.md.
+classes of 20 newsgroups. LinearSVC has no certificate: its run is the one at the loosest of TOLERANCES whose
+objective is within the gap of our lower bound, or at the least of them if none is. Processor time of one thread, data
+in the form that each package wants (CSR), the median of five runs in turns, or one run if it takes more than three
+seconds. Writes results/sparse_hinge.md.
 """
 
 import argparse
@@ -62,6 +63,7 @@ def binary(name):
 
 
 def row(name, X, y, lam, gap):
+    """A row of the table."""
     def ours():
         return pb.minimize(pb.risks.BinaryHinge(X, y), lam=lam, tol=gap)
 

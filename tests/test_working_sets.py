@@ -1,4 +1,4 @@
-"""Working sets of labels: what they hold, steps on them beside a plain twin, and runs with many classes."""
+"""Working sets of labels: what they hold, steps on them against a plain reference, and runs with many classes."""
 
 import signal
 import warnings
@@ -10,11 +10,11 @@ from reference.multiclass import features
 from reference.sdm import losses, onto_simplex
 
 import pybundle as pb
-from pybundle.solvers.block._label_blocks import most_near
+from pybundle.solvers.block._label_blocks import set_capacity
 from pybundle.solvers.block._label_dual import LabelDual
 
 N, D, K = 400, 23, 80
-S = 4.0
+S = 4.0             # the curvature lam + kappa
 
 
 def planted(seed=0, n=N, n_classes=K):
@@ -103,16 +103,16 @@ def test_sets_hold_the_labels_near_the_best_and_those_with_multipliers(name, pre
     for i, kept in enumerate(sets(dual)):
         wanted = np.flatnonzero(near[i])
         if kept is None:
-            assert len(wanted) > most_near(risk.engine)
+            assert len(wanted) > set_capacity(risk.engine)
         else:
             np.testing.assert_array_equal(kept, wanted)
 
 
 def test_sets_are_kept_for_many_labels_of_dense_rows_only():
     X, y = planted(n_classes=63)
-    assert most_near(pb.risks.MulticlassHinge(X, y, n_classes=63).engine) == 0
-    assert most_near(pb.risks.MulticlassHinge(X, y, n_classes=64).engine) == 8
-    assert most_near(pb.risks.BinaryHinge(X, np.where(y > 30, 1, -1)).engine) == 0
+    assert set_capacity(pb.risks.MulticlassHinge(X, y, n_classes=63).engine) == 0
+    assert set_capacity(pb.risks.MulticlassHinge(X, y, n_classes=64).engine) == 8
+    assert set_capacity(pb.risks.BinaryHinge(X, np.where(y > 30, 1, -1)).engine) == 0
 
 
 @pytest.mark.parametrize("lam", [30.0, 3.0])

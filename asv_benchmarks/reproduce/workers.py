@@ -83,9 +83,9 @@ def of_set(name, risk, lam, message, arguments):
         total = time.process_time() - began
         passes, rest = result.n_passes, total - meter.seconds(1)
         shown = f"{passes:.0f}" + ("" if result.success else f" (gap {result.gap:.0e})")
-        both = min(with_two(risk, lam, method, n_parts, arguments) for _ in range(arguments.repeats))
+        two = min(with_two(risk, lam, method, n_parts, arguments) for _ in range(arguments.repeats))
         rows.append((name, f"{lam:g}", "threads", label, shown,
-                     *(f"{rest + meter.seconds(n):.2f}" for n in WORKERS), f"{both:.2f}"))
+                     *(f"{rest + meter.seconds(n):.2f}" for n in WORKERS), f"{two:.2f}"))
         if method == "oca":         # the only one that takes parts held by workers
             whole = meter.seconds(1) / passes
             remote.append((name, f"{lam:g}", "workers", label, shown, *(
@@ -94,7 +94,10 @@ def of_set(name, risk, lam, message, arguments):
 
 
 def round_of(risk, n_parts, n_workers, whole, message):
-    """Seconds of a pass over workers: the largest share of the parts, messages, w and dense planes on the wire."""
+    """Seconds of a pass over workers: the largest share of the work, messages, and w and dense planes on the wire.
+
+    `whole` are the CPU seconds of a pass, `message` those of a message to a worker.
+    """
     share = -(-n_parts // n_workers) / n_parts
     busy = min(n_workers, n_parts)
     return whole * share + busy * message + 8.0 * risk.dim * (busy + n_parts) / BANDWIDTH
@@ -110,6 +113,7 @@ def with_two(risk, lam, method, n_parts, arguments):
 
 
 def measure_message():
+    """Seconds of a task of Dask that does nothing, the least of ten measurements."""
     import logging
 
     from distributed import Client, LocalCluster

@@ -17,15 +17,15 @@ cdef class ActiveSet:
     cdef double* x                  # (n,) the point on the base
     cdef double* rhs                # (n,) -gradient / scale
     cdef double* step               # (n,)
-    cdef double* path               # (n,) position of the ratio test
-    cdef double* ratio              # (n,) and a copy
+    cdef double* path               # (n,) feasible point that the ratio test has reached
+    cdef double* ratio              # (n,) step length at which each leaving variable is zero, and a copy
     cdef double* ratio_copy
-    cdef double* lack               # (n_parts,) 1 - sum
+    cdef double* lack               # (n_parts,) 1 - sum of x over a part
     cdef int* leaving               # (n,) places in the base
-    cdef Py_ssize_t n_solves        # since `begin`
-    cdef int caution, usual         # how a face loses variables, see the module; and without failures
+    cdef Py_ssize_t n_solves        # solves since `begin`
+    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the module; its value without failures
     cdef double growth              # violators admitted, as a share of the face
-    cdef int calm, calm_next        # good rounds until caution ends, and after the next failure
+    cdef int calm, calm_next        # good rounds until `usual` returns: now, and after the next failure
 
     cdef bint exact                 # float32 did not do: float64 until the factor is forgotten
     cdef bint crowded               # the last round left violators out
@@ -41,7 +41,7 @@ cdef class ActiveSet:
     # One change of face, reduced costs above -floor count as zero; 0, or 1 if the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
-    # More caution at first, then float64 in place of float32; whether that was left
+    # Raises caution up to EIGHTH, then takes float64 in place of float32; False if neither was left
     cdef bint doubt(self) noexcept nogil
     # Adds work done, and checks signals after enough of it: x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
@@ -54,5 +54,5 @@ cdef class ActiveSet:
     cdef int _find_target(self, Point point) except -1 nogil
     cdef int _leaving_early(self, int k) noexcept nogil
     cdef bint _use_float64(self) noexcept nogil
-    cdef bint _beware(self) noexcept nogil
+    cdef bint _raise_caution(self) noexcept nogil
     cdef int _move(self, Point point) noexcept nogil

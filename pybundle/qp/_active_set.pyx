@@ -6,10 +6,10 @@ an exact line search, so q never rises. Many negative variables at once say litt
 of them leave at a time, those that reach zero first, then an eighth if the gap falls slowly. If the result is no
 descent, variables leave one at a time by the ratio test of Wolfe 1976, which cannot fail.
 
-A base of many variables starts in float32: at twice the speed, and the next round, with the gradient at the new
-point in float64, takes out what rounding left. It is built again in float64, which then stays until the factor is
-dropped, if a pivot is mostly rounding, or if caution has not helped: a step is no descent, the gap falls too slowly
-on an unchanged face, or rounds pass without clear progress.
+A base of many variables starts in float32, at twice the speed; the next round, with the gradient at the new point in
+float64, takes out what rounding left. The base is built again in float64, which stays until the factor is dropped, if
+a pivot is mostly rounding, or if caution has not helped: a step is no descent, the gap falls too slowly on an unchanged
+face, or rounds pass without clear progress.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -73,7 +73,7 @@ cdef class ActiveSet:
 
     cdef bint doubt(self) noexcept nogil:
         if self.face.n and self.caution < EIGHTH:
-            return not self._beware()
+            return self._raise_caution()
         return self._use_float64()
 
     cdef bint _use_float64(self) noexcept nogil:
@@ -95,14 +95,14 @@ cdef class ActiveSet:
         self.calm_next = 2
 
     cdef int improve(self, Point point, double floor) except -1 nogil:
-        cdef int info = 1, n_held, n_free, _attempt
+        cdef int info, n_held, n_free, _attempt
         cdef double shift = SHIFT
-        # The tolerance is what `floor` was made from.
+        # tol = 2 floor (n_parts + 1)
         if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
                              > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
             self.doubt()
         elif self.caution < EIGHTH and not self.crowded and point.gap > SLOW * self.last_gap:
-            self._beware()
+            self._raise_caution()
         self.last_gap = point.gap
         for _attempt in range(5):
             self._recall_base(point)
@@ -245,7 +245,7 @@ cdef class ActiveSet:
 
     cdef int _find_target(self, Point point) except -1 nogil:
         """target = minimiser over a face inside the base; 0 or the failure of a factor."""
-        cdef int i, j, p, n = self.face.n, n_parts = point.problem.n_parts, info, k, block = -1
+        cdef int i, j, p, n = self.face.n, n_parts = point.problem.n_parts, info, k, blocking = -1
         cdef double length, weight
         for p in range(n_parts):
             self.lack[p] = 1.0
@@ -285,13 +285,13 @@ cdef class ActiveSet:
                     k += 1
                     if self.path[i] <= length * (self.path[i] - weight):
                         length = self.path[i] / (self.path[i] - weight)
-                        block = i
+                        blocking = i
             if k == 0:
                 break
             if self.caution == ONE:
                 for i in range(n):
                     self.path[i] += length * (self.x[i] + self.step[i] - self.path[i])
-                self.leaving[0] = block
+                self.leaving[0] = blocking
                 k = 1
             elif self.caution >= HALF or 4 * k > n - self.face.n_held:
                 k = self._leaving_early(k)
@@ -309,7 +309,7 @@ cdef class ActiveSet:
         return 0
 
     cdef int _leaving_early(self, int k) noexcept nogil:
-        """Keep in `leaving` the half or the eighth of the negative variables that reaches zero first."""
+        """Keep in `leaving` the half or eighth of the k negative variables that reaches zero first; return its size."""
         cdef int i, count = 0
         cdef double bar
         for i in range(k):
@@ -324,14 +324,14 @@ cdef class ActiveSet:
 
     # ------------------------------------------------------------------ the step
 
-    cdef bint _beware(self) noexcept nogil:
-        """Faces lose fewer variables at a time from now on; 1 if they lose one already."""
+    cdef bint _raise_caution(self) noexcept nogil:
+        """From now on faces lose fewer variables at a time; False if they lose one already."""
         if self.caution == ONE:
-            return True
+            return False
         self.caution += 1
         self.calm = self.calm_next
         self.calm_next *= 2
-        return False
+        return True
 
     cdef int _move(self, Point point) noexcept nogil:
         """Move x to the best point between x and target; 1 if no progress is left at caution ONE."""
@@ -346,7 +346,7 @@ cdef class ActiveSet:
         curve *= point.problem.scale
         # A target that is the point itself, up to rounding, is no descent either.
         if not slope < -NO_DESCENT * point.gap:
-            return 0 if self.doubt() else self._beware()
+            return 0 if self.doubt() or self._raise_caution() else 1
         self.calm -= 1
         if self.calm <= 0:
             self.caution = self.usual

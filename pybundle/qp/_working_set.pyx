@@ -63,8 +63,8 @@ cdef class WorkingSet:
 
     cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil:
         cdef Problem* q = &point.problem
-        cdef double n, size, m = q.m, progress
-        if self.spent == 0.0:
+        cdef double n, size, m = q.m, progress, work
+        if self.spent == 0.0:           # the first round
             n = q.n_parts + point.support()
             n = min(n + max(16.0, n / 3.0), m + q.n_parts)
             # measured: the factor, solves under the sums of the parts, and products with all of H
@@ -79,9 +79,8 @@ cdef class WorkingSet:
         else:
             # linear convergence assumed
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
-            n = self.round_work + (n_steps - self.last_steps) * self.step_work
-            if (progress <= 0.0
-                    or n * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent)):
+            work = self.round_work + (n_steps - self.last_steps) * self.step_work
+            if progress <= 0.0 or work * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent):
                 return False
         self.last_gap = point.gap
         self.last_steps = n_steps
@@ -92,6 +91,7 @@ cdef class WorkingSet:
     cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil:
         cdef Problem* q = &point.problem
         cdef int j, k, n
+        cdef Py_ssize_t n_steps
         cdef double gap
         cdef const double* row
         cdef double* out
@@ -112,10 +112,10 @@ cdef class WorkingSet:
                 out[k] = row[self.member[k]]
             self.g[j] = point.g[self.member[j]]
             self.x[j] = point.x[self.member[j]]
-        max_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest,
-                        point.slack, tol, max_steps, &gap)
-        self.n_steps += max_steps
-        self.spent += 1.0 + self.round_work + max_steps * self.step_work
+        n_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest, point.slack, tol,
+                      max_steps, &gap)
+        self.n_steps += n_steps
+        self.spent += 1.0 + self.round_work + n_steps * self.step_work      # > 0: no longer the first round
         for j in range(n):
             point.x[self.member[j]] = self.x[j]
         point.refresh()

@@ -23,31 +23,37 @@ from .smooth.lbfgs import LBFGS
 from .smooth.newton import NEWTON, patience_before
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
-           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?"} | {
-               "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?"} | {
+           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?",
+           "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?"} | {
     theirs: f"did you mean {ours}?" for theirs, ours in {
         "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol", "maxfun": "max_iter",
         "bound": "radius, or nonneg"}.items()}
 """What to use in place of options that other packages have."""
 
 
-FEW, MANY = 50, 100_000
-"""With few weights, methods on planes reach small tolerances sooner than steps on examples, and cost less for many."""
+FEW_WEIGHTS, MANY_EXAMPLES = 50, 100_000
+"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do; with so many examples
+they are faster at all tolerances."""
 NARROW, TINY = 1 << 15, 1e-8
 """Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
-run, and tolerances for which it always does: its last steps gain many digits each."""
-LARGEST = 1 << 31
-"""Bytes of distributions of labellings, which grow with the square of the number of labels."""
+run; and the tolerance up to which it always does then: its last steps gain many digits each."""
+MOST_BYTES = 1 << 31
+"""Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
 
 
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
-    For fine tolerances "alm" takes over at a gap of `at_gap`; started cold it is ten times slower. If labels can be
-    enumerated, it does so for tiny tolerances only, but takes over if "prox-bcfw" does not halve the gap within
-    `n_slow` passes, as with columns of unequal size or huge C, or within a sixth of them if tol is fine; with many
-    weights only if that stalls. "lbfgs" does so for classes and chains with a log-loss. The last fallback is "oca",
-    with a penalty the only one. For other smooth risks see `patience_before`.
+    Without a penalty "alm" takes over from "prox-bcfw":
+
+    * for fine tolerances at a gap of `at_gap`, or if the gap is not halved within `n_slow` passes; started cold it is
+      ten times slower;
+    * if labels can be enumerated, so only with tol <= TINY and at most NARROW weights. Else it takes over if the gap is
+      not halved within `n_slow` passes, a sixth of them if tol is fine, as with columns of unequal size or huge C; with
+      more weights only if "prox-bcfw" stalls.
+
+    For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
+    passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -64,8 +70,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     has_free = is_penalised and problem.objective.is_free.any()
-    if (risk.chains is not None and risk.dim > FEW and not keeps and not has_free
-            and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= LARGEST):
+    if (risk.chains is not None and risk.dim > FEW_WEIGHTS and not keeps and not has_free
+            and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
         # without squares L-BFGS is slow, too
         stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_penalised else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
@@ -95,7 +101,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the planes of parts are the evidence"
     elif is_penalised and (problem.objective.is_free.all() or problem.objective.columns_are_far(risk)):
         why = "columns are far from 0, or all weights are free"
-    elif is_penalised and risk.dim <= FEW and (is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY):
+    elif is_penalised and risk.dim <= FEW_WEIGHTS and (
+            is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY_EXAMPLES):
         why = "there are few weights, and tol is small or examples are many"
     elif is_penalised:
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
@@ -106,8 +113,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         if not LABELLINGS.holds(risk):
             why = "the dual of an example is maximised exactly"
         elif has_labels and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
-            is_early = is_fine(problem.settings.gap.tol)
-            wait = np.inf if risk.dim > NARROW else n_slow / 6.0 if is_early else n_slow
+            is_fine_tol = is_fine(problem.settings.gap.tol)
+            wait = np.inf if risk.dim > NARROW else n_slow / 6.0 if is_fine_tol else n_slow
             stages.insert(0, Stage(later("alm"), None, wait))
         elif is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))

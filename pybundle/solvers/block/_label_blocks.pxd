@@ -1,4 +1,4 @@
-# Multipliers of all examples of a hinge risk, and the working sets of labels of those with many.
+# Multipliers of all examples, and working sets of their labels if these are many: see `_label_blocks.pyx`.
 
 from libc.stdint cimport int32_t
 
@@ -7,12 +7,12 @@ from pybundle.risks._engine cimport Engine
 from pybundle.solvers.block._packed_point cimport PackedPoint
 
 
-cdef struct Example:         # what a step needs of an example beside x_i and alpha_i: half a cache line
-    double c
-    double square            # |x_i|^2, scale and bias included
-    int32_t y
-    int32_t vertex           # label if alpha_i is a vertex, else -1; binary: 0, 1, -1
-    int32_t active
+cdef struct Example:         # what a step needs beside x_i and alpha_i: half a cache line
+    double c                 # weight of the example
+    double square            # |x_i|^2, scale and bias included; with a penalty s sum_j x_ij^2 / s_j
+    int32_t y                # the truth; -1 or 1 if binary, the sign of the score if the loss is a curve
+    int32_t vertex           # label if alpha_i is a vertex, else -1; one score: see `step_at_binary`, `curve_vertex`
+    int32_t active           # whether the next passes should visit it
     int32_t n_near           # labels of the working set; 0: none, the next step looks at all labels
 
 
@@ -30,15 +30,15 @@ cdef extern from *:
 cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
-    cdef readonly object near    # (n, most_near) labels of the working sets
-    cdef readonly double margin  # a label is near if its score is within this of the best
+    cdef readonly object near    # (n, set_capacity) labels of the working sets, each with a score near the best
+    cdef readonly double margin  # how close to the best a score is near, and how small a lead keeps an example active
     cdef Example* rows
     cdef int32_t* near_of
-    cdef Py_ssize_t most_near    # most labels of a working set; 0 if all steps look at all labels
+    cdef Py_ssize_t set_capacity    # most labels of a working set; 0 if all steps look at all labels
     cdef float[:, ::1] alpha32
     cdef double[:, ::1] alpha64
 
 
 # The working set of a row becomes the labels near the best score `top` or with a multiplier, if these are not too many;
-# u[k * stride] are the scores, losses included.
+# u[k * stride] are the scores, losses included; after a step those before it will do, as only `top` has to be new.
 cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil

@@ -10,7 +10,7 @@ import numpy as np
 from libc.math cimport fabs
 from libc.stdint cimport int32_t
 
-from pybundle.features._rows cimport PB_UINT8, real
+from pybundle.features._rows cimport PB_CSR32, real
 from pybundle.risks._engine cimport CURVE, LOGISTIC, MULTICLASS, Engine
 from pybundle.solvers.block._packed_point cimport PackedPoint
 
@@ -20,17 +20,17 @@ cdef enum:
     MANY_LABELS = 64        # from which a step on a working set is faster than one on all labels
     SHARE = 8               # a working set holds at most one label in so many
 
-NEAR = 0.1      # a label whose lead is below this fraction of the largest loss may soon change: worth a step
+NEAR = 0.1      # of the largest loss: with a smaller lead the best label may soon be another one, so a step is worth it
 
 
-def most_near(Engine e):
+def set_capacity(Engine e):
     """Return the most labels of a working set; 0 if steps look at all labels, as on sparse rows."""
-    many = e.loss == MULTICLASS and e.n_scores >= MANY_LABELS and e.kind <= PB_UINT8
-    return e.n_scores // SHARE if many else 0
+    has_sets = e.loss == MULTICLASS and e.n_scores >= MANY_LABELS and e.kind < PB_CSR32
+    return e.n_scores // SHARE if has_sets else 0
 
 
 cdef class LabelBlocks(PackedPoint):
-    """Multipliers of all examples of a hinge risk.
+    """Multipliers of all examples of a hinge risk, or of a risk with another piecewise quadratic loss of one score.
 
     Parameters
     ----------
@@ -46,8 +46,9 @@ cdef class LabelBlocks(PackedPoint):
     alpha : ndarray, shape (n, K)
         Multipliers, each row c_i times a point of the simplex; one column with numbers in [0, c_i] for one score.
     examples : structured array, shape (n,)
-        `active` is 1 if alpha_i is no vertex, or the block gap was not 0 at the last step or in `mark`.
-    near : ndarray, shape (n, most_near)
+        One `Example` each, see `_label_blocks.pxd`. `active` is 1 if alpha_i is no vertex, the block gap was not 0 at
+        the last step, or `mark` found that its label hardly leads.
+    near : ndarray, shape (n, set_capacity)
         Working sets, as far as `examples["n_near"]` counts.
     """
 
@@ -67,8 +68,8 @@ cdef class LabelBlocks(PackedPoint):
         self.examples["square"] = np.asarray(engine.norms) ** 2
         self.examples["active"] = 1
         self.alpha = np.zeros((n, K), dtype=self.packed.dtype)
-        self.most_near, self.margin = most_near(engine), NEAR * self.largest_loss
-        self.near = np.zeros((n, self.most_near), dtype=np.int32)
+        self.set_capacity, self.margin = set_capacity(engine), NEAR * self.largest_loss
+        self.near = np.zeros((n, self.set_capacity), dtype=np.int32)
         self.near_of = <int32_t*><size_t>self.near.ctypes.data
         if engine.loss == MULTICLASS:
             self.alpha[np.arange(n), labels] = engine.weight_array
@@ -113,7 +114,7 @@ cdef class LabelBlocks(PackedPoint):
         vertex, near, n_near = state["vertex"], state["near"], state["n_near"]
         if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")
-        if ((near < 0) | (near >= self.e.n_scores)).any() or ((n_near < 0) | (n_near > self.most_near)).any():
+        if ((near < 0) | (near >= self.e.n_scores)).any() or ((n_near < 0) | (n_near > self.set_capacity)).any():
             raise ValueError("working sets must hold labels")
         mine = self.points() | {"alpha": self.alpha, "near": self.near}
         self.restore_arrays(mine | {name: self.examples[name] for name in ("vertex", "active", "n_near")}, state)
@@ -146,25 +147,25 @@ cdef class LabelBlocks(PackedPoint):
 
     # ------------------------------------------------------------------ what the next pass visits
     def active(self):
-        """Return in ascending order the rows whose alpha_i is no vertex, or for which a gap was found last."""
+        """Return the active rows in ascending order."""
         cdef Py_ssize_t i, n = self.e.n_examples, count = 0
         cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
         with nogil:
             for i in range(n):
-                found[count] = i            # overwritten unless it counts: no branch that is hard to foresee
+                found[count] = i            # overwritten unless it counts: no branch that is hard to predict
                 count += self.rows[i].active != 0
         return np.array(found[:count])
 
 
 cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil:
-    cdef int32_t* near = blocks.near_of + row * blocks.most_near
-    cdef const float* single = &blocks.alpha32[row, 0] if blocks.is_single else NULL
-    cdef const double* alpha = NULL if blocks.is_single else &blocks.alpha64[row, 0]
+    cdef int32_t* near = blocks.near_of + row * blocks.set_capacity
+    cdef const float* alpha32 = &blocks.alpha32[row, 0] if blocks.is_single else NULL
+    cdef const double* alpha64 = NULL if blocks.is_single else &blocks.alpha64[row, 0]
     cdef double level = top - blocks.margin
     cdef int k, count = 0
     for k in range(blocks.e.n_scores):
-        if u[k * stride] > level or (single[k] > 0 if blocks.is_single else alpha[k] > 0):
-            if count == blocks.most_near:
+        if u[k * stride] > level or (alpha32[k] > 0 if blocks.is_single else alpha64[k] > 0):
+            if count == blocks.set_capacity:
                 count = 0
                 break
             near[count] = k

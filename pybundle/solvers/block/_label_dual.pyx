@@ -13,9 +13,9 @@ The step at example i, all other multipliers as they are [sequential dual method
 With one score (binary hinge) alpha_i is a number in [0, c_i], u = 1 - y_i <w, x_i>, and Proj clips. For another loss
 of one score, `l(u) = max_beta beta u - h(beta)`, it is -c_i beta, and the step maximises over beta in closed form.
 
-Dense rows are scored four at a time, a group, which the tile of the score kernels wants, and their moves reach W
-together. If a row moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the
-steps equal those of one row after another.
+Dense rows are scored in groups of four, the tile of the score kernels, and their moves reach W together. If a row
+moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the steps equal those of one
+row after another.
 
 With many labels line 1 costs most. A visit `on_sets` looks at the labels of the working set of a row alone, see
 `_label_blocks.pyx`: the maximiser among these multipliers, at |set| d operations in place of K d.
@@ -47,7 +47,7 @@ cdef class LabelDual(LabelSums)       # below the steps
 
 
 cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
-    """top[r] = max_k S[k * BLOCK + r] of a group, of one row if the data are sparse."""
+    """top[r] = max_k S[k * BLOCK + r] for the rows of a group, which is one row if the data are sparse."""
     cdef int k, r
     if not dense:
         top[0] = S[0]
@@ -65,7 +65,7 @@ cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept n
 
 cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, real* alpha, real* S, real* coef,
                  double* scratch, double* total) noexcept nogil:
-    """Steps at the rows of a group, from S (K, BLOCK), `W x` of these rows; whether any of them moved.
+    """Steps at the rows of a group, from S (K, BLOCK), `W x` of these rows; returns whether any of them moved W.
 
     If one moved, coef (STEP, ldc) becomes the changes of W that the rows bring. Block gaps are added to `total`.
     """
@@ -73,7 +73,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     cdef pb_dots_fn dots = e.kernels.dots32[e.kind] if real is float else e.kernels.dots64[e.kind]
     cdef real products[STEP]
     cdef real top[STEP]
-    cdef bint has_moved, any_moved = False, many = e.loss == MULTICLASS
+    cdef bint has_moved, any_moved = False, is_multiclass = e.loss == MULTICLASS
     cdef Example* x
     cdef Point point = Point(dual.s, e.scale)
     cdef double best = 0.0
@@ -81,7 +81,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
         for k in range(K):
             for q in range(STEP):
                 S[k * BLOCK + q] += <real>dual.base[k]
-    if many:                # line 1: S becomes u, up to a constant for the 0/1 loss
+    if is_multiclass:       # line 1: S becomes u, up to a constant for the 0/1 loss
         for r in range(count):
             x = &dual.rows[rows[r]]
             if e.has_cost:
@@ -95,7 +95,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
         if e.loss == CURVE:
             has_moved = step_at_curve(&point, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
                                       coef + r * ldc, total)
-        elif not many:
+        elif not is_multiclass:
             has_moved = step_at_binary(&point, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
         elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
             x.active, best = False, top[r]  # line 2: all weight is on the best label
@@ -104,7 +104,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
             best = top[r]
             has_moved = step_at(&point, K, x, S + r, &best, alpha + rows[r] * K, coef + r * ldc, scratch, &x.vertex,
                                 total)
-        if dual.most_near:
+        if dual.set_capacity:
             keep_near(dual, rows[r], S + r, BLOCK, best)
         if not has_moved:
             continue
@@ -124,7 +124,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
             if coef[r * ldc + k] != 0:
                 for q in range(r + 1, count):
                     S[k * BLOCK + q] += coef[r * ldc + k] * products[q]
-        if many:
+        if is_multiclass:
             highest(S, K, top, dual.dense)
     return any_moved
 
@@ -134,7 +134,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
                   double* total) noexcept nogil:
     """The step at rows[0] among the labels of its working set; `left` rows are to come, this one included."""
     cdef Example* x = &dual.rows[rows[0]]
-    cdef const int32_t* near = dual.near_of + rows[0] * dual.most_near
+    cdef const int32_t* near = dual.near_of + rows[0] * dual.set_capacity
     cdef const int32_t* later
     cdef int q, k, K = e.n_scores, n = x.n_near
     cdef int32_t vertex = -1
@@ -143,9 +143,9 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     cdef Point point = Point(dual.s, e.scale)
     if left > 2:
         prefetch(&dual.rows[rows[2]])
-        prefetch(dual.near_of + rows[2] * dual.most_near)
+        prefetch(dual.near_of + rows[2] * dual.set_capacity)
     if left > 1:
-        later = dual.near_of + rows[1] * dual.most_near
+        later = dual.near_of + rows[1] * dual.set_capacity
         for q in range(dual.rows[rows[1]].n_near):
             prefetch(alpha + rows[1] * K + later[q])
     alpha += rows[0] * K
@@ -204,7 +204,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
     cdef real* S = &scores[0, 0]
     cdef real* coef = &coefs[0, 0]
     cdef double total = 0.0
-    on_sets = on_sets and dual.most_near > 0
+    on_sets = on_sets and dual.set_capacity > 0
     with nogil:
         rows = &order[0]
         while left > 0:
@@ -295,7 +295,7 @@ cdef class LabelDual(LabelSums):
         ValueError
             For rows outside 0..n-1, before any step.
         KeyboardInterrupt
-            Between two groups: W and multipliers are in accord then.
+            Between two groups, so that W still belongs to the multipliers.
         """
         cdef Py_ssize_t j, n = order.shape[0], low = order[0] if n else 0, high = low
         for j in range(n):

@@ -1,4 +1,5 @@
-# The exact step at one example of a hinge risk, or of a loss of one score, from its scores: see `_label_dual.pyx`.
+# The exact step at one example of a hinge risk, or of a loss of one score, from its scores. Lines are those of the
+# algorithm in `_label_dual.pyx`.
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t
@@ -9,14 +10,15 @@ from pybundle.solvers.block._label_blocks cimport Example
 from pybundle.solvers.newton._proximal_steps cimport project
 
 
-cdef struct Point:           # what belongs to W
+cdef struct Point:           # two numbers of W
     double s                 # lam + kappa, the curvature
     double scale             # of the features
 
 
-# The step among K labels, all or those of a working set, from u[k * BLOCK], known up to a constant, of maximum `top`;
-# whether W moves. Then coef (K,) becomes the change of W as a multiple of x_i, and `top` what u is after the step where
-# new multipliers are. The block gap is added to `total`; `vertex` is the position of the label with all weight, or -1.
+# The step among K labels, all or those of a working set; returns whether W moves. u[k * BLOCK] are the scores up to a
+# constant, `top` is their maximum, and `vertex` the position of the label with all weight, or -1. If W moves, coef (K,)
+# becomes its change as a multiple of x_i. `top` becomes the maximum after the step, which all labels with multipliers
+# attain. The block gap is added to `total`; scratch has 2 K entries.
 cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,
                          double* scratch, int32_t* vertex, double* total) noexcept nogil:
     cdef int k, support = 0, last = 0
@@ -62,7 +64,7 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
     return True
 
 
-# The same for one score.
+# The step for the binary hinge; `vertex` becomes 0 or 1 if alpha is 0 or c, else -1.
 cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha, real* coef,
                                 double* total) noexcept nogil:
     cdef double c = x.c, u = 1.0 - x.y * score, new, change
@@ -83,12 +85,13 @@ cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha,
     return True
 
 
-# 0 or 1 at an end, 2 at 0 if the loss is flat there, -1 in between: where beta stays when scores move a little.
+# Where beta stays when scores move a little: 0 or 1 at the upper or lower end, 2 at a kink of h at 0; else -1.
 cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
     return 0 if beta == h.high else 1 if beta == h.low else 2 if beta == 0.0 and h.flat > 0.0 else -1
 
 
-# The same for `c l(y score - target)`, with alpha = -c beta: beta maximises `beta u - h(beta)` and a square.
+# The step for `c l(u)`, u = y score - target, with alpha = -c beta: the new beta maximises `beta u - h(beta) -
+# q/2 (beta - old beta)^2`, q = c |x_i|^2 / s.
 cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example* x, double score, real* alpha,
                                real* coef, double* total) noexcept nogil:
     cdef double c = x.c, u = x.y * score - target, q, beta, new, change

@@ -14,9 +14,9 @@ from pybundle.risks._engine cimport CURVE, MULTICLASS, Curve, Engine, curve_loss
 from pybundle.solvers.block._label_blocks cimport Example, LabelBlocks, keep_near, prefetch
 
 cdef enum:
-    SPARSE_BLOCK = 1024     # sparse rows that are summed class by class
+    SPARSE_BLOCK = 1024     # sparse rows that are summed together, class by class
 
-cdef double UNIT = 2.0 ** -53
+cdef double UNIT = 2.0 ** -53       # rounding error of one float64 operation, relative
 
 
 cdef class LabelSums(LabelBlocks):
@@ -67,7 +67,7 @@ cdef class LabelSums(LabelBlocks):
                 x.active = x.c > 0.0
                 if x.vertex >= 0:
                     x.active &= u[x.vertex] < top or top < second + self.margin
-                if self.most_near:
+                if self.set_capacity:
                     keep_near(self, first + i, u, 1, top)
         free(u)
         return risk
@@ -122,8 +122,8 @@ cdef class LabelSums(LabelBlocks):
 
         Notes
         -----
-        The multiplier of the truth is what the other labels leave of c_i, whatever float32 made of
-        them, they are feasible, because those that exceed c_i are scaled down.
+        The multiplier of the truth is what the other labels leave of c_i. If rounding made these exceed c_i, they are
+        scaled down, so that the multipliers are feasible.
         """
         cdef Engine e = self.e
         last = e.n_examples if last is None else last
@@ -138,11 +138,12 @@ cdef class LabelSums(LabelBlocks):
     def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows stays in the cache; for sparse rows the slope of a class should
+        # a block of dense rows stays in the cache; of sparse rows more come together, so that the slope of a class does
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
-        cdef double offset = 0.0, size_of = 0.0, reach = 0.0, total, c, b, ratio, beta
-        cdef bint single = e.loss != MULTICLASS
-        # entries of a block of rows, class by class: K entries a row are the most
+        cdef double offset = 0.0, total, c, b, ratio, beta
+        cdef double offset_size = 0.0, slope_size = 0.0     # sums of absolute values, and of norms
+        cdef bint is_multiclass = e.loss == MULTICLASS
+        # rows of a block and their coefficients, class by class: a class has at most one entry a row
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
         cdef double[:, ::1] coef = np.empty((K, block))
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
@@ -152,7 +153,7 @@ cdef class LabelSums(LabelBlocks):
                 size = 0
                 while i < last and size < block:
                     y, c = e.y[i], e.c[i]
-                    if self.dense and self.rows[i].vertex != (0 if single else y):
+                    if self.dense and self.rows[i].vertex != (y if is_multiclass else 0):
                         fetch_row(e, i)
                     if e.loss == CURVE:
                         b = min(max(<double>alphas[i, 0], -e.curve.high * c), -e.curve.low * c)
@@ -160,18 +161,18 @@ cdef class LabelSums(LabelBlocks):
                             beta = min(max(-b / c, e.curve.low), e.curve.high)
                             b = -c * beta
                             offset += c * curve_term(&e.curve, beta, -e.target[i])
-                            size_of += c * (fabs(beta * e.target[i]) + fabs(curve_term(&e.curve, beta, 0.0))
-                                            + 2.0 * fabs(beta * e.curve.linear))
-                            reach += fabs(b) * e.norms[i]
+                            offset_size += c * (fabs(beta * e.target[i]) + fabs(curve_term(&e.curve, beta, 0.0))
+                                                + 2.0 * fabs(beta * e.curve.linear))
+                            slope_size += fabs(b) * e.norms[i]
                             row[0, count[0]] = i
                             coef[0, count[0]] = -b * y
                             count[0] += 1
                             size += 1
-                    elif single:
+                    elif not is_multiclass:
                         b = min(max(<double>alphas[i, 0], 0.0), c)
                         if b > 0.0:
                             offset += b
-                            reach += b * e.norms[i]
+                            slope_size += b * e.norms[i]
                             row[0, count[0]] = i
                             coef[0, count[0]] = -b * y
                             count[0] += 1
@@ -196,7 +197,7 @@ cdef class LabelSums(LabelBlocks):
                             row[y, count[y]] = i
                             coef[y, count[y]] = -total
                             count[y] += 1
-                            reach += 2.0 * total * e.norms[i]
+                            slope_size += 2.0 * total * e.norms[i]
                     i += 1
                 for k in range(K):
                     if count[k]:
@@ -207,10 +208,9 @@ cdef class LabelSums(LabelBlocks):
             entries = max(entries, entries_of[k])
             products += entries_of[k]
         # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
-        # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are
-        # added
-        return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * reach,
-                1.01 * UNIT * (products + K + 15) * size_of if e.loss == CURVE else
+        # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are added
+        return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * slope_size,
+                1.01 * UNIT * (products + K + 15) * offset_size if e.loss == CURVE else
                 1.01 * UNIT * (products + K + 7) * offset)
 
 

@@ -58,8 +58,8 @@ class BlockMethod(Run):
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
     kappa : float or None
-        Weight of the proximal centre; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or what
-        the core chooses.
+        Weight of the proximal centre; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or
+        what the core chooses.
     random_state : int
         Seed of the order of the examples.
     options : dict

@@ -34,7 +34,7 @@ class Core(ABC):
     def default_kappa(self, lam):
         """The weight of the centre that suits the planes known now."""
 
-    def hold_firmer(self):
+    def raise_kappa(self):
         """Called when cached passes did not reach their target: a centre that is lighter than usual gets heavier."""
         return
 

@@ -15,34 +15,34 @@ from ...risks.partition import SHARD_ROWS
 from ..evidence import of_labels
 from ..objective import inner, minimiser
 from ..penalised import Penalised
-from ._label_blocks import most_near
+from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .core import Core
 from .schedules import MOST_VISITS, Accelerated
 
 VECTORS = 11    # of length dim, at a batch pass: measured
-HELD = 12       # more with a penalty: the point before threshold and bounds, and what these are
-LEAST_ENTRIES = 1_000_000       # of X, for sums in two halves: a second thread starts after 0.1 ms
+HELD = 12       # more of them with a penalty: the point before threshold and bounds, thresholds and bounds
+LEAST_ENTRIES = 1_000_000       # stored entries of X from which two threads sum the aggregate: one starts in 0.1 ms
 SAMPLE = 32     # examples from which the similarity of rows is estimated
-COLUMNS = 4096  # of dense ones at a time
-SHRINKS = 0.9   # factor of the multipliers below which a warm start moves them: nearly the same lam goes on as it was
-ORTHOGONAL = 0.1   # mean squared cosine of two examples below which the centre may be lighter
+COLUMNS = 4096  # columns at a time, if these rows are dense
+SHRINKS = 0.9   # a warm start scales the multipliers by a smaller factor only; with nearly the same lam it keeps them
+ORTHOGONAL = 0.1    # mean squared cosine of two examples below which CROWDED limits the weight of the centre
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
-FIRMER = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
+GROWTH = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
 
 
 class ExactBlocks(Core):
     """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008].
 
     The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
-    the scores of one row. The search works in the `search_precision` of the risk; certificates use
-    the multipliers, and scores in float64.
+    the scores of one row. The search works in the `search_precision` of the risk; certificates sum multipliers and
+    compute scores in float64.
 
     A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
-    for which another label scores higher than the present one, or nearly so. After the first step no other pass over
-    all examples is needed. With many labels these passes look at the working set of labels of each example alone, see
-    `_label_blocks.pyx`.
+    for which another label scores higher than the present one, or nearly so. After the opening passes of the schedule
+    no other pass over all examples is needed. With many labels the passes in between look at the working set of labels
+    of each example alone, see `_label_blocks.pyx`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ExactBlocks(Core):
     def bytes_needed(cls, risk, objective=None):
         """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
-        each = (width + 24) * risk.n_scores + 4 * most_near(risk.engine) + 40
+        each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
         return risk.n_examples * each + cls.points_needed(risk, objective)
 
     @classmethod
@@ -125,7 +125,7 @@ class ExactBlocks(Core):
     @staticmethod
     def schedule(risk):
         """With working sets the first passes look at all labels, and the many in between at few of them."""
-        if most_near(risk.engine):
+        if set_capacity(risk.engine):
             return Accelerated(opening=3, most_passes=30)
         return Accelerated(fraction_before=0.06, most_passes=MOST_VISITS)
 
@@ -134,24 +134,26 @@ class ExactBlocks(Core):
         return self._dual.alpha
 
     def default_kappa(self, lam):
-        """Return the weight of the centre: `sqrt(lam R^2)`, R^2 the median of |psi|^2 > 0, if examples are similar.
+        """Return the weight of the centre, `min(share sqrt(lam R^2), CROWDED n rho Rbar^2)`.
 
-        A few long documents of word counts can make the mean 100 times the median; the centre suits the others.
+        R^2 is the median of |psi|^2 > 0, Rbar^2 the mean: a few long documents of word counts can make the mean 100
+        times the median, and the centre suits the others.
 
-        If they are nearly orthogonal, the steps of a pass hardly interact, and a centre heavier than a fraction of
-        `n rho Rbar^2` only slows w down; rho is the mean squared cosine of two examples after centring. Close to the
-        minimum they do interact: the fraction grows when passes no longer solve the problem about a centre.
+        The second term counts if examples are nearly orthogonal, rho being the mean squared cosine of two examples
+        after centring: the steps of a pass hardly interact, and a heavier centre only slows w down. Close to the
+        minimum they do interact: the limit grows by GROWTH when passes no longer solve the problem about a centre.
 
-        On working sets of labels steps cost so little beside a value that a lighter centre, which asks for more of
-        them, pays.
+        `share` is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
+        centre, which asks for more of them, pays.
         """
         self._measure()
-        share = LIGHT if most_near(self.risk.engine) else 1.0
+        share = LIGHT if set_capacity(self.risk.engine) else 1.0
         return min(share * np.sqrt(lam) * self._size, self._most)
 
-    def hold_firmer(self):
+    def raise_kappa(self):
+        """Raise the limit of `default_kappa`."""
         self._measure()
-        self._most *= FIRMER
+        self._most *= GROWTH
 
     def first_lam(self):
         """Return n Rbar^2, the least lam with which a score of one half is likely enough for all examples."""
@@ -160,12 +162,12 @@ class ExactBlocks(Core):
 
     def _measure(self):
         if self._radius2 is None:
-            rows = 2.0 if self.risk.n_scores > 1 else 1.0       # of x_i in a plane
+            copies = 2.0 if self.risk.n_scores > 1 else 1.0     # of x_i in a plane: psi is x_i for k, -x_i for y_i
             sizes = self.risk.sample_weight * self.risk.examples.norms
-            if not rows * float(sizes.sum()) < 1e153:           # squares of sums of slopes stay finite
+            if not copies * float(sizes.sum()) < 1e153:         # squares of sums of slopes stay finite
                 raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
-            self._radius2 = rows * float(np.mean(sizes**2))
-            self._size = float(np.sqrt(rows) * np.median(sizes[sizes > 0.0])) if sizes.any() else 0.0
+            self._radius2 = copies * float(np.mean(sizes**2))
+            self._size = float(np.sqrt(copies) * np.median(sizes[sizes > 0.0])) if sizes.any() else 0.0
             raw, centred = self._squared_cosines()
             self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
 
@@ -188,7 +190,7 @@ class ExactBlocks(Core):
         if sp.issparse(examples.X):
             X = examples.X[rows].astype(np.float64)
             gram += (X @ X.T).toarray()
-        else:                   # of long rows a copy would take more than all points
+        else:                   # a float64 copy of long rows would take more memory than all points
             for first in range(0, examples.X.shape[1], COLUMNS):
                 X = examples.X[rows, first:first + COLUMNS].astype(np.float64)
                 gram += X @ X.T
@@ -319,10 +321,10 @@ class ExactBlocks(Core):
         return fun
 
     def _along(self, objective, best, w, step):
-        """Derivatives a and b of the regulariser `a t + b t^2/2` from best to w.
+        """Return a and b: from best to w the regulariser rises by `a t + b t^2/2`.
 
-        With a penalty it is the least such function with the moduli of the penalty that is right at both ends: by
-        convexity it lies above the regulariser in between.
+        With a penalty, b follows from its moduli of strong convexity and a from its values at both ends: in between the
+        parabola lies above the regulariser.
         """
         if self._objective is None:
             return objective.lam * float(best @ step), objective.lam * float(step @ step)
@@ -330,7 +332,7 @@ class ExactBlocks(Core):
         return objective.value(w) - objective.value(best) - 0.5 * square, square
 
     def _mark(self, scores):
-        """R at the point with these scores; marks the examples that the next passes should visit."""
+        """Return R at the point with these scores; mark the examples that the next passes should visit."""
         def shard(first):
             return self._dual.mark(scores[first:first + SHARD_ROWS], first)
 
@@ -350,7 +352,7 @@ class ExactBlocks(Core):
 
     def evidence(self, objective, risk):
         """The multipliers of labels as evidence, and the bound that they prove."""
-        if self.risk.oracle is None:        # its multipliers are no labels
+        if self.risk.oracle is None:        # multipliers of a loss of one score belong to no labels
             return None
         return of_labels(risk, objective, self._dual.alpha, self.aggregate())
 

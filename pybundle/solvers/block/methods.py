@@ -16,7 +16,7 @@ from .schedules import Accelerated, MultiPlane, Plain, Sequential
 
 
 def cached(problem, schedule, kappa=None, **options):
-    """A block method on cached planes."""
+    """Build a run of a block method on cached planes."""
     options = {"objective": problem.objective, "memory_limit": problem.settings.memory_limit,
                "record": problem.settings.record} | options
     return BlockMethod(problem.risk, problem.objective, problem.settings, CachedBlocks, schedule, kappa,
@@ -52,7 +52,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
 
 
 def refuse_penalty(objective, risk):
-    """Cached planes take no penalties."""
+    """Refuse a penalty for cached planes, which take none."""
     if isinstance(objective, Penalised) and not risk.has_exact_blocks:
         raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
                              f" a log-loss, got {type(risk).__name__}; use 'oca'")
@@ -64,13 +64,14 @@ def default_batch(risk):
 
 
 def accelerated(n_best=1):
-    """The schedule of cached planes, of which every visit brings so many."""
+    """Build the schedule of runs on cached planes, if a visit of an example brings `n_best` planes."""
     # with n_best > 1 more planes are known early and deserve more passes
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100)
 
 
 def bcfw(problem, gap_check, gap_sampling, **options):
+    """Build a BCFW run."""
     return averaged(problem, Plain(gap_check, gap_sampling), **options)
 
 
@@ -80,13 +81,14 @@ def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
 
 
 def averaged(problem, schedule, average, **options):
+    """Build a run on cached planes that averages its points if `average`."""
     if average and problem.objective.nonneg is not None:
         raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
     return cached(problem, schedule, average=average, **options)
 
 
 def fewer_than_cap(name, value):
-    """Of planes that a visit brings: all of them are kept."""
+    """Check the number of planes that a visit brings, all of which are kept."""
     value = integer()(name, value)
     if value >= CAP:
         raise ParameterError(f"{name} must be less than {CAP}, the planes kept of an example, got {value}")

@@ -3,8 +3,8 @@
 A schedule has eight members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
-``extrapolates``        whether it is extrapolated; if not, its weight follows from the gap also for a square
-``every``               iterations from one value to the next, where its weight follows from the gap
+``extrapolates``        whether it is extrapolated; if not, its weight follows from the gap even without a penalty
+``every``               iterations from one value to the next, if the weight of the centre follows from the gap
 ``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        "visit", "value" and "cached" in the order of this iteration
 ``order(run)``          the examples to visit
@@ -22,7 +22,7 @@ import time
 
 import numpy as np
 
-MOST_VISITS = 12    # of an example between two values, by the exact oracle: where nothing stored replaces it
+MOST_VISITS = 12    # visits with all labels per example, on average, between two values
 
 
 class Schedule:
@@ -81,7 +81,7 @@ class Accelerated(Schedule):
                 return
             if run.core.visits > most_visits:
                 break
-        run.core.hold_firmer()
+        run.core.raise_kappa()
 
     def describe(self):
         return "accelerated proximal blocks"
@@ -90,8 +90,8 @@ class Accelerated(Schedule):
 class Sequential(Schedule):
     """Sequential passes about a moving centre, and a value of F with every third one.
 
-    A pass alone is too inexact for an extrapolated centre. Value and bound take two passes more: beside every third one
-    they cost least in all, measured.
+    A pass alone is too inexact for an extrapolated centre. Value and bound cost as much as two passes; with every third
+    pass the total time was least.
     """
 
     is_proximal = True
@@ -116,7 +116,7 @@ class Exact(Schedule):
         The problem of known planes is solved to this fraction of the gap.
     """
 
-    patience = 30       # each is a problem solved, or ten Newton steps of one
+    patience = 30       # an iteration solves a problem, or takes ten Newton steps on it
 
     def __init__(self, fraction=0.3):
         self.fraction, self._is_solved = fraction, False
@@ -146,7 +146,7 @@ class Plain(Schedule):
     gap_check : int
         Passes between two certificates.
     gap_sampling : bool
-        Examples in proportion to the last gap known of their blocks, instead of permutations.
+        Draw examples in proportion to the last known gaps of their blocks, instead of permutations.
     """
 
     def __init__(self, gap_check=10, gap_sampling=False):

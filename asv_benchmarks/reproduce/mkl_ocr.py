@@ -14,7 +14,7 @@ import argparse
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -65,7 +65,7 @@ def main():
         title, text = SECTIONS[name](X, Y, fold, arguments)
         sections[title] = f"## {title}\n\n{text}"
         print(sections[title], flush=True)
-        path.write_text("\n\n".join([HEAD.format(version=pb.__version__), *sections.values()]) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join([HEAD.format(version=version()), *sections.values()]) + "\n", encoding="utf-8")
 
 
 def learner(groups, lam, **options):

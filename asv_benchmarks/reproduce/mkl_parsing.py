@@ -11,7 +11,7 @@ of a round against the number of weights. Writes results/mkl_parsing.md and resu
 import argparse
 import time
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -84,7 +84,7 @@ def main():
     names = ranking.model.template_names
     best = table(("template", "weight"), [(f"`{names[k]}`", f"{ranking.weights_[k]:.3f}") for k in ranked[:10]])
     plot(ranking, stages, RESULTS / "mkl_parsing.png")
-    text = TEXT.format(version=pb.__version__, n=len(templates), dim=mkl.model.dim, used=np.count_nonzero(w),
+    text = TEXT.format(version=version(), n=len(templates), dim=mkl.model.dim, used=np.count_nonzero(w),
                        epochs=arguments.epochs, n_train=len(data["train"][0]),
                        table=table(("", "lam", "seconds", "dev UAS", "test UAS", "templates used"), rows),
                        best=best, stages=table(("k", "by MKL's weights", "by the SVM's norms"), stages),

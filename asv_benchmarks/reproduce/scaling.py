@@ -19,7 +19,7 @@ import time
 import warnings
 from typing import NamedTuple
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -68,7 +68,7 @@ def main():
     simulated = {n: [speed_up(costs, message, n, workers) for workers in WORKERS] for n in EXAMPLES}
     plot(simulated)
     text = TEXT.format(
-        version=pb.__version__, processes=about,
+        version=version(), processes=about,
         columns=table(COLUMNS, columns), name=name,
         lam=lam, example=1e6 * costs[0].example, message=1e3 * message, bandwidth=BANDWIDTH / 1e9,
         plane=costs[-1].plane / 1e3, w=costs[0].w / 1e3,

@@ -179,6 +179,7 @@ def regret(page):
         for name in ("regret", "bound"):
             panel.loglog(record["rounds"], np.array(record[name]) / record["rounds"], label=f"{name} / T")
         panel.set(title=record["what"], xlabel="rounds T")
+        panel.minorticks_off()
         panel.legend()
         rows.append((record["what"], record["rounds"][-1], f"{record['regret'][-1]:.4g}",
                      f"{record['bound'][-1]:.4g}", f"{record['regret'][-1] / record['bound'][-1]:.2g}"))
@@ -198,7 +199,7 @@ def regrets(rate):
     radius = np.sqrt(1.0 / REGRET_LAM)                     # Appendix E: the largest loss is 1
     T = REGRET_EPOCHS * len(y)
     what, options = {
-        "fixed": ("eta = |theta*| / (G sqrt T), (14)", {"eta0": norm / (G * np.sqrt(T))}),
+        "fixed": ("eta = D / (G sqrt T), (14)", {"eta0": norm / (G * np.sqrt(T))}),
         "invsqrt": ("eta = F / (G sqrt(2 t)), (15)", {"eta0": np.sqrt(2.0) * radius / G, "radius": radius}),
         "strong": ("eta = 1 / (lam t), (16)", {"sigma": REGRET_LAM, "radius": radius}),
     }[rate]
@@ -257,8 +258,8 @@ REGRET = """\
 ## Proposition 5: regret and its bounds
 
 {n} digits of USPS, multiclass hinge and lam/2 |theta|^2 with lam = {lam:g}; regret (13) against the minimiser. (14) has
-the fixed rate that minimises it; (15) the diameter 2 sqrt(1 / lam) of the ball of Appendix E; (16) is proved for
-strongly convex losses, and here the strong convexity is that of the regulariser: its prox steps leave at most
+the fixed rate that minimises it, D = |theta*|; (15) the diameter F = 2 sqrt(1 / lam) of the ball of Appendix E. (16) is
+proved for strongly convex losses; here the strong convexity is that of the regulariser, whose prox steps leave at most
 lam/2 |theta*|^2 more, which is below the rounding of this table.
 
 {table}

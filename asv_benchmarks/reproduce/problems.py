@@ -36,6 +36,12 @@ def mnist():
     return risk, {"validation": error(slice(0, None, 2)), "test": error(slice(1, None, 2))}
 
 
+def parted(**options):
+    """The digits of `mnist` in other parts."""
+    risk, errors = problem("mnist")
+    return pb.risks.MulticlassHinge(risk.examples.X, risk.labels, **options), errors
+
+
 def weizmann(kind=pb.models.BinaryLabeling):
     """200 training images of horses, mean Hamming loss."""
     data = horses.read(data_file("weizmann_horses", "weizmann_horses.npz"))
@@ -61,7 +67,9 @@ class SlowLabeling(pb.models.BinaryLabeling):
         return SlowOracle(self, X, Y)
 
 
-LOADERS = {"mnist": mnist, "landmarks": landmarks.problem, "plates": plates.problem, "horses": weizmann,
+LOADERS = {"mnist": mnist, "mnist, parts in order": lambda: parted(partition="contiguous"),
+           "mnist, shuffle 1": lambda: parted(random_state=1), "mnist, shuffle 2": lambda: parted(random_state=2),
+           "landmarks": landmarks.problem, "plates": plates.problem, "horses": weizmann,
            "horses, slow": lambda: weizmann(SlowLabeling),
            "usps": lambda: (race.usps()[0], {}), "ocr": lambda: (race.ocr()[0], {})}
 

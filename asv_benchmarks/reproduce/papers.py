@@ -154,10 +154,13 @@ def solved(run, limit, made):
 def measured(run, limit, **arguments):
     """The record of `pb.minimize(risk, **arguments)`; None if the time limit cut it off, and its checkpoint is kept."""
     risk, errors = problem(run.data)
-    checkpoint, was_cut, began = run.file(".npz"), run.file(".npz").exists(), time.process_time()
+    checkpoint, was_cut = run.file(".npz"), run.file(".npz").exists()
+    began, end = time.process_time(), time.monotonic() + limit
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        result = pb.minimize(risk, method=run.method, n_parts=run.n_parts, time_limit=limit, checkpoint=checkpoint,
+        # a callback, because `time_limit` counts from the first start
+        result = pb.minimize(risk, method=run.method, n_parts=run.n_parts, checkpoint=checkpoint,
+                             callback=lambda progress: time.monotonic() > end,
                              **{"tol": 1e-2, "max_iter": 10**6} | dict(run.options) | arguments)
     if not (result.success or result.status is pb.Status.ITERATION_LIMIT):
         print(f"cut off at a gap of {result.gap:.1e}: the next call goes on")

@@ -76,7 +76,7 @@ class Page:
                             "checkpoint is kept, and the next call goes on")
         self.arguments = parser.parse_args()
         self.name, self.sections, self._measures = name, sections, False
-        self.records, self.used, self.missing = kept(), {}, []
+        self.records, self.used, self.missing, self._tried = kept(), {}, [], set()
 
     def write(self, head):
         """Measure what is missing and write the page."""
@@ -88,14 +88,17 @@ class Page:
         text = [head.strip(), f"Written by `asv_benchmarks/reproduce/{self.name}.py`. Commits measured: "
                 f"{', '.join(commits)}. Seconds are processor seconds; a star marks those of a busy machine.", *texts]
         if self.missing:
-            text.append("## Not measured yet\n\n" + "\n".join(f"- `{key}`" for key in dict.fromkeys(self.missing)))
+            text.append("## Not measured yet\n\n`--runs \"KEY\"` measures one of these:\n\n" + "\n".join(
+                f"- `{key}`" for key in dict.fromkeys(self.missing)))
         PAPERS.mkdir(parents=True, exist_ok=True)
         (PAPERS / f"{self.name}.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
         print(f"wrote {PAPERS / self.name}.md; {len(self.missing)} runs are missing")
 
-    def kept(self, key, make):
+    def kept(self, key, make, is_needed=False):
         """The record `key`, made by `make() -> dict or None` if it is not there and may be measured now."""
-        if key not in self.records and self._measures and all(text in key for text in self.arguments.runs):
+        wanted = self._measures and all(text in key for text in self.arguments.runs)
+        if key not in self.records and key not in self._tried and (wanted or is_needed):
+            self._tried.add(key)
             print(key, end=" ... ", flush=True)
             record = make()
             print(record and {name: value for name, value in record.items() if name != "curve"}, flush=True)
@@ -108,8 +111,10 @@ class Page:
         self.used[key] = self.records[key]
         return self.records[key]
 
-    def run(self, run):
-        return self.kept(run.key, lambda: solved(run, self.arguments.time_limit, self.run))
+    def run(self, run, is_needed=False):
+        """The record of a run; the one that it starts from is made with it."""
+        return self.kept(run.key, lambda: solved(run, self.arguments.time_limit, lambda before: self.run(before, True)),
+                         is_needed)
 
     def figure(self, name, shape, size):
         """A Matplotlib figure with its axes, and a function that saves it and returns its Markdown."""

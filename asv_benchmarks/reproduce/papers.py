@@ -54,8 +54,9 @@ class Run(NamedTuple):
         """The run that this one starts from, or None."""
         if self.start == "sgd":
             return sgd(self.data, self.lam, 10)
-        if self.start.startswith("reuse") and self.lam < float(self.start.split()[-1]):
-            return self._replace(lam=10.0 * self.lam)
+        if self.start.startswith("reuse"):
+            first, lam = float(self.start.split()[-1]), 10.0 * self.lam
+            return self._replace(lam=lam, start=self.start if lam < first else "zero")
         return None
 
 

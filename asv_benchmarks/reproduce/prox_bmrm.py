@@ -33,6 +33,7 @@ AUTHORS = {"BMRM": (172, 441, 1426, 6138), "Prox-BMRM": (144, 233, 323, 679), "P
 CURVE = {"landmarks": (10000.0, 1000.0, 300.0, 100.0, 30.0, 10.0), "mnist": LAMS["mnist"],
          "plates": (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)}
 """lam of the table of risks, where the best may lie between those of the paper."""
+TOL = {"mnist": 1e-3, "landmarks": 1e-2, "plates": 1e-2}
 
 
 def start(data, lam):
@@ -80,7 +81,7 @@ def risks(page):
     """Table 1: held-out errors over lam; any certified solution has them, so those of "auto" from zero are taken."""
     texts = []
     for data, (validation, test) in RISKS.items():
-        found = {lam: page.run(Run(data, "auto", lam, options=())) for lam in CURVE[data]}
+        found = {lam: page.run(Run(data, "auto", lam, options=(("tol", TOL[data]),))) for lam in CURVE[data]}
         known = {lam: record for lam, record in found.items() if record is not None}
         theirs = dict(zip(LAMS[data], validation, strict=True))
         rows = [(f"{lam:g}", f"{theirs[lam]:.2f}" if lam in theirs else "-", error(record, "validation"),
@@ -89,8 +90,8 @@ def risks(page):
         best = min(known, key=lambda lam: known[lam]["errors"]["validation"], default=None)
         words = "" if best is None else (f"Best on the validation set: lam = {best:g}; test "
                                          f"{error(known[best], 'test')} % (published: {test:.2f} %).")
-        texts.append(f"### {data}\n\n" + table(("lam", "validation, published, %", "validation, ours, %",
-                                                "test, ours, %", "gap", "passes"), rows) + f"\n\n{words}")
+        header = ("lam", "validation, published, %", "validation, ours, %", "test, ours, %", "gap", "passes")
+        texts.append("\n\n".join(filter(None, (f"### {data}", table(header, rows), words))))
     return RISKS_TEXT + "\n\n" + "\n\n".join(texts)
 
 
@@ -161,7 +162,8 @@ RISKS_TEXT = """\
 ## Table 1: validation and test risk
 
 Errors of certified solutions, found by `method="auto"` from zero. MNIST is the report's set; its halves of the test
-digits are even and odd rows here. Landmarks and plates are stand-ins, see below."""
+digits are even and odd rows here (the first 5000 digits are much harder than the last; the standard error of half of
+the digits is .37 points). Landmarks and plates are stand-ins, see below."""
 MNIST = """\
 ## Table 2: MNIST
 

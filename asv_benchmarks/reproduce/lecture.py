@@ -33,7 +33,6 @@ def methods(page):
                 panel.semilogy(record["curve"]["iteration"], np.array(record["curve"]["primal"]) / record["fun"],
                                label=name)
         panel.set(title=f"USPS, lam = {lam:g}", xlabel="iterations", ylabel="value of the iterate / minimum")
-        panel.legend()
     return METHODS.format(figure=save("values of the iterates"), table=table(
         ("lam", "r", "iterations in the ball", "BMRM, best iterate", "BMRM, current iterate", "bound on them",
          "seconds in the ball", "of BMRM"), rows))

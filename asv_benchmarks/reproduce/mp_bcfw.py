@@ -84,7 +84,6 @@ def figure(page, stem, found):
             line, = panel.loglog(grid, np.median(values, axis=0), label=name)
             panel.fill_between(grid, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2)
         panel.set(xlabel=label, ylabel="relative dual gap")
-        panel.legend()
     return save("dual gap over oracle calls and over seconds")
 
 

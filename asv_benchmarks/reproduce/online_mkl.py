@@ -160,7 +160,6 @@ def weights_over_epochs(page, ranking, stages):
         known = [row for row in stages if row[j] != "-"]
         right.semilogx([row[0] for row in known], [float(row[j]) for row in known], marker="o", label=label, base=2)
     right.set(xlabel="templates kept", ylabel="UAS of the SVM trained on them, %")
-    right.legend()
     return save("weights over epochs, and two-stage curves")
 
 
@@ -180,7 +179,6 @@ def regret(page):
             panel.loglog(record["rounds"], np.array(record[name]) / record["rounds"], label=f"{name} / T")
         panel.set(title=record["what"], xlabel="rounds T")
         panel.minorticks_off()
-        panel.legend()
         rows.append((record["what"], record["rounds"][-1], f"{record['regret'][-1]:.4g}",
                      f"{record['bound'][-1]:.4g}", f"{record['regret'][-1] / record['bound'][-1]:.2g}"))
     return REGRET.format(figure=save("regret a round, and its bound"), n=DIGITS, lam=REGRET_LAM, table=table(

@@ -109,8 +109,6 @@ def precision(page):
                          f"{record['validation'][-1]:.2f}", f"{record['test']:.2f}"))
         above.set(title=f"{data}, lam = {lam:g}", ylabel="F of the best point")
         below.set(xlabel="passes", ylabel="its validation error, %")
-        if below.lines:
-            below.legend()
     return PRECISION_TEXT.format(figure=save("value and validation error over passes"), table=table(
         ("data", "lam", "method", "passes", "F", "validation error, %", "test error, %"), rows))
 
@@ -150,10 +148,8 @@ def convergence(page, data):
                 curve = record["curve"]
                 gaps = [(fun - bound) / fun for fun, bound in zip(curve["primal"], curve["lower_bound"], strict=True)]
                 panel.loglog(curve["iteration"], gaps, label=f"P = {P}")
-        panel.axhline(1e-2, color="0.8", zorder=0, label="1e-2")
         panel.set(title=f"{data}, lam = {lam:g}", xlabel="iterations", ylabel="relative gap")
-        panel.legend()
-    return save("relative gap of the current iterate over the iterations")
+    return save("relative gap of the current iterate over the iterations", level=1e-2)
 
 
 HEAD = """\

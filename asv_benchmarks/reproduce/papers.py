@@ -118,17 +118,26 @@ class Page:
                          is_needed)
 
     def figure(self, name, shape, size):
-        """A Matplotlib figure with its axes, and a function that saves it and returns its Markdown."""
+        """Axes of a Matplotlib figure, and a function that saves it and returns its Markdown, nothing without lines."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(*shape, squeeze=False)
 
-        def save(caption):
+        def save(caption, level=None):
+            drawn = [panel for panel in axes.flat if panel.lines]
+            for panel in drawn:
+                if level is not None:
+                    panel.axhline(level, color="0.8", zorder=0, label=f"{level:g}")
+                if panel.get_legend_handles_labels()[0]:
+                    panel.legend()
+            if not drawn:
+                return ""
             PAPERS.mkdir(parents=True, exist_ok=True)
             figure.savefig(PAPERS / f"{name}.png", dpi=100)
             return f"![{caption}]({name}.png)"
 
-        return figure.subplots(*shape, squeeze=False), save
+        return axes, save
 
 
 def kept():

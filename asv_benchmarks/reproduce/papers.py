@@ -79,15 +79,15 @@ class Page:
         self.name, self.sections, self._measures = name, sections, False
         self.records, self.used, self.missing, self._tried = kept(), {}, [], set()
 
-    def write(self, head):
-        """Measure what is missing and write the page."""
+    def write(self, head, clock="processor seconds"):
+        """Measure what is missing and write the page; `clock` is what its seconds are."""
         texts = []
         for name, section in self.sections.items():
             self._measures = name in self.arguments.only
             texts.append(section(self))
         commits = sorted({record["commit"] for record in self.used.values()})
         text = [head.strip(), f"Written by `asv_benchmarks/reproduce/{self.name}.py`. Commits measured: "
-                f"{', '.join(commits)}. Seconds are processor seconds; a star marks those of a busy machine.", *texts]
+                f"{', '.join(commits)}. Seconds are {clock}; a star marks those of a busy machine.", *texts]
         if self.missing:
             text.append("## Not measured yet\n\n`--runs \"KEY\"` measures one of these:\n\n" + "\n".join(
                 f"- `{key}`" for key in dict.fromkeys(self.missing)))

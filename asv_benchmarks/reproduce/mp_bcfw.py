@@ -19,6 +19,8 @@ GAPS = (0.1, 1e-2, 1e-3)
 def runs(page, data, name):
     """The record of every seed."""
     method, average = METHODS[name]
+    if average and data.startswith("horses"):
+        return []           # the weights of pairs are kept at or above 0: no average of points belongs to multipliers
     # the clock decides about cached passes, as in the paper
     options = () if average is None else (("average", average), ("gap_check", 5), ("deterministic", False))
     found = [page.run(Run(data, method, 1.0, options=(("random_state", seed), ("max_iter", SETS[data]), ("tol", 1e-4),
@@ -96,7 +98,8 @@ lam = 1/n in the mean scale, from zero, one thread; oracle calls include those o
 BCFW and MP-BCFW. Cached passes of MP-BCFW follow the slope rule by the clock (`deterministic=False`). Medians of ten
 seeds; shaded: their minimum and maximum. The paper's abstract has this figure and no table. HorseSeg is not to be had:
 Weizmann horses stand in, whose cuts are fast, and again with a pause of 2 ms in every call, so that the oracle takes
-most of the time, as in the paper. Stanford backgrounds (many labels): the package has no such model."""
+most of the time, as in the paper. Exact cuts need weights >= 0 there, with which the package has no averages. Stanford
+backgrounds (many labels): the package has no such model."""
 
 if __name__ == "__main__":
     Page("mp_bcfw", __doc__, {data: section(data) for data in SETS}).write(HEAD, clock="those of the clock")

@@ -10,6 +10,7 @@ from p_bmrm import p_bmrm
 from papers import Page, Run, count, error, ratio, seconds, split, table
 
 EXACT = (("stop", "published"), ("max_idle", 10), ("theta", 1e-3))
+FINE = (("stop", "published"), ("max_idle", 10), ("theta", 1e-6))
 LAMS = {"mnist": (1000.0, 100.0, 10.0, 1.0), "landmarks": (10000.0, 1000.0, 100.0, 10.0),
         "plates": (300.0, 100.0, 30.0, 10.0)}
 ROWS = {"BMRM": ("bmrm", 1), "Prox-BMRM": ("prox-bmrm", 1), "Prox-P16-BMRM": ("prox-bmrm", 16)}
@@ -116,11 +117,12 @@ def rule(page):
                 begin = f"reuse from {first:g}" if lam < first else "zero"
                 theirs = page.run(Run("mnist", "prox-authors", lam, P, begin, EXACT))
                 mine = page.run(Run("mnist", "prox-bmrm", lam, P, begin, EXACT))
+                fine = P == 1 and first == 10000.0 and page.run(Run("mnist", "prox-authors", lam, P, begin, FINE))
                 authors = AUTHORS[name][k] if first == 1000.0 else None
-                rows.append((name, f"{first:g}", f"{lam:g}", PUBLISHED["mnist"][name][0][k], count(authors),
-                             count(theirs and theirs["iterations"]), count(mine and mine["iterations"])))
+                rows.append((name, f"{first:g}", f"{lam:g}", PUBLISHED["mnist"][name][0][k], count(authors), *(
+                    str(record["iterations"]) if record else "-" for record in (theirs, fine, mine))))
     return table(("method", "chain from lam", "lam", "published", "authors' C++", "rule of their code, ours",
-                  "rule of the report, ours"), rows)
+                  "with masters to 1e-6 of the gap", "rule of the report, ours"), rows)
 
 
 def ours(page):
@@ -176,7 +178,8 @@ Figure 3:
 
 The published Prox counts are those of code with another rule than the report's: `prox_authors.py` names the four
 differences. The same rule on our masters gives the published counts in a chain from lam = 10000, and those of the
-authors' C++ in the chain in which that was run. The rule of the report takes fewer iterations.
+authors' C++, whose masters are solved to 1e-9, in the chain in which that was run. The rule of the report takes fewer
+iterations.
 
 {rule}
 

@@ -59,7 +59,8 @@ def iterations(page, data):
             record = page.run(published(data, name, lam))
             mine = record and record["iterations"]
             bound = table_bounds(PUBLISHED[data]["BMRM"], counts, hours, k)
-            rows.append((f"{lam:g}", name, f"{counts[k]}{there(data, k)}", *(() if data != "mnist" else (AUTHORS[name][k],)), count(mine),
+            authors = (AUTHORS[name][k],) if data == "mnist" else ()
+            rows.append((f"{lam:g}", name, f"{counts[k]}{there(data, k)}", *authors, count(mine),
                          *bound, ratio(bmrm and bmrm["iterations"], mine),
                          "-" if bmrm is None or record is None else f"{total(bmrm) / total(record):.1f}",
                          seconds(record), split(record), count(record and record["max_planes"]),

@@ -15,7 +15,7 @@ import argparse
 import resource
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import conll_chunking
@@ -51,7 +51,7 @@ def main():
         else {}
     for name in arguments.only:
         kept[name] = "\n" + part(name, arguments.multiple, arguments.time_limit) + "\n"
-    text = HEAD.format(version=pb.__version__) + "".join(
+    text = HEAD.format(version=version()) + "".join(
         f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
     file.write_text(text, encoding="utf-8")
 

@@ -1,6 +1,7 @@
-"""What the scripts for structured models share: methods, solves that always end, tables."""
+"""What the scripts share: methods, solves that always end, tables, the commit that is measured."""
 
 import os
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +25,20 @@ METHODS = {
     "Prox-BMRM, P = 16": ("prox-bmrm", 16),
 }
 HEADER = ("lam", "method", "certified gap", "passes", "seconds", "oracle", "QP", "F", "lower bound")
+
+
+def commit():
+    """The last commit of the package, with a plus if its files differ from it."""
+    def git(*words):
+        return subprocess.run(["git", *words, "--", "pybundle"], cwd=RESULTS.parents[1], capture_output=True, text=True,
+                              check=True).stdout.strip()
+
+    return git("log", "-1", "--format=%h") + "+" * bool(git("status", "--porcelain", "-uno"))
+
+
+def version():
+    """What the head of a page says was measured."""
+    return f"{pb.__version__} at commit {commit()}"
 
 
 def data_file(*parts):

@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -85,7 +85,7 @@ def errors(train, test, limit):
         print("python-crfsuite is not installed: its row is left out")
     plot(curve, RESULTS / "conll_chunking.png")
     text = TEXT.format(
-        version=pb.__version__, limit=limit, twice=2 * limit, features=len(vocabulary(train)), held=held,
+        version=version(), limit=limit, twice=2 * limit, features=len(vocabulary(train)), held=held,
         fit=len(fit.tags), gap=f"{result.gap:.2g}", passes=f"{result.n_passes:.0f}",
         fun=f"{result.fun:.0f}", bound=f"{result.lower_bound:.0f}",
         rows=table(("", "test F1", "test tags right, %", "seconds of training"), rows),

@@ -13,7 +13,7 @@ import sys
 import time
 from functools import partial
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -41,7 +41,7 @@ def main():
                 print(*rows[-1], sep=" | ", flush=True)
     rows.append(peer(X, y))
     print(*rows[-1], sep=" | ", flush=True)
-    text = TEXT.format(version=pb.__version__, sklearn=sklearn.__version__, search=table(SEARCH, rows),
+    text = TEXT.format(version=version(), sklearn=sklearn.__version__, search=table(SEARCH, rows),
                        watch=table(WATCH, watching()), imports=table(IMPORTS, imports()))
     (RESULTS / "estimators.md").write_text(text, encoding="utf-8")
     print(text)

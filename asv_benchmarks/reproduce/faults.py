@@ -22,7 +22,7 @@ import threading
 import time
 from contextlib import suppress
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -89,7 +89,7 @@ def main():
         n_runs = arguments.runs if name in ("killed", "stopped") else max(1, arguments.runs // 10)
         rows += STUDIES[name](risk, serial, n_runs)
         print(table(HEADER, rows), flush=True)
-    (RESULTS / "faults.md").write_text(TEXT.format(version=pb.__version__, table=table(HEADER, rows)), encoding="utf-8")
+    (RESULTS / "faults.md").write_text(TEXT.format(version=version(), table=table(HEADER, rows)), encoding="utf-8")
 
 
 def solve(client, risk, **options):

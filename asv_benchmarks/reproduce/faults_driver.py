@@ -20,7 +20,7 @@ import time
 import warnings
 from pathlib import Path
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -84,7 +84,7 @@ def main():
         rows.append((name, method, *found))
         print(" | ".join(map(str, rows[-1])), flush=True)
     (RESULTS / "faults_driver.md").write_text(HEAD.format(
-        kills=arguments.kills, seed=arguments.seed, every=EVERY, version=pb.__version__) + table(HEADER, rows) + "\n",
+        kills=arguments.kills, seed=arguments.seed, every=EVERY, version=version()) + table(HEADER, rows) + "\n",
         encoding="utf-8")
 
 

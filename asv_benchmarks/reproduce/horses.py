@@ -11,7 +11,7 @@ and masks of test images into figures/, which is not committed: the data carries
 import argparse
 from typing import NamedTuple
 
-from common import FIGURES, HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import FIGURES, HEADER, METHODS, RESULTS, cells, data_file, solve, table, version  # before NumPy
 
 # isort: split
 import numpy as np
@@ -65,7 +65,7 @@ def main():
             print(*solves[-1], sep=" | ", flush=True)
     sections += ["## Passes to a gap of 1e-2", PASSES.format(limit=limit), table(HEADER, solves)]
     RESULTS.mkdir(exist_ok=True)
-    text = "\n\n".join([TITLE.format(version=pb.__version__), *sections]) + "\n"
+    text = "\n\n".join([TITLE.format(version=version()), *sections]) + "\n"
     (RESULTS / "horses.md").write_text(text, encoding="utf-8")
     print(text)
 

@@ -29,7 +29,7 @@ import tempfile
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -90,7 +90,7 @@ def main():
         kept["memory_limit"] = "\n" + table(LIMIT_HEADER, [row for case in CASES for row in limit_rows(*case)]) + "\n"
     if "mapped" in arguments.only:
         kept["A mapped file"] = "\n" + table(MAPPED_HEADER, mapped_rows(arguments.megabytes)) + "\n"
-    file.write_text(HEAD.format(version=pb.__version__) + "".join(
+    file.write_text(HEAD.format(version=version()) + "".join(
         f"\n## {name}\n{text.rstrip()}\n" for name, text in sorted(kept.items(), reverse=True)), encoding="utf-8")
     print(file.read_text(encoding="utf-8"))
 

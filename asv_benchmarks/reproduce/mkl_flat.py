@@ -12,7 +12,7 @@ of 10^5 to 10^7. Writes results/mkl_flat.md.
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -26,7 +26,7 @@ N_TRAIN, LAM = 1500, 1e-3
 
 
 def main():
-    text = TEXT.format(version=pb.__version__, n=N_TRAIN, lam=LAM, peers=peers(*usps(N_TRAIN)), defaults=defaults(),
+    text = TEXT.format(version=version(), n=N_TRAIN, lam=LAM, peers=peers(*usps(N_TRAIN)), defaults=defaults(),
                        rounds=rounds())
     (RESULTS / "mkl_flat.md").write_text(text, encoding="utf-8")
     print(text)

@@ -1,20 +1,18 @@
-"""Multiple kernel learning on handwritten words: kernels alone, their average, and learnt weights.
+"""Multiple kernel learning on handwritten words: the batch certificate, and sparse Gram matrices.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/mkl_ocr.py [--rotations 10] [--only kernels certificate]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/mkl_ocr.py [--only certificate]
 
-The words of Taskar, Guestrin and Koller: train on one fold of ten, test on the other nine, 20 epochs, indicators of
-label pairs as a group of their own, unnormalised Hamming loss. eta_0 by the published rule, lam on a grid by a fifth of
-the words of the training fold, held out; then the whole fold. Seconds are those of one training, Gram matrices and the
-search for eta_0 included. Then the batch certificate, and the memory and rounds of a sparse Gram matrix of nine folds.
-
-Writes results/mkl_ocr.md.
+The words of Taskar, Guestrin and Koller, indicators of label pairs as a group of their own, unnormalised Hamming loss.
+Value, bound and gap of the online and of the certified learner on one fold; memory and rounds of a sparse Gram matrix
+of nine folds. Writes results/mkl_ocr.md. The published table of kernels is in online_mkl.py.
 """
 
 import argparse
+import functools
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -23,7 +21,6 @@ import pybundle as pb
 from pybundle import mkl
 from pybundle.core.ragged import Ragged
 
-LAMS = (1e-3, 3e-4, 1e-4)
 SIGMA = np.sqrt(5.0)
 LARGEST_DENSE = 9e9
 """Bytes of the dense Gram matrix that the sparse one is compared with: that of nine folds, just."""
@@ -33,78 +30,33 @@ def three():
     return [mkl.Linear(), mkl.Polynomial(2), mkl.Gaussian(SIGMA)]
 
 
-def two():
-    return [mkl.Linear(), mkl.B1Spline()]
-
-
-LEARNERS = {
-    "linear": (lambda: three()[:1], "71.8 +- 3.9 / 6"),
-    "quadratic": (lambda: three()[1:2], "85.5 +- 0.3 / 116"),
-    "Gaussian": (lambda: three()[2:], "84.1 +- 0.4 / 123"),
-    "average of the three": (lambda: [mkl.Mean(three())], "84.3 +- 0.3 / 118"),
-    "MKL of the three": (three, "87.5 +- 0.3 / 279"),
-    "B1-spline": (lambda: two()[1:], "75.4 +- 0.9 / 8"),
-    "average of linear and spline": (lambda: [mkl.Mean(two())], "83.0 +- 0.3 / 15"),
-    "MKL of linear and spline": (two, "85.2 +- 0.3 / 15"),
-}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rotations", type=int, default=10, choices=range(1, 11), metavar="1..10")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="others are kept")
     arguments = parser.parse_args()
-    with np.load(data_file("ocr_letters", "ocr_letters.npz"), allow_pickle=False) as file:
-        offsets = file["offsets"].astype(np.int64)
-        X, Y = Ragged(file["X"].astype(float), offsets), Ragged(file["y"].astype(np.int32), offsets)
-        fold = file["fold"]
+    X, Y, fold = words()
     path = RESULTS / "mkl_ocr.md"
     kept = path.read_text(encoding="utf-8").split("\n## ")[1:] if path.exists() else []
     sections = {part.split("\n")[0]: "## " + part.strip() for part in kept}
     for name in arguments.only:
-        title, text = SECTIONS[name](X, Y, fold, arguments)
+        title, text = SECTIONS[name](X, Y, fold)
         sections[title] = f"## {title}\n\n{text}"
         print(sections[title], flush=True)
-        path.write_text("\n\n".join([HEAD.format(version=pb.__version__), *sections.values()]) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join([HEAD.format(version=version()), *sections.values()]) + "\n", encoding="utf-8")
+
+
+@functools.cache
+def words():
+    """Pixels and letters of all words, and their folds."""
+    with np.load(data_file("ocr_letters", "ocr_letters.npz"), allow_pickle=False) as file:
+        offsets = file["offsets"].astype(np.int64)
+        return (Ragged(file["X"].astype(float), offsets), Ragged(file["y"].astype(np.int32), offsets),
+                file["fold"].astype(np.int64))
 
 
 def learner(groups, lam, **options):
     model = pb.models.Chain(26, 128, start=False, end=False)
     return mkl.OnlineMKL(groups, model=model, lam=lam, random_state=0, certify=False, **options)
-
-
-def kernels(X, Y, fold, arguments):
-    """Accuracy, seconds and weights over the rotations."""
-    found = {name: [] for name in LEARNERS}
-    for k in range(arguments.rotations):
-        inside, test = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-        order = np.random.default_rng(k).permutation(inside)
-        held, fit = order[:len(order) // 5], np.sort(order[len(order) // 5:])
-        for name, (groups, _) in LEARNERS.items():
-            scores = [learner(groups(), lam).fit(X.take(fit), Y.take(fit)).score(X.take(held), Y.take(held))
-                      for lam in LAMS]
-            lam = LAMS[int(np.argmax(scores))]
-            began = time.thread_time()
-            model = learner(groups(), lam).fit(X.take(inside), Y.take(inside))
-            seconds = time.thread_time() - began
-            row = (100.0 * model.score(X.take(test), Y.take(test)), seconds, model.weights_, lam, model.eta0_)
-            found[name].append(row)
-            print(k, name, *row, sep=" | ", flush=True)
-    rows = []
-    for name, (_, published) in LEARNERS.items():
-        accuracy, seconds, weights, lams, etas = zip(*found[name], strict=True)
-        shares = " ".join(f"{w:.2f}" for w in np.mean(weights, axis=0))
-        rows.append((name, published, f"{np.mean(accuracy):.2f} +- {np.std(accuracy):.2f}", f"{np.mean(seconds):.1f}",
-                     shares, counted(lams), counted(etas)))
-    best = {name: np.array([row[0] for row in rows_]) for name, rows_ in found.items()}
-    pairs = (("MKL of the three", ("linear", "quadratic", "Gaussian")),
-             ("MKL of linear and spline", ("linear", "B1-spline")))
-    leads = [best[many] - np.max([best[one] for one in ones], axis=0) for many, ones in pairs]
-    text = KERNELS.format(rotations=arguments.rotations, table=table(
-        ("", "published (recalled), % / seconds", "accuracy, %", "seconds", "kernel weights, label pairs last",
-         "lam chosen", "eta_0 chosen"), rows),
-        leads=" and ".join(f"{lead.mean():+.2f} +- {lead.std():.2f}" for lead in leads))
-    return "Kernels", text
 
 
 class Dense(mkl.Callable):
@@ -116,11 +68,7 @@ class Dense(mkl.Callable):
         return False
 
 
-def counted(values):
-    return ", ".join(f"{value:g} ({values.count(value)})" for value in sorted(set(values), reverse=True))
-
-
-def certificate(X, Y, fold, arguments):
+def certificate(X, Y, fold):
     """Value, bound and gap of the online learner and of the certified one, three kernels, fold 0."""
     inside, test = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     rows = []
@@ -144,7 +92,7 @@ def certificate(X, Y, fold, arguments):
          "accuracy, %"), rows))
 
 
-def sparse(X, Y, fold, arguments):
+def sparse(X, Y, fold):
     """Memory and rounds of the B1-spline, sparse on nine folds; beside the dense matrix where that fits."""
     rows = []
     for part, inside in (("fold 0", np.flatnonzero(fold == 0)), ("folds 0-2", np.flatnonzero(fold < 3)),
@@ -180,7 +128,7 @@ def sparse(X, Y, fold, arguments):
          "seconds of 5 epochs", "dense / sparse"), rows))
 
 
-SECTIONS = {"kernels": kernels, "certificate": certificate, "sparse": sparse}
+SECTIONS = {"certificate": certificate, "sparse": sparse}
 
 HEAD = """\
 # Multiple kernel learning on handwritten words
@@ -188,17 +136,6 @@ HEAD = """\
 Written by `asv_benchmarks/reproduce/mkl_ocr.py` with pybundle {version}; one thread. 6877 words, 26 letters, 128 binary
 pixels; indicators of label pairs are a group of their own, the loss is the number of wrong letters, lam is in mean
 scale."""
-
-KERNELS = """\
-Trained on one fold (about 626 words, 4600 letters), tested on the other nine; mean and deviation over {rotations}
-folds, 20 epochs, the last point predicts. eta_0: the best of 0.01, 0.1, 1, 10 after 3 epochs; lam of 1e-3, 3e-4, 1e-4
-by words held out. Quadratic: (x'z + 1)^2; Gaussian: sigma^2 = 5; all of unit diagonal. Seconds: one training with its
-Gram matrices and the search for eta_0. The published figures are quoted from memory; their seconds are those of another
-machine.
-
-{table}
-
-MKL against the best of its kernels in the same fold: {leads} points."""
 
 CERTIFICATE = """\
 Linear, quadratic and Gaussian kernel, fold 0. "online": 20 epochs with automatic eta_0, bound from the labellings met

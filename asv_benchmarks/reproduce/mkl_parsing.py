@@ -1,17 +1,15 @@
-"""Templates of a dependency parser as groups: which ones multiple kernel learning keeps, and what rounds cost.
+"""Online rounds of a dependency parser whose templates are groups: their time against the number of weights.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/mkl_parsing.py [--epochs 10]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/mkl_parsing.py
 
-UD English EWT with truth parts of speech, every token counts. 60 templates with weights of their own each. Online MKL
-beside the same online learner with a squared Euclidean norm (an SVM); then the SVM trained again on the k best
-templates, ranked by MKL at a lam that prunes, and by the SVM's norms. lam on the development part. Last, time
-of a round against the number of weights. Writes results/mkl_parsing.md and results/mkl_parsing.png.
+UD English EWT with truth parts of speech; 60 templates with weights of their own each. Writes results/mkl_parsing.md.
+What multiple kernel learning does with the templates is in online_mkl.py.
 """
 
 import argparse
 import time
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -37,11 +35,6 @@ MORE = (
     "h.lower m.pos set.pos", "h.lower m.pos each.pos",
 )
 BITS, SMALL = 16, 11
-LAMS = (1e-4, 1e-5)
-RANKING = 1e-2
-"""lam of the MKL that ranks templates: large enough to prune."""
-ETA = 0.1
-COUNTS = (1, 2, 4, 8, 16, 32)
 OWN, OTHERS = 8, (0, 80, 2200)
 """Sentences learnt from with features of arcs that are listed, and more whose features are in the vocabulary."""
 LISTED_HEADER = ("weights", "a round, ms (the first as 1)")
@@ -50,77 +43,16 @@ SPEED_HEADER = ("weights", "a round, ms (the first as 1)", "decoding in it", "th
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--sentences", type=int, default=None, help="of the training part, default all")
-    parser.add_argument("--speed", action="store_true", help="only print the table of the time of rounds")
-    arguments = parser.parse_args()
-    data = load(TREEBANKS["English EWT"])
-    data["train"] = tuple(part[:arguments.sentences] for part in data["train"])
-    if arguments.speed:
-        print(table(SPEED_HEADER, speed(data["train"])), table(LISTED_HEADER, speed_listed(data["train"])), sep="\n\n")
-        return
-    templates = TEMPLATES + MORE
-    rows, chosen = [], {}
-    for name, is_mkl in (("MKL", True), ("SVM", False)):
-        trials = []
-        for lam in LAMS:
-            began = time.thread_time()
-            learner = train(templates, data["train"], is_mkl, lam, ETA, arguments.epochs)
-            trials.append((accuracy(learner, data["dev"]), lam, time.thread_time() - began, learner))
-            print(name, *trials[-1][:3], sep=" | ", flush=True)
-        _, lam, seconds, learner = max(trials, key=lambda trial: trial[0])
-        chosen[name] = learner, lam
-        used = int((learner.norms_ > 0).sum())
-        rows.append((name, f"{lam:g}", f"{seconds:.0f}", f"{accuracy(learner, data['dev']):.2f}",
-                     f"{accuracy(learner, data['test']):.2f}", used))
-        print(*rows[-1], sep=" | ", flush=True)
-    mkl, svm = chosen["MKL"][0], chosen["SVM"][0]
-    w = mkl._learner.weights()
-    ranking = train(templates, data["train"], True, RANKING, 1.0, max(arguments.epochs // 2, 1))
-    print("ranking", accuracy(ranking, data["dev"]), int((ranking.norms_ > 0).sum()), flush=True)
-    stages = two_stages(data, ranking, svm, chosen["SVM"][1], arguments.epochs)
-    ranked = np.argsort(-ranking.weights_)
-    names = ranking.model.template_names
-    best = table(("template", "weight"), [(f"`{names[k]}`", f"{ranking.weights_[k]:.3f}") for k in ranked[:10]])
-    plot(ranking, stages, RESULTS / "mkl_parsing.png")
-    text = TEXT.format(version=pb.__version__, n=len(templates), dim=mkl.model.dim, used=np.count_nonzero(w),
-                       epochs=arguments.epochs, n_train=len(data["train"][0]),
-                       table=table(("", "lam", "seconds", "dev UAS", "test UAS", "templates used"), rows),
-                       best=best, stages=table(("k", "by MKL's weights", "by the SVM's norms"), stages),
-                       speed=table(SPEED_HEADER, speed(data["train"])),
-                       listed=table(LISTED_HEADER, speed_listed(data["train"])), own=OWN)
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    data = load(TREEBANKS["English EWT"])["train"]
+    text = TEXT.format(version=version(), speed=table(SPEED_HEADER, speed(data)),
+                       listed=table(LISTED_HEADER, speed_listed(data)), own=OWN)
     (RESULTS / "mkl_parsing.md").write_text(text, encoding="utf-8")
     print(text)
 
 
 def parser_of(templates, bits=BITS):
     return pb.models.Dependency.hashed(bits, ATTRIBUTES, templates, blocks=True)
-
-
-def train(templates, data, is_mkl, lam, eta0, epochs):
-    regulariser = None if is_mkl else pb.prox.SquaredL2(rate=lam)
-    learner = pb.mkl.OnlineMKL(None, model=parser_of(templates), lam=lam, eta0=eta0, n_epochs=epochs,
-                               regulariser=regulariser, average=True, certify=False, random_state=0)
-    return learner.fit(*data)
-
-
-def accuracy(learner, data):
-    """Unlabelled attachment, %."""
-    return 100.0 * learner.score(*data)
-
-
-def two_stages(data, mkl, svm, lam, epochs):
-    """Test UAS of SVMs on the best k templates by both rankings."""
-    rows = []
-    for k in COUNTS:
-        found = []
-        for learner in (mkl, svm):
-            best = [learner.model.template_names[j] for j in np.argsort(-learner.norms_)[:k]]
-            found.append(accuracy(train(best, data["train"], False, lam, ETA, max(epochs // 2, 1)), data["test"]))
-        rows.append((k, *(f"{value:.2f}" for value in found)))
-        print(*rows[-1], sep=" | ", flush=True)
-    return rows
 
 
 def speed(data):
@@ -226,50 +158,11 @@ def read_time(dim, n_reads, count=1 << 22):
     return 1e3 * best * n_reads / count
 
 
-def plot(mkl, stages, path):
-    """Weights of the templates over the epochs, and the two-stage curves."""
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-    weights = mkl.history_["weights"]
-    for k in np.argsort(-weights[-1]):
-        left.plot(np.arange(1, len(weights) + 1), weights[:, k], linewidth=0.8)
-    left.set_xlabel("epoch")
-    left.set_ylabel("weight of a template")
-    k = [row[0] for row in stages]
-    for j, label in ((1, "ranked by MKL"), (2, "ranked by SVM norms")):
-        right.plot(k, [float(row[j]) for row in stages], marker="o", label=label)
-    right.set_xscale("log", base=2)
-    right.set_xlabel("templates kept")
-    right.set_ylabel("UAS of the SVM trained on them, %")
-    right.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-
-
 TEXT = """\
-# Templates of a parser as groups
+# Rounds of a parser whose templates are groups
 
-Written by `asv_benchmarks/reproduce/mkl_parsing.py` with pybundle {version}; one thread. UD English EWT (2.16),
-{n_train} training sentences, {n} templates with 2^16 weights each: {dim} weights, {used} of them
-used by MKL. Wrong heads summed over a sentence, exactly one root arc, mean of all points, {epochs} epochs; lam of
-1e-4 and 1e-5 on the development part, eta_0 = 0.1.
-
-{table}
-
-The ten heaviest templates of MKL with lam = 1e-2, which ranks them below:
-
-{best}
-
-## Two stages
-
-Test UAS of the SVM trained again, with half of the epochs, on the k best templates.
-
-{stages}
-
-![weights over epochs, and two-stage curves](mkl_parsing.png)
-
-## Rounds
+Written by `asv_benchmarks/reproduce/mkl_parsing.py` with pybundle {version}; one thread. UD English EWT (2.16), 60
+templates of hashed features, each a group. Accuracy and weights are in papers/online_mkl.md.
 
 1500 sentences, all templates, CPU time of the fastest of the epochs after the first, by the number of weights. Decoding
 reads a weight for each template of each arc, as it does for any learner. In the first row most features share weights,

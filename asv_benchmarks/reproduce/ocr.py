@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -63,7 +63,7 @@ def main():
         title, text = SECTIONS[name](learners, words, fold, arguments)
         sections[title] = f"## {title}\n\n{text}"
         print(sections[title], flush=True)
-        file.write_text("\n\n".join([HEAD.format(version=pb.__version__), *(sections[title] for title in TITLES.values()
+        file.write_text("\n\n".join([HEAD.format(version=version()), *(sections[title] for title in TITLES.values()
                                                                           if title in sections)]) + "\n",
                         encoding="utf-8")
 

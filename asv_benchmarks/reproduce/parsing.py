@@ -12,7 +12,7 @@ for each treebank.
 import argparse
 from collections import Counter
 
-from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table, version  # sets threads: before NumPy
 
 # isort: split
 import curves
@@ -49,7 +49,7 @@ def main():
                                                                  time_limit=limit / 4.0)
             compared.append((name, *cells(f"{lam:g}", method, result)))
             print(*compared[-1], sep=" | ", flush=True)
-    text = TEXT.format(version=pb.__version__, dim=model.dim, n_templates=len(TEMPLATES), limit=limit,
+    text = TEXT.format(version=version(), dim=model.dim, n_templates=len(TEMPLATES), limit=limit,
                        sections="\n\n".join(sections), compared=table(("treebank", *HEADER), compared))
     (RESULTS / "parsing.md").write_text(text, encoding="utf-8")
 

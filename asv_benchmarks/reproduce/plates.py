@@ -1,30 +1,27 @@
-"""Licence plates cut into characters, trained to a certified relative gap.
+"""Licence plates (UC3M-LP) cut into characters: the stand-in for the plates of the Prox-BMRM report.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/plates.py [--time-limit 200]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/plates.py [--lam 3]
 
-2033 training and 483 test plates (UC3M-LP), 24 pixels high; a seeded third of the training plates is the validation
-set. A label is a character of 7 or 10 columns, or a filler of one column. The annotated characters keep their place
-as nearly as neighbours allow; all else is filler, not counted by the loss, because two or more characters of a plate
-are masked. Loss: annotated columns with the wrong character. Features of a column: every second pixel, normalised by
-its neighbourhood, the size of the horizontal gradient there, and a constant.
+2033 training and 483 test plates, 24 pixels high; a seeded third of the training plates is the validation set. A label
+is a character of 7 or 10 columns, or a filler of one column. The annotated characters keep their place as nearly as
+neighbours allow; all else is filler, not counted by the loss, because two or more characters of a plate are masked.
+Loss: annotated columns with the wrong character. Features of a column: every second pixel, normalised by its
+neighbourhood, the size of the horizontal gradient there, and a constant.
 
-Writes results/plates.md and results/plates.png, and pictures of plates into figures/, which is not committed.
+As a script it trains at one lam, prints what it reads, and draws plates into figures/, which is not committed.
 """
 
 import argparse
 from typing import NamedTuple
 
-from common import FIGURES, HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import FIGURES, data_file, solve  # sets threads: before NumPy
 
 # isort: split
-import curves
 import numpy as np
 from scipy.ndimage import uniform_filter
 
 import pybundle as pb
 
-GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
-TABLE = (300.0, 100.0, 30.0, 10.0)
 WIDTHS = (7, 10)
 FILLER = 36
 CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -42,45 +39,40 @@ class Plates(NamedTuple):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--time-limit", type=float, default=200.0, help="seconds for one solve (default 200)")
-    limit = parser.parse_args().time_limit
+    parser.add_argument("--lam", type=float, default=3.0)
+    lam = parser.parse_args().lam
+    plates, model, sets = load()
+    w = solve(pb.risks.Structured(model, *examples(plates, sets["training"])), lam, "auto", None, time_limit=600.0).x
+    predicted = [model.decode(w, plates.X[i]) for i in sets["test"]]
+    found = characters_found(model, plates, sets["test"], predicted)
+    print(f"{plates.moved} characters stand a column or more from their interval, {plates.lost} became filler; lam "
+          f"{lam:g}: {100 * found.mean():.1f} % of the characters of test plates are read at their middle column")
+    draw(model, plates, sets["test"], predicted, FIGURES / "plates.png")
+    draw_templates(model, w, FIGURES / "plates_templates.png")
+
+
+def load():
+    """Plates, model, and the rows of the training, validation and test sets."""
     with np.load(data_file("license_plates", "license_plates.npz"), allow_pickle=False) as file:
         data = dict(file)
     widths, symbols = alphabet(data)
     plates = read(data, widths, symbols)
     model = pb.models.Segmentation(plates.X[0].shape[1], widths, symbols=symbols, fillers=[0], loss="symbol")
     order = np.random.default_rng(0).permutation(np.flatnonzero(~plates.test))
-    sets = {"validation": order[:len(order) // 3], "training": order[len(order) // 3:],
-            "test": np.flatnonzero(plates.test)}
+    return plates, model, {"validation": order[:len(order) // 3], "training": order[len(order) // 3:],
+                           "test": np.flatnonzero(plates.test)}
+
+
+def problem():
+    """The risk of the training plates, and the shares of annotated columns with the wrong character in the others."""
+    plates, model, sets = load()
     risks = {name: pb.risks.Structured(model, *examples(plates, rows)) for name, rows in sets.items()}
-    columns = {name: sum(model.widths[plates.y[i]][plates.y[i] > 0].sum() for i in rows)
-               for name, rows in sets.items()}
 
     def error(name):
-        return lambda w: float(risks[name].predict_losses(w).sum() / columns[name])
+        columns = sum(model.widths[plates.y[i]][plates.y[i] > 0].sum() for i in sets[name])
+        return lambda w: float(risks[name].predict_losses(w).sum() / columns)
 
-    found = curves.held_out(risks["training"], GRID, {name: error(name) for name in ("training", "validation")},
-                            3.0 * limit)
-    best = curves.best_lam(found, "validation")
-    w = found[best][0].x
-    curves.plot(found, best, "wrong columns, %", "Licence plates", RESULTS / "plates.png")
-    predicted = [model.decode(w, plates.X[i]) for i in sets["test"]]
-    draw(model, plates, sets["test"], predicted, FIGURES / "plates.png")
-    draw_templates(model, w, FIGURES / "plates_templates.png")
-    solves = []
-    for lam in TABLE:
-        for name, (method, n_parts) in METHODS.items():
-            result = solve(risks["training"], lam, method, n_parts, time_limit=limit)
-            solves.append((*cells(f"{lam:g}", name, result), f"{100 * error('validation')(result.x):.2f}"))
-            print(*solves[-1], sep=" | ", flush=True)
-    text = TEXT.format(
-        version=pb.__version__, dim=model.dim, n_labels=len(widths), fit=len(sets["training"]), best=best, limit=limit,
-        held=len(sets["validation"]), moved=plates.moved, lost=plates.lost, characters=len(data["char_label"]),
-        curve=table(("lam", "gap", "passes", "training error, %", "validation error, %"), curves.rows(found)),
-        test=100 * error("test")(w), found=100 * np.mean(characters_found(model, plates, sets["test"], predicted)),
-        solves=table((*HEADER, "validation error, %"), solves))
-    (RESULTS / "plates.md").write_text(text, encoding="utf-8")
-    print(text)
+    return risks["training"], {name: error(name) for name in ("validation", "test")}
 
 
 def alphabet(data):
@@ -190,45 +182,6 @@ def draw_templates(model, w, path):
         axes.imshow(model.template(w, label)[:12], cmap="gray")
         axes.set_title(CHARACTERS[model.symbols[label]], fontsize=8)
     figure.savefig(path, dpi=90)
-
-
-TEXT = """\
-# Licence plates
-
-Segmentation of UC3M-LP plates, 24 pixels high: {n_labels} labels (34 characters of 7 and of 10 columns and a filler of
-one), n = {dim} weights; the filler is not counted, since masked characters are not annotated. Certified relative gap
-1e-2, one thread. Of {characters} annotated characters {moved} stand a column or more from their interval (their width
-is 5 to 13 columns, that of a label 7 or 10), {lost} have no room and became filler. Written by
-`asv_benchmarks/reproduce/plates.py` with pybundle {version}.
-
-## Error over lam
-
-`method="auto"` on {fit} training plates, each lam from what the one before knew; {held} others are the
-validation set. Error: annotated columns with the wrong character.
-
-{curve}
-
-Best on the validation set: lam = {best:g}. With its weights, on the 483 test plates: {test:.2f} % of the annotated
-columns are wrong, and {found:.1f} % of the characters are read right at their middle column.
-
-![error over lam](plates.png)
-
-## Passes to a gap of 1e-2
-
-Every solve starts at zero and ends after {limit:g} seconds at the latest; "seconds" are wall clock.
-
-{solves}
-
-Published, on other plates (m = 6788, n = 4059, start from SGD, another scale of lam): iterations at lam = 1e5, 1e4,
-1e3, 1e2, and wrong columns.
-
-| | 1e5 | 1e4 | 1e3 | 1e2 |
-| --- | --- | --- | --- | --- |
-| BMRM | 33 | 87 | 251 | 840 |
-| Prox-BMRM | 34 | 67 | 126 | 286 |
-| Prox-BMRM, P = 16 | 22 | 37 | 64 | 131 |
-| validation error, % (test 4.21) | 22.22 | 13.16 | 7.02 | 4.61 |
-"""
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import time
 import warnings
 from pathlib import Path
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -54,7 +54,7 @@ def main():
         else {}
     for name in arguments.only:
         kept[name] = "\n" + part(name, arguments.time_limit).strip() + "\n"
-    text = HEAD.format(version=pb.__version__) + "".join(
+    text = HEAD.format(version=version()) + "".join(
         f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
     file.write_text(text, encoding="utf-8")
 

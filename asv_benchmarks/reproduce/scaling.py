@@ -1,12 +1,11 @@
-"""How training scales: threads, Dask processes, the papers' speed-up columns, and a simulation of larger clusters.
+"""How training scales: threads, Dask processes, costs of an iteration, and a simulation of larger clusters.
 
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/scaling.py [--data mnist landmarks] [--lam 1000 100]
 
 Measured: "oca" with P = 16 on landmarks without executor, with two threads, and over Dask with one and two worker
 processes, to the same gap, in turns `--repeats` times, of which the least time counts: with the faces that
-`landmarks.py` trains on, all of the file, and their mirror images with them, as the paper has 7000; iterations of
-P-BMRM with the published stop for the papers' column P iter_1 / iter_P, where every part has a computer of its own;
-seconds and bytes of a round for every P.
+`landmarks.py` trains on, all of the file, and their mirror images with them, as the paper has 7000; seconds and bytes
+of a round of P-BMRM with the published stop for every P.
 
 Simulated: P-BMRM on 1 to 1024 workers and 10^5 to 10^9 examples from these measured numbers. The assumptions are
 printed below the table. Writes results/scaling.md and results/scaling.png; with --processes-only
@@ -19,7 +18,7 @@ import time
 import warnings
 from typing import NamedTuple
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -56,7 +55,7 @@ def main():
     for name in arguments.data:
         risk = LOADERS[name]()
         for lam in arguments.lam:
-            found = speed_ups(name, risk, lam, arguments.time_limit)
+            found = costs_of(name, risk, lam, arguments.time_limit)
             columns += [row for row, _ in found]
             if found:
                 rounds[name, lam] = [costs for _, costs in found]
@@ -68,7 +67,7 @@ def main():
     simulated = {n: [speed_up(costs, message, n, workers) for workers in WORKERS] for n in EXAMPLES}
     plot(simulated)
     text = TEXT.format(
-        version=pb.__version__, processes=about,
+        version=version(), processes=about,
         columns=table(COLUMNS, columns), name=name,
         lam=lam, example=1e6 * costs[0].example, message=1e3 * message, bandwidth=BANDWIDTH / 1e9,
         plane=costs[-1].plane / 1e3, w=costs[0].w / 1e3,
@@ -145,9 +144,9 @@ def cost_of_message(client, n_workers):
     return best / n_workers
 
 
-# ---------------------------------------------------------------------- the papers' columns
+# ---------------------------------------------------------------------- costs of an iteration
 
-COLUMNS = ("data", "lam", "P", "iterations", "P iter_1 / iter_P", "oracle, ms", "driver, ms", "gap")
+COLUMNS = ("data", "lam", "P", "oracle, ms", "driver, ms")
 
 
 class Costs(NamedTuple):
@@ -161,7 +160,7 @@ class Costs(NamedTuple):
     plane: float
 
 
-def speed_ups(name, risk, lam, limit):
+def costs_of(name, risk, lam, limit):
     """Rows of COLUMNS with their `Costs`."""
     found = []
     for P in P_MEASURED:
@@ -178,9 +177,7 @@ def speed_ups(name, risk, lam, limit):
         count = slopes.nnz if hasattr(slopes, "nnz") else np.count_nonzero(slopes)
         costs = Costs(P, result.nit, oracle / risk.n_examples, driver, 8.0 * risk.dim,
                       min(8.0 * risk.dim, 12.0 * count / P))
-        first = found[0][1].iterations if found else result.nit
-        found.append(((name, f"{lam:g}", P, result.nit, f"{P * first / result.nit:.1f}", f"{1e3 * oracle:.1f}",
-                       f"{1e3 * driver:.1f}", f"{result.gap:.1e}"), costs))
+        found.append(((name, f"{lam:g}", P, f"{1e3 * oracle:.1f}", f"{1e3 * driver:.1f}"), costs))
     return found
 
 
@@ -227,7 +224,7 @@ seconds between rounds. The first four wait for all planes and have the same bit
 (`deterministic=False`, six groups of parts).
 
 """
-COLUMN_TITLE = "## The papers' column"
+COLUMN_TITLE = "## Costs of an iteration"
 TEXT = """\
 # Scaling
 
@@ -237,10 +234,10 @@ Written by `asv_benchmarks/reproduce/scaling.py` with pybundle {version}.
 
 {processes}
 
-## The papers' column
+## Costs of an iteration
 
-P-BMRM with the published stop, planes dropped after 10 idle iterations; "P iter_1 / iter_P" is what the papers call
-speed-up, one computer for each part and nothing for the driver. Times are those of one thread.
+P-BMRM with the published stop, planes dropped after 10 idle iterations; times are those of one thread. Iterations and
+the papers' speed-up, P iter_1 / iter_P, are in papers/p_bmrm.md.
 
 {columns}
 

@@ -8,7 +8,7 @@ results/search_scores.md.
 
 import time
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -75,7 +75,7 @@ def main():
                          f"{points:.2f}", " ".join(f"{count:.0f}" for count in apart), f"{seconds:.2f}",
                          f"{seconds / rough:.1f}"))
             print(*rows[-1], sep=" | ", flush=True)
-    text = TEXT.format(version=pb.__version__, sklearn=sklearn.__version__, exact=EXACT, rows=table(HEAD, rows))
+    text = TEXT.format(version=version(), sklearn=sklearn.__version__, exact=EXACT, rows=table(HEAD, rows))
     (RESULTS / "search_scores.md").write_text(text, encoding="utf-8")
 
 

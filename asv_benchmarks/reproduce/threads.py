@@ -13,7 +13,7 @@ import argparse
 import threading
 import time
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import landmarks
@@ -42,7 +42,7 @@ def main():
         rows.append(solves(name, risk, lam, solve_repeats))
         print(table(HEADER, rows), flush=True)
     text = TEXT.format(
-        version=pb.__version__, table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
+        version=version(), table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
         ratio=bandwidths[1] / bandwidths[0], ceiling=ceiling(arguments.repeats), repeats=arguments.repeats,
         solves=solve_repeats)
     (RESULTS / "threads.md").write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ of the training images chooses lam; the table of passes is on all 7291. Writes r
 
 import argparse
 
-from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table  # sets threads: before NumPy
+from common import HEADER, METHODS, RESULTS, cells, data_file, solve, table, version  # sets threads: before NumPy
 
 # isort: split
 import curves
@@ -42,7 +42,7 @@ def main():
             result = solve(risk, lam, method, n_parts, time_limit=limit)
             solves.append((*cells(f"{lam:g}", name, result), f"{100 * error(result.x, X_test, y_test):.2f}"))
             print(*solves[-1], sep=" | ", flush=True)
-    text = TEXT.format(version=pb.__version__, curve=table(
+    text = TEXT.format(version=version(), curve=table(
         ("lam", "gap", "passes", "training error, %", "validation error, %"), curves.rows(chosen)), best=best,
         fit=len(fit), held=len(held), test=100 * error(final.x, X_test, y_test), limit=limit,
         solves=table((*HEADER, "test error, %"), solves))

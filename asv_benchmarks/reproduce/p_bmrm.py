@@ -1,0 +1,205 @@
+"""Tables and figures of the P-BMRM paper (Uricar and Franc 2012), published beside measured.
+
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/p_bmrm.py [--only mnist] [--runs P=16 lam=10,]
+
+Writes results/papers/p_bmrm.md and its pictures. What was measured before is kept; see papers.py.
+"""
+
+import warnings
+
+from papers import Page, Run, count, error, ratio, seconds, sgd, split, table
+
+# isort: split
+import numpy as np
+from problems import problem
+
+import pybundle as pb
+
+PARTS = (1, 8, 16, 32, 64)
+LAMS = {"mnist": (1000.0, 100.0, 10.0, 1.0), "landmarks": (10000.0, 1000.0, 100.0, 10.0)}
+PUBLISHED = {
+    "mnist": {1: (163, 431, 1384, 5159), 8: (123, 271, 737, 2132), 16: (98, 208, 512, 1346), 32: (79, 155, 332, 810),
+              64: (60, 106, 218, 470)},
+    "landmarks": {1: (104, 172, 390, 999), 8: (88, 171, 350, 858), 16: (85, 144, 307, 733), 32: (75, 123, 276, 618)},
+}
+AUTHORS = {1: (172, 441, 1426, 6138), 8: (122, 270, 753, None), 16: (102, 215, 518, None), 64: (58, 107, 213, None)}
+"""Iterations of the authors' code on the same digits, where it was run."""
+CHOICES = ("as in the table", "masters to 0.05 of the gap", "planes idle for 8", "planes idle for 50", "parts in order",
+           "shuffle 1", "shuffle 2")
+PRECISION = {"landmarks": 100.0, "mnist": 10.0}
+EPOCHS = {"mnist": 100, "landmarks": 50}
+"""Epochs of SGD that may reach the value of BMRM."""
+
+
+def p_bmrm(data, lam, n_parts, idle=10, theta=1e-3):
+    """Planes are dropped after ten idle iterations, and masters are nearly exact, as in the authors' code."""
+    return Run(data, "bmrm", lam, n_parts, options=(("stop", "published"), ("max_idle", idle), ("theta", theta)))
+
+
+def iterations(page, data):
+    """The table of iterations and speed-ups."""
+    published, lams = PUBLISHED[data], LAMS[data]
+    rows = []
+    for k, lam in enumerate(lams):
+        first = page.run(p_bmrm(data, lam, 1))
+        for P in published:
+            record = page.run(p_bmrm(data, lam, P))
+            mine, theirs = record and record["iterations"], published[P][k]
+            speed_up = None if first is None or record is None else P * first["iterations"]
+            authors = AUTHORS.get(P, (None,) * 4)[k] if data == "mnist" else None
+            rows.append((f"{lam:g}", P, theirs, count(authors), count(mine), ratio(mine, theirs), ratio(mine, authors),
+                         f"{P * published[1][k] / theirs:.1f}", ratio(speed_up, mine, 1), seconds(record),
+                         split(record), count(record and record["max_planes"]),
+                         error(record, "validation"), error(record, "test")))
+        rows.append(sgd_row(page, data, lam, first, k))
+    return table(("lam", "P", "published", "authors' C++", "ours", "ours / published", "ours / C++",
+                  "speed-up published", "speed-up ours", "seconds", "oracle / QP / rest, %", "most planes",
+                  "validation error, %", "test error, %"), rows)
+
+
+def sgd_row(page, data, lam, first, k):
+    """Passes that SGD takes to the value of BMRM; its speed-up is that in passes."""
+    published = ("1", "1", "not in 2 days", "not in 2 days")[k] if data == "landmarks" else "-"
+    record = page.run(sgd(data, lam, EPOCHS[data]))
+    if record is None or first is None:
+        return (f"{lam:g}", "SGD", published, *["-"] * 11)
+    curve = record["curve"]
+    passes = next((n for n, fun in zip(curve["n_passes"], curve["best_primal"], strict=True) if fun <= first["fun"]),
+                  None)
+    over = f"over {record['passes']:.0f} passes, F {100 * (record['fun'] / first['fun'] - 1):.2f} % above"
+    return (f"{lam:g}", "SGD", published, "-", over if passes is None else f"{passes:.0f} passes", "-", "-", "-",
+            "-" if passes is None else f"{first['iterations'] / passes:.1f}", seconds(record), split(record), "-",
+            error(record, "validation"), error(record, "test"))
+
+
+def mnist(page):
+    return MNIST.format(table=iterations(page, "mnist"), figure=convergence(page, "mnist"), choices=choices(page))
+
+
+def choices(page, lams=(1000.0, 100.0), parts=(1, 16, 64)):
+    """Iterations of P-BMRM with one choice at a time other than in the table."""
+    rows = []
+    for lam in lams:
+        for P in parts:
+            k = LAMS["mnist"].index(lam)
+            runs = {"as in the table": p_bmrm("mnist", lam, P),
+                    "masters to 0.05 of the gap": p_bmrm("mnist", lam, P, theta=0.05),
+                    "planes idle for 8": p_bmrm("mnist", lam, P, idle=8),
+                    "planes idle for 50": p_bmrm("mnist", lam, P, idle=50),
+                    **({} if P == 1 else {name: p_bmrm(f"mnist, {name}", lam, P) for name in (
+                        "parts in order", "shuffle 1", "shuffle 2")})}
+            found = {name: page.run(run) for name, run in runs.items()}
+            rows.append((f"{lam:g}", P, PUBLISHED["mnist"][P][k], AUTHORS[P][k], *(
+                count(found[name] and found[name]["iterations"]) if name in found else "-" for name in CHOICES)))
+    return table(("lam", "P", "published", "authors' C++", *CHOICES), rows)
+
+
+def precision(page):
+    """Figure 4: value and validation error over the passes of BMRM and of SGD."""
+    axes, save = page.figure("p_bmrm_precision", (2, len(PRECISION)), (5.0 * len(PRECISION), 6.0))
+    rows = []
+    for (above, below), (data, lam) in zip(axes.T, PRECISION.items(), strict=True):
+        for name, run in {"BMRM": p_bmrm(data, lam, 1), "SGD": sgd(data, lam, EPOCHS[data])}.items():
+            record = page.kept(f"{data} {name} lam={lam:g}, errors over passes", lambda run=run: watched(run))
+            if record is None:
+                continue
+            above.loglog(record["passes"], record["fun"], label=name)
+            below.semilogx(record["passes"], record["validation"], label=name)
+            rows.append((data, f"{lam:g}", name, f"{record['passes'][-1]:.0f}", f"{record['fun'][-1]:.6g}",
+                         f"{record['validation'][-1]:.2f}", f"{record['test']:.2f}"))
+        above.set(title=f"{data}, lam = {lam:g}", ylabel="F of the best point")
+        below.set(xlabel="passes", ylabel="its validation error, %")
+    return PRECISION_TEXT.format(figure=save("value and validation error over passes"), table=table(
+        ("data", "lam", "method", "passes", "F", "validation error, %", "test error, %"), rows))
+
+
+def watched(run, growth=1.25):
+    """Value and validation error of the best point at passes that grow by a factor, and at the end."""
+    risk, errors = problem(run.data)
+    seen = {"passes": [], "fun": [], "validation": []}
+
+    def look(passes, fun, w):
+        seen["passes"].append(round(float(passes), 1))
+        seen["fun"].append(float(f"{fun:.6g}"))
+        seen["validation"].append(round(100.0 * errors["validation"](w), 3))
+
+    def callback(progress):
+        if np.isfinite(progress.fun) and progress.n_passes >= growth * (seen["passes"] or [0.0])[-1]:
+            look(progress.n_passes, progress.fun, progress.w)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, lam=run.lam, method=run.method, n_parts=run.n_parts, callback=callback,
+                             **{"tol": 1e-2, "max_iter": 10**6} | dict(run.options))
+    look(result.n_passes, result.fun, result.x)
+    return seen | {"test": round(100.0 * errors["test"](result.x), 3)}
+
+
+def landmarks(page):
+    return LANDMARKS.format(table=iterations(page, "landmarks"), figure=convergence(page, "landmarks"))
+
+
+def convergence(page, data):
+    """(F - F_t) / F of the current iterate over the iterations, a panel for every lam."""
+    axes, save = page.figure(f"p_bmrm_{data}", (1, len(LAMS[data])), (4.0 * len(LAMS[data]), 3.4))
+    for panel, lam in zip(axes[0], LAMS[data], strict=True):
+        for P in PUBLISHED[data]:
+            if record := page.run(p_bmrm(data, lam, P)):
+                curve = record["curve"]
+                gaps = [(fun - bound) / fun for fun, bound in zip(curve["primal"], curve["lower_bound"], strict=True)]
+                panel.loglog(curve["iteration"], gaps, label=f"P = {P}")
+        panel.set(title=f"{data}, lam = {lam:g}", xlabel="iterations", ylabel="relative gap")
+    return save("relative gap of the current iterate over the iterations", level=1e-2)
+
+
+HEAD = """\
+# P-BMRM (Uricar and Franc, Computer Vision Winter Workshop 2012)
+
+To a relative gap of 1e-2 by the published rule, F(w_t) - F_t(w_t) <= 0.01 F(w_t) at the current iterate, from w = 0,
+one thread. "Speed-up" is the paper's: P iter_1 / iter_P, one computer for every part and nothing for the driver.
+Masters are solved to a thousandth of the gap, and planes are dropped after ten idle iterations, as in the authors' C++,
+whose counts are given where it was run on this data."""
+MNIST = """\
+## Table 2: MNIST
+
+60000 digits, pixels / 255, n = 7840, the paper's set; validation and test are the halves of the test digits. The paper
+has no SGD row for MNIST; passes of SGD count F, which is evaluated after every epoch.
+
+{table}
+
+Figure 5:
+
+{figure}
+
+### What the counts depend on
+
+One choice at a time other than in the table. Loose masters cost iterations early in a run, where the gap is as large as
+F: 109 instead of 102 at P = 16, lam = 1000. Planes dropped after 8 idle iterations, the package's default for several
+parts, instead of 10 change the counts by 0 to 4 %, and so does another shuffle into parts. With P = 64 and lam = 1000
+shuffles take 62 to 66 iterations; the authors' 58 and the published 60 are no further from 63 than these.
+
+{choices}"""
+LANDMARKS = """\
+## Table 1: landmarks
+
+The paper's set (7000 faces, n = 232476) is not free. Here 2287 training faces of LFW, n = 215068, features of the same
+kind, loss and error in per cent of the distance between eyes and mouth. The losses are of another scale than the
+paper's, so that equal lam are not equal problems: what can be compared is how the counts fall with P and rise as lam
+falls.
+
+{table}
+
+Figure 3:
+
+{figure}"""
+PRECISION_TEXT = """\
+## Figure 4: what precision is worth
+
+The paper: on landmarks at lam = 100 the precise solution of BMRM has a detection accuracy 1.5 % better than SGD's.
+
+{table}
+
+{figure}"""
+
+if __name__ == "__main__":
+    Page("p_bmrm", __doc__, {"mnist": mnist, "landmarks": landmarks, "precision": precision}).write(HEAD)

@@ -1,0 +1,69 @@
+"""Prox-BMRM and Prox-P-BMRM line by line [Uricar, Franc, Hlavac 2013, Algorithm 2, eqs 10-13], masters by SLSQP."""
+
+import numpy as np
+from reference.simplex_qp import by_slsqp
+
+
+class Model:
+    """F_t(w) = lam/2 |w|^2 + sum_p max(0, max_j <a_j, w> + b_j) over the planes j of the parts p."""
+
+    def __init__(self, lam, n_parts):
+        self.lam, self.n_parts, self.A, self.b, self.parts = lam, n_parts, [], [], []
+
+    def add(self, w, values, slopes):
+        """One plane of every part, tight at w."""
+        for p in range(self.n_parts):
+            self.A.append(slopes[p])
+            self.b.append(values[p] - slopes[p] @ w)
+            self.parts.append(p)
+
+    def minimise(self, alpha, centre):
+        """argmin_w F_t(w) + alpha |w - c|^2 and the minimum of F_t, the latter for alpha = 0 alone."""
+        A, b, s = np.array(self.A), np.array(self.b), self.lam + 2.0 * alpha
+        f = b + 2.0 * alpha / s * A @ centre
+        value, beta = by_slsqp(A @ A.T / s, f, np.array(self.parts), np.ones(self.n_parts, dtype=bool))
+        return (2.0 * alpha * centre - A.T @ beta) / s, -value
+
+
+def prox_bmrm(risk, w, lam, n_parts, eps, K, T):
+    """The points at which the risk is asked, in order, and the proximity alpha of every accepted step.
+
+    `risk(w)` returns values (P,) and subgradients (P, dim). As in the package, the first trial is the tuned one, since
+    gamma is infinite, and a trial that tuning confirms is not asked twice.
+    """
+    model, points, alphas = Model(lam, n_parts), [w], []
+
+    def evaluate(w):
+        values, slopes = risk(w)
+        return values.sum() + 0.5 * lam * w @ w, (w, values, slopes)
+
+    fun, planes = evaluate(w)
+    model.add(*planes)
+    alpha, gamma = 0.0, np.inf
+    while True:
+        new, is_tuned = [], False
+        if gamma < np.inf:
+            w_new, _ = model.minimise(alpha, w)
+            fun_new, planes = evaluate(w_new)
+            points.append(w_new)
+            new.append(planes)
+        if gamma == np.inf or fun - fun_new < gamma:                # a poor step: the least alpha within K of w_t
+            is_tuned, before = True, alpha
+            for alpha in (0.0, *2.0 ** np.arange(60)):
+                w_tuned, minimum = model.minimise(alpha, w)
+                if alpha == 0.0:
+                    bound = minimum                                 # F_t(w_{t+1}^0)
+                if np.linalg.norm(w_tuned - w) <= K:
+                    break
+            if gamma == np.inf or alpha != before:
+                w_new = w_tuned
+                fun_new, planes = evaluate(w_new)
+                points.append(w_new)
+                new.append(planes)
+            gamma = fun_new / T - bound / (T * (1.0 - eps))         # (11)
+        w, fun = w_new, fun_new
+        alphas.append(alpha)
+        if is_tuned and fun - bound <= eps * abs(fun):              # (10)
+            return points, alphas
+        for planes in new:
+            model.add(*planes)

@@ -77,10 +77,11 @@ cdef class WorkingSet:
             if self.round_work > self.budget:
                 return False
         else:
-            # linear convergence assumed
+            # linear convergence assumed, which never reaches 0
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
             work = self.round_work + (n_steps - self.last_steps) * self.step_work
-            if progress <= 0.0 or work * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent):
+            if tol == 0.0 or progress <= 0.0 or (
+                    work * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent)):
                 return False
         self.last_gap = point.gap
         self.last_steps = n_steps

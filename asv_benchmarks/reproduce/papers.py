@@ -102,7 +102,7 @@ class Page:
             self._tried.add(key)
             print(key, end=" ... ", flush=True)
             record = make()
-            print(record and {name: value for name, value in record.items() if name != "curve"}, flush=True)
+            print(record and {name: value for name, value in record.items() if not isinstance(value, list)}, flush=True)
             if record is not None:
                 self.records[key] = {"commit": commit(), "load": round(os.getloadavg()[0], 1)} | record
                 append({"key": key} | self.records[key])

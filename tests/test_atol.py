@@ -91,7 +91,9 @@ def test_the_mean_scale_is_the_same_run():
 def test_both_tolerances_are_told_apart():
     w0, fun = np.zeros(4), lambda w: (np.abs(w - 1.0).sum(), np.sign(w - 1.0))
     assert pb.minimize(fun, w0, lam=1.0).message.startswith("the certified gap is within the tolerance (gap ")
-    loose = pb.minimize(half_spaces, w0 + 1.0, lam=1.0, tol=1e-9, atol=0.5, method="bmrm")
+    at = np.arange(1.0, 5.0)
+    loose = pb.minimize(lambda w: (np.abs(w - at).sum(), np.sign(w - at)), w0, lam=0.3, tol=1e-9, atol=0.5,
+                        method="bmrm")
     assert loose.message.startswith("fun - lower_bound is within atol 0.5 (gap ")
     assert loose.success and loose.gap > 1e-9
 

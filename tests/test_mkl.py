@@ -317,8 +317,8 @@ def test_features_that_never_come_change_no_bit(loss):
     many = wide_learner(loss=loss).fit(wide, Y)
     np.testing.assert_array_equal(many.coef_[COLUMNS], few.coef_)
     assert np.count_nonzero(many.coef_) == np.count_nonzero(few.coef_) > 5
-    # planes have 10 entries in place of 9: sums of them round as BLAS likes
-    assert (many.objective_, many.lower_bound_) == pytest.approx((few.objective_, few.lower_bound_), rel=1e-10)
+    # planes have 10 entries in place of 9: sums of them round as BLAS likes, and the last master may end elsewhere
+    assert (many.objective_, many.lower_bound_) == pytest.approx((few.objective_, few.lower_bound_), rel=1e-8)
     assert all((a == b).all() for a, b in zip(many.predict(wide), few.predict(X), strict=True))
     # a round of the log-loss and the plane of an epoch are as long as theta: the weights met, and weight 0
     assert many._learner.theta.n_rows == many._learner.bind(wide[:3], Y[:3]).dim == 10
@@ -485,11 +485,11 @@ def test_certified_optimum_is_that_of_an_independent_solver(lam):
     X, y = flat(n=12, d=3)
     features = [X[:, :1], X[:, 1:], np.stack([X[:, 0] ** 2, np.sqrt(2.0) * X[:, 0] * X[:, 1], X[:, 1] ** 2], axis=1)]
     groups = [Features([0]), Linear(columns=[1, 2], **PLAIN), Polynomial(2, 0.0, columns=[0, 1], **PLAIN)]
-    learner = OnlineMKL(groups, lam=lam, solver="certified", tol=1e-6, random_state=0).fit(X, y)
+    learner = OnlineMKL(groups, lam=lam, solver="certified", tol=1e-5, random_state=0).fit(X, y)
     value, nu = slsqp_optimum(features, y, lam)
     assert learner.lower_bound_ <= value * (1.0 + 1e-7)
     assert learner.objective_ >= value * (1.0 - 1e-7)
-    assert learner.gap_ <= 1e-6
+    assert learner.gap_ <= 1e-5
     np.testing.assert_allclose(learner.weights_, nu, atol=5e-3)
 
 

@@ -577,7 +577,7 @@ RECIPES |= {
     "multipliers.step": lambda r: {"alpha": r.random((12, 3)), "scores": f(r, 12, 3), "sigma": 0.5},
     "multipliers.aggregate": lambda r: {"alpha": r.random((12, 3)), "support": np.ones(12, dtype=np.int32)},
     "dual of labels.set_point": lambda r: {"w": f(r, 9), "s": 1.0},
-    "dual of labels.mark": lambda r: {"S": f(r, 12, 3), "margin": 0.1, "first": 0},
+    "dual of labels.mark": lambda r: {"S": f(r, 12, 3), "first": 0},
     "dual of labels.value": lambda r: {"S": f(r, 12, 3)},
     "dual of labels.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
     "dual of labels.restore": lambda r: {"multipliers": r.random((12, 3))},

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from reference.interrupts import interrupted_once
 from reference.multiclass import features
-from reference.sdm import block_steps, losses
+from reference.sdm import block_steps, losses, variants
 
 import pybundle as pb
 from pybundle.solvers.block._label_dual import LabelDual
@@ -27,15 +27,6 @@ def data():
     X[5] = 0.0
     X[7] = X[8]                 # rows that correct each other most
     return X, y
-
-
-def variants():
-    rng = np.random.default_rng(2)
-    cost, weights = rng.uniform(0.5, 2.0, (K, K)), rng.uniform(0.0, 2.0, N)
-    np.fill_diagonal(cost, 0.0)
-    weights[3] = 0.0
-    return {"plain": {}, "cost": {"loss": cost}, "weights": {"sample_weight": weights}, "bias": {"bias": 5.0},
-            "all": {"loss": cost, "sample_weight": weights, "bias": 0.5, "scale": 0.5}}
 
 
 def placed(risk, s=N / 10.0):
@@ -61,14 +52,14 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", variants())
+@pytest.mark.parametrize("name", variants(N, K, bias=5.0))
 @pytest.mark.parametrize("form", ["float64", "float32", "uint8", "csr"])
 def test_steps_are_those_of_one_row_after_the_other(data, name, form):
     X, y = data
     if form == "uint8":
         X = np.clip(np.rint(20.0 * X + 60.0), 0, 255).astype(np.uint8)
     X = X.astype(np.float32) if form == "float32" else X
-    options = variants()[name] | ({"scale": 0.05} if form == "uint8" else {})
+    options = variants(N, K, bias=5.0)[name] | ({"scale": 0.05} if form == "uint8" else {})
     precision = "float32" if form == "float32" else "float64"
     risk = pb.risks.MulticlassHinge(sp.csr_array(X) if form == "csr" else X, y, precision=precision, **options)
     dual, order = placed(risk), order_of(1502)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from reference.interrupts import interrupted_once
 from reference.multiclass import features
-from reference.sdm import losses, onto_simplex
+from reference.sdm import losses, onto_simplex, variants
 
 import pybundle as pb
 from pybundle.solvers.block._label_blocks import set_capacity
@@ -24,15 +24,6 @@ def planted(seed=0, n=N, n_classes=K):
     y = np.argmax(X @ rng.normal(size=(D, n_classes)) + rng.normal(size=(n, n_classes)), axis=1)
     X[5], X[7] = 0.0, X[8]
     return X, y
-
-
-def variants():
-    rng = np.random.default_rng(2)
-    cost, weights = rng.uniform(0.5, 2.0, (K, K)), rng.uniform(0.0, 2.0, N)
-    np.fill_diagonal(cost, 0.0)
-    weights[3] = 0.0
-    return {"plain": {}, "cost": {"loss": cost}, "weights": {"sample_weight": weights}, "bias": {"bias": 2.0},
-            "all": {"loss": cost, "sample_weight": weights, "bias": 0.5, "scale": 0.5}}
 
 
 def risk_of(X, y, **options):
@@ -60,11 +51,11 @@ def steps_on_sets(x, L, c, beta, W, s, order, chosen):
     return beta, W, met
 
 
-@pytest.mark.parametrize("name", variants())
+@pytest.mark.parametrize("name", variants(N, K, bias=2.0))
 @pytest.mark.parametrize("form", ["float64", "float32", "uint8"])
 def test_steps_are_the_maximisers_among_the_labels_of_the_sets(name, form):
     X, y = planted()
-    options = variants()[name] | ({"scale": 0.05} if form == "uint8" else {})
+    options = variants(N, K, bias=2.0)[name] | ({"scale": 0.05} if form == "uint8" else {})
     X = np.clip(np.rint(20.0 * X + 60.0), 0, 255).astype(np.uint8) if form == "uint8" else X.astype(form)
     risk = risk_of(X, y, precision="float64", **options)
     dual, rng = LabelDual(risk.engine, "float64"), np.random.default_rng(4)
@@ -88,7 +79,7 @@ def test_steps_are_the_maximisers_among_the_labels_of_the_sets(name, form):
 @pytest.mark.parametrize("name", ["plain", "all"])
 def test_sets_hold_the_labels_near_the_best_and_those_with_multipliers(name, precision):
     X, y = planted()
-    options = variants()[name]
+    options = variants(N, K, bias=2.0)[name]
     risk = risk_of(X.astype(np.float32), y, precision=precision, **options)
     dual, rng = LabelDual(risk.engine, risk.search_precision), np.random.default_rng(4)
     dual.set_point(np.zeros(risk.dim), S)
@@ -119,7 +110,7 @@ def test_sets_are_kept_for_many_labels_of_dense_rows_only():
 @pytest.mark.parametrize("name", ["plain", "all"])
 def test_bounds_hold_and_the_proof_is_exact(name, lam):
     X, y = planted()
-    risk = risk_of(X, y, **variants()[name])
+    risk = risk_of(X, y, **variants(N, K, bias=2.0)[name])
     reference = pb.minimize(risk, lam=lam, method="alm", tol=1e-8)
     result = pb.minimize(risk, lam=lam, method="prox-bcfw", tol=1e-5)
     assert result.success and result.certified and result.n_cached_passes > 4.0

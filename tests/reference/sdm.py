@@ -45,3 +45,13 @@ def binary_steps(x, y, c, beta, w, s, order):
         w += (new - beta[i]) * y[i] * x[i] / s
         beta[i] = new
     return beta, w, met
+
+
+def variants(n, n_classes, bias):
+    """Options of a multiclass hinge risk of n examples: costs, weights with a 0, the constant of an intercept, all."""
+    rng = np.random.default_rng(2)
+    cost, weights = rng.uniform(0.5, 2.0, (n_classes, n_classes)), rng.uniform(0.0, 2.0, n)
+    np.fill_diagonal(cost, 0.0)
+    weights[3] = 0.0
+    return {"plain": {}, "cost": {"loss": cost}, "weights": {"sample_weight": weights}, "bias": {"bias": bias},
+            "all": {"loss": cost, "sample_weight": weights, "bias": 0.5, "scale": 0.5}}

@@ -529,7 +529,7 @@ def test_sparse_counts_take_few_passes_with_and_without_long_rows(seed):
     """Rows are nearly orthogonal, so that a light centre suits first; long rows say nothing about the others."""
     rng = np.random.default_rng(seed)
     n = 2000
-    X = sp.random_array((n, 3000), density=0.01, rng=rng, format="csr")
+    X = sp.csr_array(sp.random(n, 3000, 0.01, random_state=rng))
     X.data[:] = rng.geometric(0.5, X.nnz)
     y = np.where(X @ rng.normal(size=3000) + 2.0 * rng.normal(size=n) > 0.0, 1, -1)
 

@@ -240,7 +240,7 @@ class TestFloat32:
         np.testing.assert_allclose((start + steps[0])[held], 0.0, atol=1e-12)
 
     def test_small_pivots_are_refused(self):
-        H, f, parts, x = all_active(0, 250, 4, 10)
+        H, f, parts, x = all_active(0, 250, 4, 9)
         none = np.empty(0, np.int32)
         assert _face_step(H, parts, 4, none, x, f - H @ x, True) is None
         assert _face_step(H, parts, 4, none, x, f - H @ x, False) is not None

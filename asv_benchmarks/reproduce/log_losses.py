@@ -1,8 +1,9 @@
-"""Log-losses of classes and chains: "auto", the other methods, scikit-learn and python-crfsuite on the same objectives.
+"""Log-losses of two classes, several classes and chains: "auto" and "lbfgs", scikit-learn and python-crfsuite.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr ...]
 
-`lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: classes of MNIST (pixels / 255) and of scikit-learn's digits,
+`lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: two classes of scikit-learn's breast cancer data and of its
+digits (0-4 against 5-9), raw and standardised, and of a9a, all dense; classes of MNIST (pixels / 255) and of the digits,
 chains of the OCR letters (weights for every pair of feature and letter and for all transitions). Our methods run to
 certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is within the
 same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is, python-crfsuite
@@ -32,8 +33,10 @@ from pybundle.core.ragged import Ragged
 
 GAPS = (1e-2, 1e-3, 1e-6)
 METHODS = ("auto", "lbfgs")
-SETS = {"digits": (10.0, 0.1), "mnist": (100.0, 10.0), "ocr": (10.0, 1.0)}
+SETS = {"cancer raw": (1.0, 0.01), "cancer": (1.0, 0.01), "halves raw": (10.0, 0.1), "halves": (10.0, 0.1),
+        "a9a": (10.0, 0.1), "digits": (10.0, 0.1), "mnist": (100.0, 10.0), "ocr": (10.0, 1.0)}
 PEERS = ("sklearn lbfgs", "sklearn newton-cg")
+BINARY = (*PEERS, "sklearn newton-cholesky", "sklearn liblinear")
 TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(2, 20))
 ITERATIONS = 1000
 LIMIT = 120.0
@@ -44,7 +47,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    problems = {name: {"digits": digits, "mnist": mnist, "ocr": ocr}[name]() for name in arguments.only}
+    problems = {name: MAKERS[name]() for name in arguments.only}
     # before any fit, whose memory would be used again
     memory = [row for name, problem in problems.items() for row in peaks(name, problem, SETS[name][-1])]
     rows = [row for name, problem in problems.items() for lam in SETS[name] for row in compare(name, problem, lam)]
@@ -90,6 +93,18 @@ class Classes:
 
     def objective(self, w, lam):
         return 0.5 * lam * float(w @ w) + float(self.risk.evaluate(w)[0].sum())
+
+
+class Signs(Classes):
+    """Rows X, raw or standardised, and y of two classes."""
+
+    peers = BINARY
+
+    def __init__(self, X, y, is_standardised=False):
+        if is_standardised:
+            X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
+        self.X, self.y = X, y
+        self.risk = pb.risks.Logistic(X, np.where(y, 1, -1))
 
 
 class Words:
@@ -160,6 +175,30 @@ def ocr():
 
     return Words(risk, attributes, [[str(k) for k in y[first:last]]
                                     for first, last in itertools.pairwise(offsets)])
+
+
+def cancer(is_standardised):
+    from sklearn.datasets import load_breast_cancer
+
+    return Signs(*load_breast_cancer(return_X_y=True), is_standardised)
+
+
+def halves(is_standardised):
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return Signs(X, y < 5, is_standardised)
+
+
+def a9a():
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(data_file("libsvm", "a9a.svm.gz")))
+    return Signs(X.toarray(), y > 0)
+
+
+MAKERS = {"cancer raw": lambda: cancer(False), "cancer": lambda: cancer(True), "halves raw": lambda: halves(False),
+          "halves": lambda: halves(True), "a9a": a9a, "digits": digits, "mnist": mnist, "ocr": ocr}
 
 
 # ---------------------------------------------------------------------- measurements
@@ -244,7 +283,7 @@ def resident():
     return 0.0
 
 
-TEXT = """# Log-losses of classes and chains
+TEXT = """# Log-losses
 
 `python asv_benchmarks/reproduce/log_losses.py`, processor time of one thread. Our seconds include the certificate;
 those of the peers are to an objective within the gap of our best lower bound. Iterations of the peers in brackets.

@@ -240,7 +240,7 @@ def patience_before(risk, objective):
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim
     if risk.dim <= FEW and width <= (MANY if examples.is_sparse else FEW):
         price = width / 8.0 if examples.is_sparse else width / 40.0
-        return 0.0 if price <= (DEAR if has_l1 else CHEAP) else 5.0 + 2.0 * price
+        return 0.0 if price <= (DEAR if has_l1 else CHEAP) else 5.0 + price
     return 0.0 if has_l1 and (examples.is_sparse or risk.n_examples <= FEW) else None
 
 

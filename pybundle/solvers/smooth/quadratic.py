@@ -24,7 +24,7 @@ PRODUCTS = 10       # of conjugate gradients between two sweeps: until the suppo
 SWEEPS = 2
 MOST = 200          # of them without an l1 norm and bounds
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
-ROWS = 4096         # rows of a dense block
+ROWS = 512          # rows of a dense block
 
 
 class Hessians:
@@ -80,13 +80,13 @@ class Hessians:
                 H -= np.outer(sums, means) + np.outer(means, sums) - weights.sum() * np.outer(means, means)
             return H
         rows = np.flatnonzero(weights)
-        roots, is_whole = np.sqrt(weights[rows]), len(rows) == len(weights)
+        roots, is_whole, room = np.sqrt(weights[rows]), len(rows) == len(weights), np.empty((ROWS, m))
         for start in range(0, len(rows), ROWS):
             block = slice(start, start + ROWS)
             A = self._dense(block if is_whole else rows[block], columns)
             if self.means is not None:
                 A = A - means
-            A = A * roots[block, None]
+            A = np.multiply(A, roots[block, None], out=room[:len(A)])
             H += A.T @ A
         return H
 

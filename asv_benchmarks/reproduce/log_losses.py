@@ -3,14 +3,14 @@
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr ...]
 
 `lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: two classes of scikit-learn's breast cancer data and of its
-digits (0-4 against 5-9), raw and standardised, and of a9a, all dense; classes of MNIST (pixels / 255) and of the digits,
-chains of the OCR letters (weights for every pair of feature and letter and for all transitions). Our methods run to
-certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is within the
-same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is, python-crfsuite
-(L-BFGS) reports its objective after each iteration, and a second run of that many iterations is timed. Processor time,
-one thread, cold starts; the median of three runs that take less than three seconds. `ratio` is the fastest peer over
-"auto". Memory is the growth of the peak of the process during one fit, in a process of its own, beside the data that
-were read before it. Writes results/log_losses.md.
+digits (0-4 against 5-9), raw and standardised, and of a9a, all dense; classes of MNIST (pixels / 255) and of the
+digits, chains of the OCR letters (weights for every pair of feature and letter and for all transitions). Our methods
+run to certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is
+within the same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is,
+python-crfsuite (L-BFGS) reports its objective after each iteration, and a second run of that many iterations is timed.
+Processor time, one thread, cold starts; the median of three runs that take less than three seconds. `ratio` is the
+fastest peer over "auto". Memory is the growth of the peak of the process during one fit, in a process of its own,
+beside the data that were read before it. Writes results/log_losses.md.
 """
 
 import argparse

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
@@ -17,19 +16,14 @@ from ..objective import inner, minimiser
 from ..penalised import Penalised
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
+from .centre_weight import CentreWeight, share_of_squares
 from .core import Core
 from .schedules import MOST_VISITS, Accelerated
 
 VECTORS = 11    # of length dim, at a batch pass: measured
 HELD = 12       # more of them with a penalty: the point before threshold and bounds, thresholds and bounds
 LEAST_ENTRIES = 1_000_000       # stored entries of X from which two threads sum the aggregate: one starts in 0.1 ms
-SAMPLE = 32     # examples from which the similarity of rows is estimated
-COLUMNS = 4096  # columns at a time, if these rows are dense
 SHRINKS = 0.9   # a warm start scales the multipliers by a smaller factor only; with nearly the same lam it keeps them
-ORTHOGONAL = 0.1    # mean squared cosine of two examples below which CROWDED limits the weight of the centre
-LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
-CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
-GROWTH = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
 
 
 class ExactBlocks(Core):
@@ -67,7 +61,8 @@ class ExactBlocks(Core):
         self._objective = replace(objective, means=None) if isinstance(objective, Penalised) else None
         if self._objective is not None:
             self._free = np.flatnonzero(self._objective.is_free)
-            self._shares = np.array([self._share(k % (self.dim // risk.n_scores)) for k in self._free])
+            self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores))
+                                     for k in self._free])
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the multipliers, until the next step
@@ -75,7 +70,7 @@ class ExactBlocks(Core):
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
-        self._size = self._radius2 = self._most = None      # median of |psi|, mean square, largest kappa; on first use
+        self._centre_weight = CentreWeight(risk)
 
     def __getstate__(self) -> Any:
         # the aggregate is summed again on use
@@ -89,6 +84,7 @@ class ExactBlocks(Core):
             check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
         check_array("the centre", self._centre, (self.dim,))
         check_float("the reach", self._reach, 0.0)
+        self._centre_weight.check()
         self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
         self._set_penalty()
         if known["alpha"].dtype == self._dual.alpha.dtype:
@@ -134,73 +130,14 @@ class ExactBlocks(Core):
         return self._dual.alpha
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `min(share sqrt(lam R^2), CROWDED n rho Rbar^2)`.
-
-        R^2 is the median of |psi|^2 > 0, Rbar^2 the mean: a few long documents of word counts can make the mean 100
-        times the median, and the centre suits the others.
-
-        The second term counts if examples are nearly orthogonal, rho being the mean squared cosine of two examples
-        after centring: the steps of a pass hardly interact, and a heavier centre only slows w down. Close to the
-        minimum they do interact: the limit grows by GROWTH when passes no longer solve the problem about a centre.
-
-        `share` is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
-        centre, which asks for more of them, pays.
-        """
-        self._measure()
-        share = LIGHT if set_capacity(self.risk.engine) else 1.0
-        return min(share * np.sqrt(lam) * self._size, self._most)
+        """See `CentreWeight`."""
+        return self._centre_weight.at(lam)
 
     def raise_kappa(self):
-        """Raise the limit of `default_kappa`."""
-        self._measure()
-        self._most *= GROWTH
+        self._centre_weight.raise_limit()
 
     def first_lam(self):
-        """Return n Rbar^2, the least lam with which a score of one half is likely enough for all examples."""
-        self._measure()
-        return self.n_examples * self._radius2
-
-    def _measure(self):
-        if self._radius2 is None:
-            copies = 2.0 if self.risk.n_scores > 1 else 1.0     # of x_i in a plane: psi is x_i for k, -x_i for y_i
-            sizes = self.risk.sample_weight * self.risk.examples.norms
-            if not copies * float(sizes.sum()) < 1e153:         # squares of sums of slopes stay finite
-                raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
-            self._radius2 = copies * float(np.mean(sizes**2))
-            self._size = float(np.sqrt(copies) * np.median(sizes[sizes > 0.0])) if sizes.any() else 0.0
-            raw, centred = self._squared_cosines()
-            self._most = CROWDED * self.n_examples * centred * self._radius2 if raw < ORTHOGONAL else np.inf
-
-    def _share(self, feature):
-        """Return the mean square of a feature over that of all of them together, at least 1e-8."""
-        examples = self.risk.examples
-        if feature == examples.n_features:
-            column = examples.bias
-        else:
-            column = examples.X[:, [feature]].astype(np.float64) * examples.scale
-            column = column.toarray() if sp.issparse(column) else column
-        whole = float(np.mean(examples.norms**2))
-        return float(np.clip(np.mean(np.square(column)) / whole, 1e-8, 1.0)) if whole > 0.0 else 1.0
-
-    def _squared_cosines(self):
-        """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
-        examples = self.risk.examples
-        rows = np.linspace(0, self.n_examples - 1, min(self.n_examples, SAMPLE)).astype(np.intp)
-        gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)
-        if sp.issparse(examples.X):
-            X = examples.X[rows].astype(np.float64)
-            gram += (X @ X.T).toarray()
-        else:                   # a float64 copy of long rows would take more memory than all points
-            for first in range(0, examples.X.shape[1], COLUMNS):
-                X = examples.X[rows, first:first + COLUMNS].astype(np.float64)
-                gram += X @ X.T
-        square, pairs = float(np.trace(gram)) / len(gram), len(gram) * (len(gram) - 1)
-        if pairs == 0 or not 0.0 < square * square < np.inf:
-            return 1.0, 1.0
-        means = gram.mean(axis=0)
-        centred = gram + (means.mean() - means - means[:, None])
-        return tuple((float(np.sum(G * G)) - float(np.sum(np.diag(G) ** 2))) / (pairs * square * square)
-                     for G in (gram, centred))
+        return self._centre_weight.first_lam
 
     # ------------------------------------------------------------------ the point
     @property

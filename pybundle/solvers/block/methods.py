@@ -10,6 +10,7 @@ from ..penalised import Penalised
 from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
+from .centre_weight import CentreWeight
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
 from .schedules import Accelerated, MultiPlane, Plain, Sequential
@@ -101,8 +102,8 @@ STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, LogLossBlocks, Accelerated, Sequential, Balance,
-                               MeanPlane),
+                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, CentreWeight, LogLossBlocks, Accelerated,
+                               Sequential, Balance, MeanPlane),
                    penalties="separable")
 BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))

@@ -1,0 +1,96 @@
+"""The weight of the proximal centre for examples whose labels can be enumerated."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.exceptions import NumericalError
+from ...core.object_graph import check_float
+from ._label_blocks import set_capacity
+
+SAMPLE = 32     # examples from which the similarity of rows is estimated
+COLUMNS = 4096  # columns at a time, if these rows are dense
+ORTHOGONAL = 0.1    # mean squared cosine of two examples below which CROWDED limits the weight of the centre
+LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
+CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
+GROWTH = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
+
+
+class CentreWeight:
+    """The weight of the centre, `min(factor sqrt(lam R^2), limit)`.
+
+    R^2 is the median of |psi|^2 > 0, Rbar^2 the mean: a few long documents of word counts can make the mean 100 times
+    the median, and the centre suits the others.
+
+    The limit, `CROWDED n rho Rbar^2`, counts if examples are nearly orthogonal, rho being the mean squared cosine of
+    two examples after centring: the steps of a pass hardly interact, and a heavier centre only slows w down. Close to
+    the minimum they do interact, see `raise_limit`.
+
+    The factor is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
+    centre, which asks for more of them, pays.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+
+    Attributes
+    ----------
+    first_lam : float
+        n Rbar^2, the least lam with which a score of one half is likely enough for all examples.
+    """
+
+    def __init__(self, risk):
+        copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in a plane: psi is x_i for k, -x_i for y_i
+        norms = risk.sample_weight * risk.examples.norms
+        if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
+            raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
+        self.first_lam = risk.n_examples * copies * float(np.mean(norms**2))
+        radius = float(np.sqrt(copies) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
+        self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)
+        raw, centred = _squared_cosines(risk.examples)
+        self._limit = CROWDED * centred * self.first_lam if raw < ORTHOGONAL else np.inf
+
+    def check(self):
+        """Raise ValueError if a number is none."""
+        for number in (self.first_lam, self._rate, self._limit):
+            check_float("a number of the weight of the centre", number, 0.0)
+
+    def at(self, lam):
+        """Return the weight for an objective with this lam."""
+        return min(self._rate * float(np.sqrt(lam)), self._limit)
+
+    def raise_limit(self):
+        """Raise the limit, after passes that no longer solve the problem about a centre."""
+        self._limit *= GROWTH
+
+
+def share_of_squares(examples, feature):
+    """Return the mean square of a feature over that of all of them together, at least 1e-8."""
+    if feature == examples.n_features:
+        column = examples.bias
+    else:
+        column = examples.X[:, [feature]].astype(np.float64) * examples.scale
+        column = column.toarray() if sp.issparse(column) else column
+    whole = float(np.mean(examples.norms**2))
+    return float(np.clip(np.mean(np.square(column)) / whole, 1e-8, 1.0)) if whole > 0.0 else 1.0
+
+
+def _squared_cosines(examples):
+    """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
+    rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
+    gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)
+    if sp.issparse(examples.X):
+        X = examples.X[rows].astype(np.float64)
+        gram += (X @ X.T).toarray()
+    else:                   # a float64 copy of long rows would take more memory than all points
+        for first in range(0, examples.X.shape[1], COLUMNS):
+            X = examples.X[rows, first:first + COLUMNS].astype(np.float64)
+            gram += X @ X.T
+    square, pairs = float(np.trace(gram)) / len(gram), len(gram) * (len(gram) - 1)
+    if pairs == 0 or not 0.0 < square * square < np.inf:
+        return 1.0, 1.0
+    means = gram.mean(axis=0)
+    centred = gram + (means.mean() - means - means[:, None])
+    return tuple((float(np.sum(G * G)) - float(np.sum(np.diag(G) ** 2))) / (pairs * square * square)
+                 for G in (gram, centred))

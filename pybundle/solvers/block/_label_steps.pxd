@@ -64,10 +64,20 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
     return True
 
 
+# Set the one multiplier of an example; return whether W moves.
+cdef inline bint move_multiplier(Point* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
+    cdef double change = <double>after - <double>alpha[0]
+    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * x.c:
+        return False
+    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
+    alpha[0] = after
+    return True
+
+
 # The step for the binary hinge; `vertex` becomes 0 or 1 if alpha is 0 or c, else -1.
 cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha, real* coef,
                                 double* total) noexcept nogil:
-    cdef double c = x.c, u = 1.0 - x.y * score, new, change
+    cdef double c = x.c, u = 1.0 - x.y * score, new
     cdef real after
     total[0] += c * max(u, 0.0) - alpha[0] * u
     if x.square <= 1e-30 * p.s:
@@ -77,12 +87,7 @@ cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha,
     after = <real>new
     x.vertex = 0 if after == 0 else 1 if after == <real>c else -1
     x.active = c > 0.0 and (x.vertex < 0 or after != alpha[0])
-    change = <double>after - <double>alpha[0]
-    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
-        return False
-    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
-    alpha[0] = after
-    return True
+    return move_multiplier(p, x, after, alpha, coef)
 
 
 # Where beta stays when scores move a little: 0 or 1 at the upper or lower end, 2 at a kink of h at 0; else -1.
@@ -94,7 +99,7 @@ cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
 # q/2 (beta - old beta)^2`, q = c |x_i|^2 / s.
 cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example* x, double score, real* alpha,
                                real* coef, double* total) noexcept nogil:
-    cdef double c = x.c, u = x.y * score - target, q, beta, new, change
+    cdef double c = x.c, u = x.y * score - target, q, beta, new
     cdef real after
     if c <= 0.0:
         return False
@@ -110,9 +115,4 @@ cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example*
     after = <real>(-c * beta)
     x.vertex = curve_vertex(h, beta)
     x.active = x.vertex < 0 or after != alpha[0]
-    change = <double>after - <double>alpha[0]
-    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
-        return False
-    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
-    alpha[0] = after
-    return True
+    return move_multiplier(p, x, after, alpha, coef)

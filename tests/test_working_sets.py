@@ -126,7 +126,7 @@ def test_penalties_take_steps_on_sets():
     X, y = planted()
     risk, penalty = risk_of(X, y, bias=1.0), pb.prox.ElasticNet(2.0, 5.0)
     result = pb.minimize(risk, penalty=penalty, method="prox-bcfw", tol=1e-3)
-    reference = pb.minimize(risk, penalty=penalty, method="oca", tol=1e-3)
+    reference = pb.minimize(risk, penalty=penalty, method="oca", tol=1e-2)
     assert result.success and result.certified and result.n_cached_passes > 0.0
     assert result.lower_bound <= reference.fun and reference.lower_bound <= result.fun
 

@@ -63,7 +63,7 @@ class Penalty:
         """What `arrays` gave."""
         names = [name for name in arrays if name.startswith("penalty_")]
         found = {name.removeprefix("penalty_"): arrays.pop(name) for name in names}
-        return cls(constant=float(found.pop("constant")), **found)
+        return cls(constant=float(found.pop("constant").item()), **found)
 
     def check(self, dim: int) -> Any:
         """Raise ValueError if it is none."""

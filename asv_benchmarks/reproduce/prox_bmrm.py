@@ -98,6 +98,11 @@ def risks(page):
         best = min(known, key=lambda lam: known[lam]["errors"]["validation"], default=None)
         words = "" if best is None else (f"Best on the validation set: lam = {best:g}; test "
                                          f"{error(known[best], 'test')} % (published: {test:.2f} %).")
+        if best is not None and data == "mnist":
+            # both halves together are the same digits for everyone
+            ours, k = known[best]["errors"], LAMS[data].index(best)
+            words += (f" All 10000 test digits: {(ours['validation'] + ours['test']) / 2:.2f} % (published: "
+                      f"{(validation[k] + test) / 2:.2f} %).")
         header = ("lam", "validation, published, %", "validation, ours, %", "test, ours, %", "gap", "passes")
         texts.append("\n\n".join(filter(None, (f"### {data}", table(header, rows), words))))
     return RISKS_TEXT + "\n\n" + "\n\n".join(texts)

@@ -117,7 +117,7 @@ def peers(C=0.01):
         }
         for name, (risk, loss, y) in problems.items():
             bound = pb.minimize(risk, lam=1.0 / C, tol=1e-9).lower_bound
-            for goal in (1e-3, 1e-6):
+            for goal in (1e-2, 1e-3, 1e-6):
                 ours, seconds = timed(pb.minimize, risk, lam=1.0 / C, tol=goal)
                 slow, words = rehline((loss, X, y, C, objective(risk, 1.0 / C), bound), goal)
                 rows.append((name, f"{n} x {d}", f"{goal:g}", f"{seconds:.3f}", f"{ours.n_passes:.0f}", words,

@@ -38,6 +38,8 @@ cdef class LabelBlocks(PackedPoint):
     cdef float[:, ::1] alpha32
     cdef double[:, ::1] alpha64
 
+    cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil
+
 
 # The working set of a row becomes the labels near the best score `top` or with a multiplier, if these are not too many;
 # u[k * stride] are the scores, losses included; after a step those before it will do, as only `top` has to be new.

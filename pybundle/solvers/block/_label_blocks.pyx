@@ -148,13 +148,16 @@ cdef class LabelBlocks(PackedPoint):
     # ------------------------------------------------------------------ what the next pass visits
     def active(self):
         """Return the active rows in ascending order."""
-        cdef Py_ssize_t i, n = self.e.n_examples, count = 0
-        cdef Py_ssize_t[::1] found = np.empty(n, dtype=np.intp)
-        with nogil:
-            for i in range(n):
-                found[count] = i            # overwritten unless it counts: no branch that is hard to predict
-                count += self.rows[i].active != 0
-        return np.array(found[:count])
+        cdef Py_ssize_t[::1] found = np.empty(self.e.n_examples, dtype=np.intp)
+        return np.array(found[:self.find_active(&found[0])])
+
+    cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil:
+        """Write the active rows to `found`, with room for all rows; their number."""
+        cdef Py_ssize_t i, count = 0
+        for i in range(self.e.n_examples):
+            found[count] = i            # overwritten unless it counts: no branch that is hard to predict
+            count += self.rows[i].active != 0
+        return count
 
 
 cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil:

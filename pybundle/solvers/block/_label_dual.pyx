@@ -31,7 +31,7 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 
 from pybundle.features._rows cimport BLOCK, STEP, pb_dots_fn, pb_score_fn, pb_update_fn, real
@@ -239,6 +239,35 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
     return total
 
 
+cdef inline void _shuffle(Py_ssize_t* rows, Py_ssize_t n, uint64_t* state) noexcept nogil:
+    """A random order of fewer than 2^32 rows, by splitmix64 [Steele, Lea, Flood 2014]."""
+    cdef Py_ssize_t i, j
+    cdef uint64_t z
+    for i in range(n - 1, 0, -1):
+        state[0] += <uint64_t>0x9E3779B97F4A7C15
+        z = (state[0] ^ (state[0] >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+        z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
+        j = <Py_ssize_t>(((z >> 32) * <uint64_t>(i + 1)) >> 32)
+        rows[i], rows[j] = rows[j], rows[i]
+
+
+cdef bint _passes(LabelDual dual, Engine e, uint64_t state, double target, int most, double most_visits,
+                  Py_ssize_t[::1] room, real[:, ::1] alphas, real[:, ::1] packed, real[:, ::1] unshrunk,
+                  real[:, ::1] scores, real[:, ::1] coefs, double[::1] scratch) except? -1:
+    cdef Py_ssize_t count
+    cdef int k
+    for k in range(most):
+        count = dual.find_active(&room[0])
+        if count == 0:
+            return True
+        _shuffle(&room[0], count, &state)
+        if _visit(dual, e, room[:count], True, alphas, packed, unshrunk, scores, coefs, scratch) <= target:
+            return True
+        if dual.visits > most_visits:
+            break
+    return False
+
+
 # ---------------------------------------------------------------------- the blocks and their point
 
 cdef class LabelDual(LabelSums):
@@ -307,3 +336,20 @@ cdef class LabelDual(LabelSums):
         if self.is_single:
             return _visit[float](self, self.e, order, on_sets, self.alpha32, self.packed, self.unshrunk, *self.scratch)
         return _visit[double](self, self.e, order, on_sets, self.alpha64, self.packed, self.unshrunk, *self.scratch)
+
+    def visit_active(self, uint64_t seed, double target, int most, double most_visits):
+        """Visit the active examples `on_sets`, in random orders, until the block gaps of a pass sum to `target`.
+
+        At most `most` passes, and none after `visits` has passed `most_visits`. Interrupts and costs as in `visit`.
+
+        Returns
+        -------
+        is_reached : bool
+            Whether the sum was at most `target` in the last pass.
+        """
+        cdef Py_ssize_t[::1] room = np.empty(self.e.n_examples, dtype=np.intp)
+        if self.is_single:
+            return _passes[float](self, self.e, seed, target, most, most_visits, room, self.alpha32, self.packed,
+                                  self.unshrunk, *self.scratch)
+        return _passes[double](self, self.e, seed, target, most, most_visits, room, self.alpha64, self.packed,
+                               self.unshrunk, *self.scratch)

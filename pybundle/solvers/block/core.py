@@ -58,6 +58,17 @@ class Core(ABC):
         """
         return self.oracle_pass(rng.permutation(self.n_examples))
 
+    def cached_passes(self, rng, target, most, most_visits):
+        """At most `most` cached passes until one returns at most `target`, and none after `visits` has passed
+        `most_visits`; return whether one did.
+        """
+        for _ in range(most):
+            if self.cached_pass(rng, target) <= target:
+                return True
+            if self.visits > most_visits:
+                break
+        return False
+
     @abstractmethod
     def evaluate(self, run, w):
         """Decode all examples at w, or at a better point, call `run.observe`, and return F there."""

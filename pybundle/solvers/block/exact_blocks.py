@@ -216,10 +216,10 @@ class ExactBlocks(Core):
         self._aggregate = self._w = None
         return self._dual.visit(order)
 
-    def cached_pass(self, rng, target):
-        """Exact block steps at the active rows, in random order, on the working sets of labels if these are many."""
+    def cached_passes(self, rng, target, most, most_visits):
+        """Exact block steps at the active rows, in random orders, on the working sets of labels if these are many."""
         self._aggregate = self._w = None
-        return self._dual.visit(rng.permutation(self._dual.active()), on_sets=True)
+        return self._dual.visit_active(int(rng.integers(1 << 63)), target, most, most_visits)
 
     def nbytes(self):
         """Memory of the multipliers."""

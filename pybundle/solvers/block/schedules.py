@@ -76,12 +76,8 @@ class Accelerated(Schedule):
         gap = run.gap()
         enough = self.fraction * gap if np.isfinite(gap) else self.fraction_before * run.last_gaps
         most_visits = run.core.visits + MOST_VISITS * run.core.n_examples
-        for _ in range(self.most_passes):
-            if run.core.cached_pass(run.rng, enough) <= enough:
-                return
-            if run.core.visits > most_visits:
-                break
-        run.core.raise_kappa()
+        if not run.core.cached_passes(run.rng, enough, self.most_passes, most_visits):
+            run.core.raise_kappa()
 
     def describe(self):
         return "accelerated proximal blocks"

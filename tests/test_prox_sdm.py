@@ -337,6 +337,33 @@ def test_active_rows_are_those_with_a_mark(share):
     np.testing.assert_array_equal(dual.active(), np.flatnonzero(marks < share))
 
 
+@pytest.mark.parametrize("kind", ["binary", "classes", "float64"])
+def test_passes_over_active_rows(kind):
+    """Each visits every active row once, in an order that depends on the seed alone, and ends at the target."""
+    X, y = blobs(n=300, d=40)
+    risk = (pb.risks.BinaryHinge(X, np.where(y < 2, 1, -1)) if kind == "binary" else
+            pb.risks.MulticlassHinge(X, y, precision=None if kind == "classes" else "float64"))
+
+    def begun():
+        dual = dual_of(risk)
+        dual.set_point(np.zeros(risk.dim), 5.0)
+        dual.visit(np.arange(300))
+        return dual
+
+    firsts = set()
+    for seed in (0, 1, 2, 1):
+        dual = begun()
+        n_active = len(dual.active())
+        assert 30 < n_active and not dual.visit_active(seed, 0.0, 1, np.inf)
+        assert dual.visits == 300 + n_active
+        firsts.add(dual.alpha.tobytes())
+    assert len(firsts) == 3
+    dual = begun()
+    assert not dual.visit_active(0, 0.0, 50, 301.0) and dual.visits == 300 + n_active     # no pass beyond the limit
+    assert dual.visit_active(0, 1e-3, 10_000, np.inf)
+    assert dual.visit(dual.active()) <= 2e-3        # each gap of the last pass was that before its step
+
+
 # ---------------------------------------------------------------------- runs
 
 @pytest.mark.parametrize("lam", [10.0, 0.5, 0.02])

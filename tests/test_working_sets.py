@@ -12,6 +12,7 @@ from reference.sdm import losses, onto_simplex, variants
 import pybundle as pb
 from pybundle.solvers.block._label_blocks import set_capacity
 from pybundle.solvers.block._label_dual import LabelDual
+from pybundle.solvers.block.exact_blocks import ExactBlocks
 
 N, D, K = 400, 23, 80
 S = 4.0             # the curvature lam + kappa
@@ -141,6 +142,48 @@ def test_a_run_resumes_to_the_last_bit(tmp_path):
     resumed = pb.minimize(risk_of(X, y), **options, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert resumed.lower_bound == whole.lower_bound and resumed.n_cached_passes == whole.n_cached_passes
+
+
+def shuffled(rows, seed):
+    """Fisher-Yates with the numbers of splitmix64."""
+    rows, state, mask = list(rows), seed, 2**64 - 1
+    for i in range(len(rows) - 1, 0, -1):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        j = ((z >> 32) * (i + 1)) >> 32
+        rows[i], rows[j] = rows[j], rows[i]
+    return np.array(rows), state
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_passes_over_active_rows_are_visits_in_random_order(precision):
+    X, y = planted()
+    one, other = (LabelDual(risk_of(X, y).engine, precision) for _ in range(2))
+    for dual in (one, other):
+        dual.set_point(np.zeros(K * D), S)
+        dual.visit(np.arange(N))
+    state = 2**63 - 5
+    assert not one.visit_active(state, 0.0, 3, np.inf)
+    for _ in range(3):
+        order, state = shuffled(other.active(), state)
+        other.visit(order, on_sets=True)
+    np.testing.assert_array_equal(one.alpha, other.alpha)
+    np.testing.assert_array_equal(one.point(), other.point())
+    assert (one.visits, one.cached_visits) == (other.visits, other.cached_visits) and one.cached_visits > 0.0
+
+
+def test_cached_passes_end_at_the_limit_of_visits_values_included():
+    X, y = planted()
+    risk = risk_of(X, y)
+    core = ExactBlocks(risk)
+    core.place(S, 0.0, np.zeros(risk.dim))
+    core.oracle_pass(np.arange(N))
+    core._evaluated += 40.0 * N                     # visits of values
+    core._dual.examples["n_near"] = 0               # all labels are looked at: each step is a visit
+    before = core.visits
+    assert not core.cached_passes(np.random.default_rng(0), 0.0, 100, before + 0.5)
+    assert before < core.visits <= before + N
 
 
 def test_sets_of_other_labels_are_refused():

@@ -149,7 +149,10 @@ cdef class LabelBlocks(PackedPoint):
     def active(self):
         """Return the active rows in ascending order."""
         cdef Py_ssize_t[::1] found = np.empty(self.e.n_examples, dtype=np.intp)
-        return np.array(found[:self.find_active(&found[0])])
+        cdef Py_ssize_t count
+        with nogil:
+            count = self.find_active(&found[0])
+        return np.array(found[:count])
 
     cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil:
         """Write the active rows to `found`, with room for all rows; their number."""

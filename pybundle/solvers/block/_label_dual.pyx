@@ -255,12 +255,13 @@ cdef bint _passes(LabelDual dual, Engine e, uint64_t state, double target, int m
                   Py_ssize_t[::1] room, real[:, ::1] alphas, real[:, ::1] packed, real[:, ::1] unshrunk,
                   real[:, ::1] scores, real[:, ::1] coefs, double[::1] scratch) except? -1:
     cdef Py_ssize_t count
-    cdef int k
-    for k in range(most):
-        count = dual.find_active(&room[0])
+    for _ in range(most):
+        PyErr_CheckSignals()        # here the point belongs to the multipliers
+        with nogil:
+            count = dual.find_active(&room[0])
+            _shuffle(&room[0], count, &state)
         if count == 0:
             return True
-        _shuffle(&room[0], count, &state)
         if _visit(dual, e, room[:count], True, alphas, packed, unshrunk, scores, coefs, scratch) <= target:
             return True
         if dual.visits > most_visits:
@@ -345,7 +346,7 @@ cdef class LabelDual(LabelSums):
         Returns
         -------
         is_reached : bool
-            Whether the sum was at most `target` in the last pass.
+            Whether the sum was at most `target` in the last pass, or no example is active.
         """
         cdef Py_ssize_t[::1] room = np.empty(self.e.n_examples, dtype=np.intp)
         if self.is_single:

@@ -64,7 +64,7 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
     return True
 
 
-# Set the one multiplier of an example; return whether W moves.
+# Set the one multiplier of an example unless it moves by rounding alone; return whether it does.
 cdef inline bint move_multiplier(Point* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
     cdef double change = <double>after - <double>alpha[0]
     if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * x.c:

@@ -14,18 +14,18 @@ COLUMNS = 4096  # columns at a time, if these rows are dense
 ORTHOGONAL = 0.1    # mean squared cosine of two examples below which CROWDED limits the weight of the centre
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
-GROWTH = 1.5        # factor by which it may grow later, after an iteration whose passes were not enough
+GROWTH = 1.5        # factor by which this limit grows after an iteration whose passes were not enough
 
 
 class CentreWeight:
     """The weight of the centre, `min(factor sqrt(lam R^2), limit)`.
 
-    R^2 is the median of |psi|^2 > 0, Rbar^2 the mean: a few long documents of word counts can make the mean 100 times
-    the median, and the centre suits the others.
+    R^2 is the median of |psi|^2 > 0, Rbar^2 the mean, psi being the plane of a label, `c_i x_i` for one score: a few
+    long documents of word counts can make the mean 100 times the median, and the centre suits the others.
 
-    The limit, `CROWDED n rho Rbar^2`, counts if examples are nearly orthogonal, rho being the mean squared cosine of
-    two examples after centring: the steps of a pass hardly interact, and a heavier centre only slows w down. Close to
-    the minimum they do interact, see `raise_limit`.
+    The limit is infinite unless examples are nearly orthogonal: their mean squared cosine is below ORTHOGONAL. Then the
+    steps of a pass hardly interact, and a heavier centre only slows w down. It is `CROWDED n rho Rbar^2`, rho being the
+    mean squared cosine once the mean example is subtracted. Close to the minimum steps do interact, see `raise_limit`.
 
     The factor is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
     centre, which asks for more of them, pays.
@@ -53,8 +53,10 @@ class CentreWeight:
 
     def check(self):
         """Raise ValueError if a number is none."""
-        for number in (self.first_lam, self._rate, self._limit):
-            check_float("a number of the weight of the centre", number, 0.0)
+        for name in ("first_lam", "_rate", "_limit"):
+            check_float(name, getattr(self, name), 0.0)
+        if not self.first_lam + self._rate < np.inf:
+            raise ValueError("first_lam and _rate must be finite")
 
     def at(self, lam):
         """Return the weight for an objective with this lam."""
@@ -66,7 +68,10 @@ class CentreWeight:
 
 
 def share_of_squares(examples, feature):
-    """Return the mean square of a feature over that of all of them together, at least 1e-8."""
+    """Return the mean square of a feature over that of all of them together, at least 1e-8.
+
+    It is the share of a free weight, such as an intercept, in the weight of the centre.
+    """
     if feature == examples.n_features:
         column = examples.bias
     else:

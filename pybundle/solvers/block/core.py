@@ -59,8 +59,9 @@ class Core(ABC):
         return self.oracle_pass(rng.permutation(self.n_examples))
 
     def cached_passes(self, rng, target, most, most_visits):
-        """At most `most` cached passes until one returns at most `target`, and none after `visits` has passed
-        `most_visits`; return whether one did.
+        """Make at most `most` cached passes, until one returns at most `target`; return whether one did.
+
+        None begins after `visits` has passed `most_visits`. Accelerated schedules call this one, others `cached_pass`.
         """
         for _ in range(most):
             if self.cached_pass(rng, target) <= target:

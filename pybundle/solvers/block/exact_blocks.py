@@ -84,6 +84,8 @@ class ExactBlocks(Core):
             check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
         check_array("the centre", self._centre, (self.dim,))
         check_float("the reach", self._reach, 0.0)
+        if not isinstance(state.get("_centre_weight"), CentreWeight):
+            raise ValueError("the weight of the centre is missing")
         self._centre_weight.check()
         self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
         self._set_penalty()
@@ -219,7 +221,7 @@ class ExactBlocks(Core):
     def cached_passes(self, rng, target, most, most_visits):
         """Exact block steps at the active rows, in random orders, on the working sets of labels if these are many."""
         self._aggregate = self._w = None
-        return self._dual.visit_active(int(rng.integers(1 << 63)), target, most, most_visits)
+        return self._dual.visit_active(int(rng.integers(1 << 63)), target, most, most_visits - self._evaluated)
 
     def nbytes(self):
         """Memory of the multipliers."""

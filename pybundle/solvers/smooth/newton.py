@@ -227,9 +227,9 @@ def patience_before(risk, objective):
     """Return after how many slow passes of "lbfgs" the method should take over: 0 at once, None never.
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
-    it is worth a few of them, without one "lbfgs" may be done before. On many columns it needs an l1 norm that leaves
-    few weights. If columns are far from 0, the limits of a free intercept need planes of more points than the method
-    takes.
+    it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
+    to halve the gap. On many columns it needs an l1 norm that leaves few weights. If columns are far from 0, the limits
+    of a free intercept need planes of more points than the method takes.
     """
     if not HESSIAN.holds(risk):
         return None

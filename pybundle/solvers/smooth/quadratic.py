@@ -24,7 +24,7 @@ PRODUCTS = 10       # of conjugate gradients between two sweeps: until the suppo
 SWEEPS = 2
 MOST = 200          # of them without an l1 norm and bounds
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
-ROWS = 512          # rows of a dense block
+ROWS = 1024         # rows of a dense block
 
 
 class Hessians:

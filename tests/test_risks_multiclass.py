@@ -219,6 +219,20 @@ def test_data_are_not_copied():
                           MulticlassHinge(X, y).evaluate(np.ones(85))[1])
 
 
+def test_error_bounds_are_those_of_the_present_parts_and_data():
+    rng = np.random.default_rng(0)
+    X, y, c = rng.normal(size=(50, 3)), np.arange(50) % 4, rng.random(50)
+    risk = MulticlassHinge(X, y, sample_weight=c)
+    for n_parts in (1, 7, 2):           # sums over parts are kept until the parts change
+        risk = risk.derive(n_parts=n_parts)
+        for _ in range(2):
+            fresh = MulticlassHinge(X, y, n_parts=n_parts, sample_weight=c)
+            for name in ("slope_errors", "slope_sizes", "offset_errors"):
+                np.testing.assert_array_equal(getattr(risk, name), getattr(fresh, name))
+    risk.examples.X[:] *= 2.0
+    np.testing.assert_allclose(risk.renewed().slope_errors, 2.0 * fresh.slope_errors, rtol=1e-14)
+
+
 def test_derive_and_pickle():
     X, y, rng = pixels()
     risk = MulticlassHinge(X, y, scale=SCALE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -138,7 +139,12 @@ class LinearRisk(Partitioned):
         other, arguments = self.derive(), self._engine.__reduce__()[1]
         other.examples = Examples(data.X, data.scale, data.bias)
         other._engine = Engine(other.examples.storage, *arguments[1:4], other.examples.norms, *arguments[5:])
+        other._assign(other._parts)
         return other
+
+    def _assign(self, parts):
+        vars(self).pop("_sizes_of_parts", None)         # of other parts, or of other data
+        super()._assign(parts)
 
     @property
     def slope_errors(self) -> Floats:
@@ -156,8 +162,9 @@ class LinearRisk(Partitioned):
 
         It is `sqrt(2) sum_i c_i |x_i|`, with a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
         """
-        return np.sqrt(2.0) * self._sizes_of_parts()
+        return np.sqrt(2.0) * self._sizes_of_parts
 
+    @cached_property
     def _sizes_of_parts(self):
         """Sums `c_i |x_i|` of each part, shape (P,).
 
@@ -176,15 +183,18 @@ class LinearRisk(Partitioned):
 
         Offsets are sums of losses >= 0 and therefore accurate to `terms 2^-53`; sums of integers have no error.
         """
-        cost = self.loss
-        whole = np.array_equal(self.sample_weight, np.floor(self.sample_weight))
-        if cost is not None:
-            whole = whole and np.array_equal(cost, np.floor(cost))
-        largest = 1.0 if cost is None else float(cost.max())
-        if self._piecewise_linear and whole and largest * self.sample_weight.sum() < 2.0**53:
+        if self._piecewise_linear and self._are_sums_exact:
             return np.zeros(self.n_parts)
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
         return UNIT * np.array(terms)
+
+    @cached_property
+    def _are_sums_exact(self):
+        """Whether weights and losses of labels are whole numbers, with sums below 2^53."""
+        cost, c = self.loss, self.sample_weight
+        largest = 1.0 if cost is None else float(cost.max())
+        return (np.array_equal(c, np.floor(c)) and (cost is None or np.array_equal(cost, np.floor(cost)))
+                and largest * float(c.sum()) < 2.0**53)
 
     @property
     def is_mapped(self) -> bool:

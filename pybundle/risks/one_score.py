@@ -102,14 +102,14 @@ class OneScore(LinearRisk):
     @property
     def slope_errors(self) -> Floats:
         steepest = self._steepest if self.errors_grow else max(np.abs(self.curve[:2]))
-        return 1.01 * self._engine.offset_unit * steepest * self._sizes_of_parts()
+        return 1.01 * self._engine.offset_unit * steepest * self._sizes_of_parts
 
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
         if self.errors_grow:
             return None
-        return max(np.abs(self.curve[:2])) * self._sizes_of_parts()
+        return max(np.abs(self.curve[:2])) * self._sizes_of_parts
 
     @property
     def offset_errors(self) -> Floats:

@@ -127,8 +127,8 @@ fit_intercept
 
     def second_derivatives(self, w: ArrayLike) -> Floats:
         """Return the second derivatives of the losses by the scores `<w, x_i>`, shape (n,)."""
-        scores = self.scores(w)[:, 0].astype(np.float64)
-        return self.sample_weight * expit(scores) * expit(-scores)
+        p = expit(-np.abs(self.scores(w)[:, 0].astype(np.float64)))     # of the less likely label
+        return self.sample_weight * p * (1.0 - p)
 
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])

@@ -54,7 +54,7 @@ def main():
         else {}
     for name in arguments.only:
         kept[name] = "\n" + part(name, arguments.time_limit).strip() + "\n"
-    text = HEAD.format(version=version()) + "".join(
+    text = HEAD + "".join(
         f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
     file.write_text(text, encoding="utf-8")
 
@@ -74,7 +74,8 @@ def part(name, limit):
         print(name, *rows[-1], sep=" | ", flush=True)
         plot(runs, f"{name}, lam = {lam:g}", RESULTS / f"race-{name}-{lam:g}.png")
     pictures = "\n".join(f"![lam = {lam:g}](race-{name}-{lam:g}.png)" for lam in SETS[name])
-    return f"{risk.n_examples} examples, dimension {risk.dim}.\n\n" + table(COLUMNS, rows) + "\n\n" + pictures
+    head = f"{risk.n_examples} examples, dimension {risk.dim}; pybundle {version()}."
+    return "\n\n".join((head, table(COLUMNS, rows), pictures))
 
 
 def run(risk, lam, limit, **options):
@@ -205,8 +206,7 @@ HEAD = """\
 # Race
 
 Every method and every peer on the same objectives: passes and seconds of one thread until best value and best bound are
-within a relative gap; "-" is not within the time limit. Written by `asv_benchmarks/reproduce/race.py` with pybundle
-{version}.
+within a relative gap; "-" is not within the time limit. Written by `asv_benchmarks/reproduce/race.py`.
 """
 
 

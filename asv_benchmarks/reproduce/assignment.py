@@ -19,7 +19,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
-from common import RESULTS, table
+from common import RESULTS, table, version
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import pybundle as pb
@@ -205,9 +205,10 @@ def main():
     problems = [(kind, *instance(kind, *map(int, size.split("x")))) for size in sizes for kind in "ABCDE"]
     problems = [(*problem, feasible(*problem[1:])) for problem in problems]
     text = ["# Lagrangian duals of the generalised assignment problem",
-            f"`python asv_benchmarks/reproduce/assignment.py --sizes {' '.join(sizes)}`, one thread. Calls of the "
-            "oracle until F is within 1e-3 of F*: the best of all settings of the subgradient method, and passes of "
-            "`pb.minimize` until that is certified, in brackets until it is true. `parts`: one for each agent or job; "
+            f"`python asv_benchmarks/reproduce/assignment.py --sizes {' '.join(sizes)}`, one thread, pybundle "
+            f"{version()}. Calls of the oracle until F is within 1e-3 of F*: the best of all settings of the "
+            "subgradient method, and passes of `pb.minimize` until that is certified, in brackets until it is true. "
+            "`parts`: one for each agent or job; "
             "`bounds`: with the `lower_bounds` that a feasible assignment proves. The ratios divide the better of the "
             "two Polyak columns by certified passes; 2 or more was asked for."]
     for title, make in (("Relaxed assignment of jobs: a knapsack for each agent", JobsDual),

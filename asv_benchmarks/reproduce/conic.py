@@ -12,7 +12,7 @@ import argparse
 import itertools
 import warnings
 
-from common import RESULTS, table  # sets threads: before NumPy
+from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
 import clarabel
@@ -255,15 +255,16 @@ def main():
     names = list(dict.fromkeys(name for _, name in worst))
     rows = [(kind, *("{:.0e}, {:.0e}".format(*worst[kind, name]) if (kind, name) in worst else "-" for name in names))
             for kind in dict.fromkeys(kind for kind, _ in worst)]
-    text = TEXT.format(n=n_problems, failed=failed, unsolved=unsolved, table=table(("penalty", *names), rows))
+    text = TEXT.format(version=version(), n=n_problems, failed=failed, unsolved=unsolved,
+                       table=table(("penalty", *names), rows))
     (RESULTS / "conic.md").write_text(text, encoding="utf-8")
     print(text)
 
 
 TEXT = """# Penalties and risks against a conic solver
 
-`python asv_benchmarks/reproduce/conic.py`: {n} random problems to a certified 1e-6 (blocks of chains: 1e-4), of which
-{failed} ended without it.
+`python asv_benchmarks/reproduce/conic.py`, pybundle {version}: {n} random problems to a certified 1e-6
+(blocks of chains: 1e-4), of which {failed} ended without it.
 Clarabel left {unsolved} more unsolved. A cell has the largest difference of the optimum from Clarabel's, relative, and
 the largest excess of the lower bound over Clarabel's optimum, which is known to about 1e-9.
 

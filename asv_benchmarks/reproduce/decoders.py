@@ -12,15 +12,17 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"                     # before NumPy loads BLAS
+from common import RESULTS, table, version  # sets threads: before NumPy
 
+# isort: split
 import numpy as np
 
 from pybundle import oracles
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "decoders.md"
-TITLE = "# Decoders alone, scores given\n\nOne thread, least time of the repeats, candidates in turn in one process.\n"
+PAGE = RESULTS / "decoders.md"
+TITLE = """# Decoders alone, scores given
+
+`asv_benchmarks/reproduce/decoders.py`, one thread, least time of the repeats, candidates in turn in one process."""
 
 
 class Skipped(Exception):
@@ -36,11 +38,6 @@ def least_times(candidates, repeats):
             run()
             best[name] = min(best[name], time.thread_time() - began)
     return best
-
-
-def table(header, rows):
-    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |"
-                     for row in (header, ["---"] * len(header), *rows))
 
 
 def data_file(*parts):
@@ -308,8 +305,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     kept = {}
-    if RESULTS.exists():
-        for section in RESULTS.read_text().split("\n## ")[1:]:
+    if PAGE.exists():
+        for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
             kept[section.split("\n")[0].strip()] = "## " + section.strip()
     for name in arguments.only:
         try:
@@ -318,8 +315,8 @@ def main():
             print(f"{name}: skipped, {reason}")
             continue
         print(section + "\n")
-        kept[section.split("\n")[0].removeprefix("## ")] = section
-    RESULTS.write_text("\n\n".join([TITLE.strip(), *(kept[title] for title in sorted(kept))]) + "\n")
+        kept[section.split("\n")[0].removeprefix("## ")] = f"{section}\n\npybundle {version()}."
+    PAGE.write_text("\n\n".join([TITLE, *(kept[title] for title in sorted(kept))]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import time
 import warnings
 
 import numpy as np
-from common import RESULTS, table
+from common import RESULTS, table, version
 
 import pybundle as pb
 from pybundle.prox import L1, SquaredL2
@@ -130,7 +130,8 @@ def main():
     parser.add_argument("--rows", type=int, default=3_000_000)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    text = ["# Losses of one score", "`python asv_benchmarks/reproduce/one_score.py`, one thread, processor time.",
+    text = ["# Losses of one score", "`python asv_benchmarks/reproduce/one_score.py`, one thread, processor "
+            f"time, pybundle {version()}.",
             "## Quantile regression, 10000 x 20, q = 0.8, free intercept, to a certified 1e-6", quantiles(),
             "## Median of many rows, no penalty, to a certified 1e-3", many_rows(arguments.rows),
             "## ReHLine at equal true gaps, lam = 100", peers()]

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from common import RESULTS, table
+from common import RESULTS, table, version
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -74,7 +74,8 @@ def report(rows, arguments, seconds):
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
         f"--seed {arguments.seed}`: {arguments.problems} problems, {total['run']} runs, **{total['certified']} "
-        f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time.", "",
+        f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
+        f"pybundle {version()}.", "",
         f"Failures: **{claims}**.", "",
         "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
         "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "

@@ -11,17 +11,13 @@ taking turns on a problem, a few calls in a row each, so that one does not pay f
 behind. Writes asv_benchmarks/results/qp_masters.md.
 """
 
-import os
-
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
-
 import argparse
-import sys
 import time
-from importlib.metadata import version
-from pathlib import Path
+from importlib import metadata
 
+from common import RESULTS, data_file, version  # sets threads: before NumPy
+
+# isort: split
 import numpy as np
 import scipy.sparse as sp
 
@@ -38,11 +34,10 @@ LIBQP = {
 }
 IN_A_ROW = 4
 TOO_SLOW = 20.0     # seconds of one attempt after which a peer is not tightened further
-RESULTS = Path(__file__).parents[1] / "results" / "qp_masters.md"
 
 
-def load(folder, name):
-    data = np.load(folder / "qp_masters" / f"{name}.npz")
+def load(name):
+    data = np.load(data_file("qp_masters", f"{name}.npz"))
     f = data["f"].copy()
     m = len(f)
     H = np.zeros((m, m))
@@ -249,18 +244,15 @@ def main():
     parser.add_argument("--with-quadprog", action="store_true", help="a GPL peer, if you have it")
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
-    if "PYBUNDLE_DATA" not in os.environ:
-        sys.exit("PYBUNDLE_DATA is unset: point it at the folder that holds qp_masters/")
-    folder = Path(os.environ["PYBUNDLE_DATA"])
     peers, versions = {}, []
     table_of_peers = PEERS | ({"quadprog": (quadprog, "quadprog")} if arguments.with_quadprog else {})
     for name, (prepare, package) in table_of_peers.items():
         try:
-            versions.append(f"{name} {version(package)}")
+            versions.append(f"{name} {metadata.version(package)}")
             peers[name] = prepare
         except ImportError:
             print(f"{name} is not installed: skipped (pip install {package})")
-    problems = {name: load(folder, name) for name in LIBQP}
+    problems = {name: load(name) for name in LIBQP}
     problems["made: 1000 planes, 1 part, rank 40"] = made("low rank", 1000, 1, 40, 0)
     problems["made: 600 planes, 64 parts, rank 2000"] = made("many parts", 600, 64, 2000, 1)
     rows = {}
@@ -277,7 +269,7 @@ def main():
              "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in "
              "turn in one run. Gaps are recomputed in float64 from the data; in brackets where a peer never "
              "got there (best of its answers). 'In a loop' is the compiled object without validation, as the "
-             "bundle loop calls it. " + ", ".join(versions) + ".", "", *table(rows), ""]
+             "bundle loop calls it. " + ", ".join([f"pybundle {version()}", *versions]) + ".", "", *table(rows), ""]
     if "PIQP" in peers:
         lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled "
                   "here by the ratio of the two PIQP times.", "",
@@ -291,9 +283,7 @@ def main():
                          f"{ours[0]:.3g} / {ours[1]:.3g} | "
                          f"{cold * factor / ours[0]:.3g} / {warm * factor / ours[1]:.3g} |")
         lines.append("")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(lines))
-    print(f"wrote {RESULTS.name}")
+    (RESULTS / "qp_masters.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

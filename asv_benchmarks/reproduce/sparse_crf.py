@@ -15,7 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import conll_chunking as chunking
@@ -32,8 +32,8 @@ def main():
     arguments = parser.parse_args()
     train, test = (chunking.read(data_file("conll2000", name)) for name in ("train.txt.gz", "test.txt.gz"))
     rows = [row for l1 in arguments.l1 for row in compare(train, test, l1)]
-    text = TEXT.format(table=table(("c1", "", "seconds", "passes", "objective", "certified gap", "test F1",
-                                    "weights not 0"), rows))
+    head = ("c1", "", "seconds", "passes", "objective", "certified gap", "test F1", "weights not 0")
+    text = TEXT.format(version=version(), table=table(head, rows))
     (RESULTS / "sparse_crf.md").write_text(text, encoding="utf-8")
     print(text)
 
@@ -109,9 +109,9 @@ def crfsuite(train, test, l1, best):
 
 TEXT = """# Conditional random fields with an l1 norm, CoNLL-2000
 
-`python asv_benchmarks/reproduce/sparse_crf.py`, one thread, processor time; the same objective
-`c1 |w|_1 - sum_i log p(y_i | x_i)` for both packages. pybundle's seconds include the certificate. Passes of
-python-crfsuite are iterations.
+`python asv_benchmarks/reproduce/sparse_crf.py` with pybundle {version}, one thread, processor time; the
+same objective `c1 |w|_1 - sum_i log p(y_i | x_i)` for both packages. pybundle's seconds include the certificate. Passes
+of python-crfsuite are iterations.
 
 {table}
 """

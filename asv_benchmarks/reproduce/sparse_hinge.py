@@ -14,7 +14,7 @@ import statistics
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -44,7 +44,7 @@ def main():
                 rows.append(row(name, X, y, lam, gap))
                 print(*rows[-1], sep=" | ", flush=True)
     head = ("set", "lam", "gap", "pybundle, s", "passes", "LinearSVC, s", "its tol", "LinearSVC / pybundle")
-    (RESULTS / "sparse_hinge.md").write_text(TEXT.format(version=pb.__version__, table=table(head, rows)),
+    (RESULTS / "sparse_hinge.md").write_text(TEXT.format(version=version(), table=table(head, rows)),
                                              encoding="utf-8")
 
 

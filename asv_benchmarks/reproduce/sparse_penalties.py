@@ -17,7 +17,7 @@ import argparse
 import time
 import warnings
 
-from common import RESULTS, data_file, table  # sets threads: before NumPy
+from common import RESULTS, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -58,7 +58,7 @@ def main():
                     print(*rows[-1], sep=" | ", flush=True)
     head = ("set", "loss", "rho", "strength", "pybundle, s", "certified, s", "passes", "gap", "not 0", "liblinear, s",
             "saga, s", "skglm, s", "best peer / ours")
-    text = TEXT.format(table=table(head, rows))
+    text = TEXT.format(version=version(), table=table(head, rows))
     (RESULTS / "sparse_penalties.md").write_text(text, encoding="utf-8")
     print(text)
 
@@ -158,9 +158,9 @@ def timed(function):
 
 TEXT = """# l1 norms and elastic nets, binary classification
 
-`python asv_benchmarks/reproduce/sparse_penalties.py`, one thread, processor time. Seconds to 1e-3 of the best value
-that any package finds; for pybundle also seconds and passes to a certified gap of 1e-3. liblinear and saga are those of
-scikit-learn.
+`python asv_benchmarks/reproduce/sparse_penalties.py` with pybundle {version}, one thread, processor time.
+Seconds to 1e-3 of the best value that any package finds; for pybundle also seconds and passes to a certified gap of
+1e-3. liblinear and saga are those of scikit-learn.
 
 {table}
 """

@@ -28,8 +28,8 @@ def main():
         text = page.read_text(encoding="utf-8")
         oldest = oldest_of(re.findall(r"\b[0-9a-f]{7,12}\b", " ".join(re.findall(
             r"at commit \w+|Commits measured: [^.]*", text)))) or git("log", "-1", "--format=%h", "--", str(page))
-        scripts = [made_by(name) for name in set(re.findall(r"reproduce/(\w+)\.py", text))]
-        if not oldest or not scripts:
+        scripts = [made_by(name) for name in {page.stem, *re.findall(r"reproduce/(\w+)\.py", text)}]
+        if not oldest or scripts == [frozenset()]:
             continue
         changes = changed(oldest, set().union(*scripts))
         if changes or arguments.all:

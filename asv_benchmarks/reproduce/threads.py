@@ -144,7 +144,7 @@ def passes(name, risk, repeats, bandwidth):
         if not same:
             raise SystemExit(f"{name}: two threads gave other planes than one")
         share = "-"
-        if hasattr(risk, "examples"):           # read once in a pass
+        if risk.examples is not None:           # read once in a pass
             share = f"{100 * risk.examples.X.nbytes / seconds[1] / 1e9 / bandwidth:.0f}"
         yield row(name, what, seconds, run, share)
 

@@ -12,14 +12,13 @@ import argparse
 import heapq
 import time
 
-from common import RESULTS, solve, table  # sets threads: before NumPy
+from common import RESULTS, solve, table, version  # sets threads: before NumPy
 
 # isort: split
 import race
 import threads
 from scaling import BANDWIDTH, cost_of_message
 
-import pybundle as pb
 from pybundle.runtime.executors import make_executor
 
 SETS = {"mnist": (lambda: race.mnist()[0], (100.0, 10.0)), "ocr": (lambda: race.ocr()[0], (62.51,)),
@@ -69,7 +68,7 @@ def main():
         for lam in lams:
             rows += of_set(name, risk, lam, message, arguments)
             print(table(HEADER, rows), flush=True)
-    text = TEXT.format(version=pb.__version__, message=1e3 * message, repeats=arguments.repeats,
+    text = TEXT.format(version=version(), message=1e3 * message, repeats=arguments.repeats,
                        bandwidth=BANDWIDTH / 1e9, table=table(HEADER, rows))
     (RESULTS / "workers.md").write_text(text, encoding="utf-8")
 

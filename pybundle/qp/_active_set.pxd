@@ -28,7 +28,7 @@ cdef class ActiveSet:
     cdef int calm, calm_next        # good rounds until `usual` returns: now, and after the next failure
 
     cdef bint exact                 # float32 did not do: float64 until the factor is forgotten
-    cdef bint crowded               # the last round left violators out
+    cdef bint crowded               # the last round admitted as many violators as it may: more may be left
     cdef bint settled               # the last round went all the way on an unchanged face
     cdef double last_gap            # before the last round
 

@@ -39,7 +39,8 @@ cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 # Work between two looks for signals, some 50 ms.
 cdef double WORK_PER_CHECK = 5e7
 
-# How a face loses variables: all negative ones at once, half of them at a time, an eighth, or one by one.
+# How a face loses negative variables: all at once (half of them if they are over a quarter of the face), half of them
+# at a time, an eighth, or one by one.
 cdef enum:
     ALL, HALF, EIGHTH, ONE
 

@@ -72,10 +72,9 @@ cdef class WorkingSet:
             size = min(2.0 * n, m)
             self.round_work = size * size + 0.3 * m * n         # the corner of H, and a product with it
             self.step_work = 50.0 + 0.5 * size
-            # steps of a round cost no less than its start
-            self.chunk = <Py_ssize_t>max(50.0, min(self.budget, self.round_work) / self.step_work)
             if self.round_work > self.budget:
                 return False
+            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # as much work again
         else:
             # linear convergence assumed, which never reaches 0
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0

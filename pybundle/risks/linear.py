@@ -139,7 +139,7 @@ class LinearRisk(Partitioned):
         other, arguments = self.derive(), self._engine.__reduce__()[1]
         other.examples = Examples(data.X, data.scale, data.bias)
         other._engine = Engine(other.examples.storage, *arguments[1:4], other.examples.norms, *arguments[5:])
-        other._assign(other._parts)
+        other._assign(other._parts)         # what it keeps of the old rows goes
         return other
 
     def _assign(self, parts):

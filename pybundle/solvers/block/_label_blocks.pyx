@@ -68,7 +68,7 @@ cdef class LabelBlocks(PackedPoint):
         self.examples["square"] = np.asarray(engine.norms) ** 2
         self.examples["active"] = 1
         self.alpha = np.zeros((n, K), dtype=self.packed.dtype)
-        self.set_capacity, self.margin = set_capacity(engine), NEAR * self.largest_loss
+        self.set_capacity, self.margin = set_capacity(engine), NEAR * spread_of(engine)
         self.near = np.zeros((n, self.set_capacity), dtype=np.int32)
         self.near_of = <int32_t*><size_t>self.near.ctypes.data
         if engine.loss == MULTICLASS:
@@ -118,11 +118,6 @@ cdef class LabelBlocks(PackedPoint):
             raise ValueError("working sets must hold labels")
         mine = self.points() | {"alpha": self.alpha, "near": self.near}
         self.restore_arrays(mine | {name: self.examples[name] for name in ("vertex", "active", "n_near")}, state)
-
-    @property
-    def largest_loss(self):
-        """The largest entry of the cost matrix, 1 without one; the spread of the targets in regression."""
-        return self.e.largest_loss if self.e.loss != CURVE else float(np.std(self.e.target_array)) or 1.0
 
     @property
     def target_sum(self):
@@ -177,6 +172,11 @@ cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int strid
             near[count] = k
             count += 1
     blocks.rows[row].n_near = count
+
+
+def spread_of(Engine engine):
+    """Return the size of a usual loss: the largest cost, in regression the standard deviation of the targets."""
+    return engine.largest_loss if engine.loss != CURVE else float(np.std(engine.target_array)) or 1.0
 
 
 def fits_float32(values):

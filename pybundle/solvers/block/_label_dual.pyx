@@ -37,7 +37,7 @@ from libc.string cimport memset
 from pybundle.features._rows cimport BLOCK, STEP, pb_dots_fn, pb_score_fn, pb_update_fn, real
 from pybundle.risks._engine cimport CURVE, MULTICLASS, Engine
 from pybundle.solvers.block._label_blocks cimport Example, keep_near, prefetch
-from pybundle.solvers.block._label_steps cimport Point, step_at, step_at_binary, step_at_curve
+from pybundle.solvers.block._label_steps cimport Curvature, step_at, step_at_binary, step_at_curve
 from pybundle.solvers.block._label_sums cimport LabelSums
 
 from pybundle.features._rows import aligned
@@ -75,7 +75,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     cdef real top[STEP]
     cdef bint has_moved, any_moved = False, is_multiclass = e.loss == MULTICLASS
     cdef Example* x
-    cdef Point point = Point(dual.s, e.scale)
+    cdef Curvature curvature = Curvature(dual.s, e.scale)
     cdef double best = 0.0
     if e.has_bias:
         for k in range(K):
@@ -93,16 +93,16 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     for r in range(count):
         x = &dual.rows[rows[r]]
         if e.loss == CURVE:
-            has_moved = step_at_curve(&point, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
+            has_moved = step_at_curve(&curvature, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
                                       coef + r * ldc, total)
         elif not is_multiclass:
-            has_moved = step_at_binary(&point, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
+            has_moved = step_at_binary(&curvature, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
         elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
             x.active, best = False, top[r]  # line 2: all weight is on the best label
             has_moved = False
         else:
             best = top[r]
-            has_moved = step_at(&point, K, x, S + r, &best, alpha + rows[r] * K, coef + r * ldc, scratch, &x.vertex,
+            has_moved = step_at(&curvature, K, x, S + r, &best, alpha + rows[r] * K, coef + r * ldc, scratch, &x.vertex,
                                 total)
         if dual.set_capacity:
             keep_near(dual, rows[r], S + r, BLOCK, best)
@@ -140,7 +140,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     cdef int32_t vertex = -1
     cdef double top = -INFINITY
     cdef real* mine = coef + dual.ldc           # multipliers of the set
-    cdef Point point = Point(dual.s, e.scale)
+    cdef Curvature curvature = Curvature(dual.s, e.scale)
     if left > 2:
         prefetch(&dual.rows[rows[2]])
         prefetch(dual.near_of + rows[2] * dual.set_capacity)
@@ -160,7 +160,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     if vertex >= 0 and S[vertex * BLOCK] >= top:
         x.active = False
         return
-    if not step_at(&point, n, x, S, &top, mine, coef, scratch, &vertex, total):
+    if not step_at(&curvature, n, x, S, &top, mine, coef, scratch, &vertex, total):
         return
     x.vertex = near[vertex] if vertex >= 0 else -1
     for q in range(n):

@@ -10,16 +10,27 @@ from pybundle.solvers.block._label_blocks cimport Example
 from pybundle.solvers.newton._proximal_steps cimport project
 
 
-cdef struct Point:           # two numbers of W
-    double s                 # lam + kappa, the curvature
+cdef struct Curvature:       # of a step along x_i: s / (scale |x_i|)^2
+    double s                 # lam + kappa
     double scale             # of the features
+
+
+# Whether W x_i stays when W moves along x_i: the example is as good as 0.
+cdef inline bint is_flat(const Curvature* p, const Example* x) noexcept nogil:
+    return x.square <= 1e-30 * p.s
+
+
+# The share of c_i by which rounding alone may move a multiplier: not worth touching W.
+cdef inline double rounding_of(const real* alpha) noexcept nogil:
+    return 5e-7 if sizeof(real) == 4 else 1e-15
 
 
 # The step among K labels, all or those of a working set; returns whether W moves. u[k * BLOCK] are the scores up to a
 # constant, `top` is their maximum, and `vertex` the position of the label with all weight, or -1. If W moves, coef (K,)
-# becomes its change as a multiple of x_i. `top` becomes the maximum after the step, which all labels with multipliers
-# attain. The block gap is added to `total`; scratch has 2 K entries.
-cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,
+# becomes its change as a multiple of x_i. `top` becomes the score of the labels with multipliers after the step, which
+# is then the maximum, if the curvature is that of W (with a penalty it is a bound). The block gap is added to `total`;
+# scratch has 2 K entries.
+cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,
                          double* scratch, int32_t* vertex, double* total) noexcept nogil:
     cdef int k, support = 0, last = 0
     cdef double* v = scratch
@@ -27,7 +38,7 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
     cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -p.scale * p.scale / p.s, change, best = top[0]
     cdef real after
     x.active = c > 0.0
-    if x.square <= 1e-30 * p.s:         # W x does not change: all weight on the best label
+    if is_flat(p, x):           # all weight on the best label
         change = c
         for k in range(K):
             gap += alpha[k] * (best - u[k * BLOCK])
@@ -50,8 +61,7 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
         largest = max(largest, fabs(<double>after - <double>alpha[k]))
     top[0] = u[last * BLOCK] - (new[last] - alpha[last]) * x.square / p.s
     k = last if support == 1 else -1
-    # rounding alone moves a multiplier by a few units: not worth touching W
-    if k == vertex[0] and largest <= (5e-7 if sizeof(real) == 4 else 1e-15) * c:
+    if k == vertex[0] and largest <= rounding_of(alpha) * c:
         return False
     vertex[0] = k
     for k in range(K):                  # line 4
@@ -65,9 +75,9 @@ cdef inline bint step_at(Point* p, int K, Example* x, const real* u, double* top
 
 
 # Set the one multiplier of an example unless it moves by rounding alone; return whether it does.
-cdef inline bint move_multiplier(Point* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
+cdef inline bint move_multiplier(const Curvature* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
     cdef double change = <double>after - <double>alpha[0]
-    if fabs(change) <= (5e-7 if sizeof(real) == 4 else 1e-15) * x.c:
+    if fabs(change) <= rounding_of(alpha) * x.c:
         return False
     coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
     alpha[0] = after
@@ -75,12 +85,12 @@ cdef inline bint move_multiplier(Point* p, Example* x, real after, real* alpha, 
 
 
 # The step for the binary hinge; `vertex` becomes 0 or 1 if alpha is 0 or c, else -1.
-cdef inline bint step_at_binary(Point* p, Example* x, double score, real* alpha, real* coef,
+cdef inline bint step_at_binary(const Curvature* p, Example* x, double score, real* alpha, real* coef,
                                 double* total) noexcept nogil:
     cdef double c = x.c, u = 1.0 - x.y * score, new
     cdef real after
     total[0] += c * max(u, 0.0) - alpha[0] * u
-    if x.square <= 1e-30 * p.s:
+    if is_flat(p, x):
         new = c if u > 0.0 else 0.0
     else:
         new = min(max(alpha[0] + u * p.s / x.square, 0.0), c)
@@ -97,7 +107,7 @@ cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
 
 # The step for `c l(u)`, u = y score - target, with alpha = -c beta: the new beta maximises `beta u - h(beta) -
 # q/2 (beta - old beta)^2`, q = c |x_i|^2 / s.
-cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example* x, double score, real* alpha,
+cdef inline bint step_at_curve(const Curvature* p, const Curve* h, double target, Example* x, double score, real* alpha,
                                real* coef, double* total) noexcept nogil:
     cdef double c = x.c, u = x.y * score - target, q, beta, new
     cdef real after
@@ -106,7 +116,7 @@ cdef inline bint step_at_curve(Point* p, const Curve* h, double target, Example*
     beta = -alpha[0] / c
     total[0] += c * max(curve_loss(h, u) - curve_term(h, beta, u), 0.0)
     q = c * x.square / p.s
-    if x.square <= 1e-30 * p.s:
+    if is_flat(p, x):
         beta = curve_slope(h, u)
     else:
         new = q * beta + u - h.linear

@@ -143,6 +143,7 @@ cdef class LabelSums(LabelBlocks):
         cdef double offset = 0.0, total, c, b, ratio, beta
         cdef double offset_size = 0.0, slope_size = 0.0     # sums of absolute values, and of norms
         cdef bint is_multiclass = e.loss == MULTICLASS
+        cdef int idle = 2 if e.loss == CURVE else 0         # the vertex that adds nothing; of labels the true one
         # rows of a block and their coefficients, class by class: a class has at most one entry a row
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
         cdef double[:, ::1] coef = np.empty((K, block))
@@ -153,7 +154,7 @@ cdef class LabelSums(LabelBlocks):
                 size = 0
                 while i < last and size < block:
                     y, c = e.y[i], e.c[i]
-                    if self.dense and self.rows[i].vertex != (y if is_multiclass else 0):
+                    if self.dense and self.rows[i].vertex != (y if is_multiclass else idle):
                         fetch_row(e, i)
                     if e.loss == CURVE:
                         b = min(max(<double>alphas[i, 0], -e.curve.high * c), -e.curve.low * c)

@@ -190,6 +190,7 @@ class BlockMethod(Run):
         return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
+        # the weight of the centre starts again, too: to keep it took up to a fifth more passes
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
         self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()

@@ -11,7 +11,7 @@ from ._label_blocks import set_capacity
 
 SAMPLE = 32     # examples from which the similarity of rows is estimated
 COLUMNS = 4096  # columns at a time, if these rows are dense
-ORTHOGONAL = 0.1    # mean squared cosine of two examples below which CROWDED limits the weight of the centre
+ORTHOGONAL = 0.1    # relative mean squared product of two examples below which CROWDED limits the centre's weight
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
 GROWTH = 1.5        # factor by which this limit grows after an iteration whose passes were not enough
@@ -23,9 +23,10 @@ class CentreWeight:
     R^2 is the median of |psi|^2 > 0, Rbar^2 the mean, psi being the plane of a label, `c_i x_i` for one score: a few
     long documents of word counts can make the mean 100 times the median, and the centre suits the others.
 
-    The limit is infinite unless examples are nearly orthogonal: their mean squared cosine is below ORTHOGONAL. Then the
-    steps of a pass hardly interact, and a heavier centre only slows w down. It is `CROWDED n rho Rbar^2`, rho being the
-    mean squared cosine once the mean example is subtracted. Close to the minimum steps do interact, see `raise_limit`.
+    The limit is infinite unless examples are nearly orthogonal: the mean of `<x_i, x_j>^2` is below ORTHOGONAL times
+    the square of the mean |x|^2. Then the steps of a pass hardly interact, and a heavier centre only slows w down. The
+    limit is `CROWDED n rho Rbar^2`, rho being the same quotient with the mean example subtracted in the products. Close
+    to the minimum steps do interact, see `raise_limit`.
 
     The factor is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
     centre, which asks for more of them, pays.
@@ -37,7 +38,7 @@ class CentreWeight:
     Attributes
     ----------
     first_lam : float
-        n Rbar^2, the least lam with which a score of one half is likely enough for all examples.
+        n Rbar^2: with this lam, multipliers at their limits give scores of about 1 at most.
     """
 
     def __init__(self, risk):
@@ -48,7 +49,7 @@ class CentreWeight:
         self.first_lam = risk.n_examples * copies * float(np.mean(norms**2))
         radius = float(np.sqrt(copies) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
         self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)
-        raw, centred = _squared_cosines(risk.examples)
+        raw, centred = _squared_products(risk.examples)
         self._limit = CROWDED * centred * self.first_lam if raw < ORTHOGONAL else np.inf
 
     def check(self):
@@ -81,8 +82,11 @@ def share_of_squares(examples, feature):
     return float(np.clip(np.mean(np.square(column)) / whole, 1e-8, 1.0)) if whole > 0.0 else 1.0
 
 
-def _squared_cosines(examples):
-    """Return the mean squared cosine of two examples of a sample, plain and centred; 1 if unknown."""
+def _squared_products(examples):
+    """Return the mean of `<x_i, x_j>^2` over the square of the mean |x|^2, plain and centred; 1 if unknown.
+
+    i and j are two examples of a sample. Centred: the mean example is subtracted in the products.
+    """
     rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
     gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)
     if sp.issparse(examples.X):

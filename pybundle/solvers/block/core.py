@@ -52,11 +52,8 @@ class Core(ABC):
         """Step on the blocks of the examples of `order`; return the sum of the block gaps before, None if unknown."""
 
     def cached_pass(self, rng, target):
-        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps.
-
-        Without stored planes: a pass over all examples.
-        """
-        return self.oracle_pass(rng.permutation(self.n_examples))
+        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps."""
+        raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):
         """Make at most `most` cached passes, until one returns at most `target`; return whether one did.

@@ -18,7 +18,6 @@ from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .centre_weight import CentreWeight, share_of_squares
 from .core import Core
-from .schedules import MOST_VISITS, Accelerated
 
 VECTORS = 11    # of length dim, at a batch pass: measured
 HELD = 12       # more of them with a penalty: the point before threshold and bounds, thresholds and bounds
@@ -119,13 +118,6 @@ class ExactBlocks(Core):
     @property
     def cached_visits(self):
         return self._dual.cached_visits
-
-    @staticmethod
-    def schedule(risk):
-        """With working sets the first passes look at all labels, and the many in between at few of them."""
-        if set_capacity(risk.engine):
-            return Accelerated(opening=3, most_passes=30)
-        return Accelerated(fraction_before=0.06, most_passes=MOST_VISITS)
 
     def known(self):
         """What another run can start from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
@@ -307,12 +299,16 @@ class ExactBlocks(Core):
         return offset, slope, *errors
 
     def known_value(self, w):
-        """R at the best point and a bound on its rounding error, from the scores at hand; None without scores."""
+        """R at the best point and a bound on its rounding error, from the scores at hand; None without scores.
+
+        A score is off by `reach |x_i|` at most, in which what a loss adds to it is contained; two of them make a loss,
+        times the steepest slope. A sum of n losses `c_i l_i` is off by n + 8 units of what is added, targets among it.
+        """
         if self._scores is None or self._scored is not w:
             return None
         value, weighted = self._dual.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
         error = 2.02 * self._dual.steepest * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
-            value + self._dual.largest_loss + self._dual.target_sum)
+            value + self._dual.target_sum)
         return value, error
 
     def _largest(self, w):

@@ -7,6 +7,7 @@ from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, requ
 from ..mean_plane import MeanPlane
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
 from ..penalised import Penalised
+from ._label_blocks import set_capacity
 from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
@@ -45,7 +46,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks, ExactBlocks.schedule(risk), kappa,
+        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks, on_labels(risk), kappa,
                            problem.random_state or 0, {"objective": problem.objective})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
@@ -62,6 +63,16 @@ def refuse_penalty(objective, risk):
 def default_batch(risk):
     """Examples decoded at one point in a sequential pass."""
     return min(max(risk.n_examples // 32, 1), 32)
+
+
+def on_labels(risk):
+    """Build the schedule of runs on multipliers of labels.
+
+    With working sets the first passes look at all labels, and the many in between at few of them.
+    """
+    if set_capacity(risk.engine):
+        return Accelerated(opening=3, most_passes=30)
+    return Accelerated(fraction_before=0.06, most_passes=12)
 
 
 def accelerated(n_best=1):

@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 LARGEST_RANK = 6000
 """Order of the largest factor: 150 MB in float32."""
 PAYS_OFF = 8.0
-"""A product of the operator runs at this fraction of the speed of a factorisation, which is GEMM."""
+"""A factorisation, which is GEMM, runs that many times as fast as a product of the operator."""
 TOO_ROUGH = 20
 """Iterations with an exact factor that show that float32 is too rough for it."""
 

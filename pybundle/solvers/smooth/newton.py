@@ -30,7 +30,7 @@ LOOSE = 0.3         # a model is minimised until its gradient is that much small
 TINY = 1e-24        # relative descent along a step that is rounding
 MANY = 128          # entries of a sparse row from which products of columns cost more than the passes that they save
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
-LEAST = 200         # most columns of a working set at a point with few weights
+LEAST = 200         # columns that a working set may always have, however few weights are not 0
 
 
 class Newton(SmoothRun):

@@ -35,7 +35,7 @@ def methods(page):
         panel.set(title=f"USPS, lam = {lam:g}", xlabel="iterations", ylabel="value of the iterate / minimum")
     return METHODS.format(figure=save("values of the iterates"), table=table(
         ("lam", "r", "iterations in the ball", "BMRM, best iterate", "BMRM, current iterate", "bound on them",
-         "seconds in the ball", "of BMRM"), rows))
+         "seconds in the ball", "seconds of BMRM, best iterate"), rows))
 
 
 def iteration_bound(lam, fun, tol=1e-2):
@@ -54,8 +54,9 @@ METHODS = """\
 
 "r" is |w*| of the penalty problem: the minimiser of R in that ball is the same. All to a relative gap of 1e-2, R in
 the ball and F elsewhere; the lecture stops on the best iterate, the papers on the current one. Cutting planes zig-zag:
-values of their iterates are shown over the minimum. The bound is that of the lecture, log2(lam F(0) / G^2) + 4 G^2 /
-(lam eps) - 1, with G the sum of the largest norms that subgradients of the examples can have.
+the figure shows the values of their iterates over the minimum. The bound is that of the lecture, log2(lam F(0) / G^2) +
+4 G^2 / (lam eps) - 1. It takes an absolute eps, here 0.01 F(w*); G is the sum of the largest norms that subgradients of
+the examples can have.
 
 {table}
 

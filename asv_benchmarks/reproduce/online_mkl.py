@@ -8,7 +8,7 @@ Writes results/papers/online_mkl.md and its pictures. What was measured before i
 import functools
 import time
 
-from papers import BUSY, Page, table
+from papers import Page, table
 
 # isort: split
 import mkl_ocr
@@ -53,17 +53,19 @@ def kernels(page):
         found[name], records = records, [record for record in records if record]
         if records:
             accuracy = [record["accuracy"] for record in records]
-            star = "*" * any(record["load"] > BUSY for record in records)
             rows.append((name, published, f"{np.mean(accuracy):.2f} +- {np.std(accuracy):.2f}", len(records),
-                         f"{np.mean([record['seconds'] for record in records]):.1f}{star}",
+                         f"{np.mean([record['seconds'] for record in records]):.1f}",
                          " ".join(f"{w:.2f}" for w in np.mean([record["weights"] for record in records], axis=0)),
                          counted([record["lam"] for record in records]),
                          counted([record["eta0"] for record in records])))
-    leads = [lead(found, "MKL of the three", ("linear", "quadratic", "Gaussian")),
-             lead(found, "MKL of linear and spline", ("linear", "B1-spline"))]
-    return KERNELS.format(leads=" and ".join(leads), table=table(
-        ("", "published, % / seconds", "accuracy, %", "folds", "seconds", "kernel weights, label pairs last",
-         "lam chosen", "eta_0 chosen"), rows))
+    leads = table(("points by which MKL is ahead of", "the three", "linear and spline"), [
+        ("the best of its kernels", lead(found, "MKL of the three", ("linear", "quadratic", "Gaussian")),
+         lead(found, "MKL of linear and spline", ("linear", "B1-spline"))),
+        ("their average", lead(found, "MKL of the three", ("average of the three",)),
+         lead(found, "MKL of linear and spline", ("average of linear and spline",)))])
+    return KERNELS.format(leads=leads, table=table(
+        ("", "published, from memory, % / seconds", "accuracy, %", "folds", "seconds",
+         "kernel weights, label pairs last", "lam chosen", "eta_0 chosen"), rows))
 
 
 def one_fold(groups, k):
@@ -107,7 +109,7 @@ def parsing(page):
         trials = [trial for trial in trials if trial]
         if trials:
             chosen[name] = best = max(trials, key=lambda trial: trial["dev"])
-            rows.append((name, f"{best['lam']:g}", f"{best['seconds']:.0f}" + "*" * (best["load"] > BUSY),
+            rows.append((name, f"{best['lam']:g}", f"{best['seconds']:.0f}",
                          f"{best['dev']:.2f}", f"{best['test']:.2f}", best["used"]))
     ranking = page.kept(f"parsing MKL lam={RANKING:g} epochs={EPOCHS // 2}",
                         lambda: parser("MKL", RANKING, EPOCHS // 2, eta0=1.0))
@@ -230,8 +232,16 @@ its Gram matrices and the search for eta_0.
 
 {table}
 
-MKL against the best of its kernels in the same fold: {leads} points. The paper's claim that MKL beats single kernels
-holds for linear and spline, not for the three."""
+Our linear kernel is 8 points above the published one, our spline 4. The reason is not known. The lam and eta_0 of the
+paper are not in our copy, and both matter: on fold 0 linear has 79.5 % with lam = 3e-4 and eta_0 = 10, but 67.8 % with
+eta_0 = 0.1, and 65.3 % with lam = 1e-2 (single trials of `mkl_ocr.learner`, which are not kept).
+
+In the same fold:
+
+{leads}
+
+The paper's claim that MKL beats single kernels holds here for linear and spline, not for the three. MKL of linear and
+spline also loses to their plain average (85.41 % against 86.00 %), where the paper has 85.2 % against 83.0 %."""
 PARSING = """\
 ## Dependency parsing, Figure 1
 
@@ -257,8 +267,8 @@ REGRET = """\
 
 {n} digits of USPS, multiclass hinge and lam/2 |theta|^2 with lam = {lam:g}; regret (13) against the minimiser. (14) has
 the fixed rate that minimises it, D = |theta*|; (15) the diameter F = 2 sqrt(1 / lam) of the ball of Appendix E. (16) is
-proved for strongly convex losses; here the strong convexity is that of the regulariser, whose prox steps leave at most
-lam/2 |theta*|^2 more, which is below the rounding of this table.
+proved for strongly convex losses, but here only the regulariser is strongly convex. Then the regret can exceed (16) by
+at most lam/2 |theta*|^2, which is less than the last digit of this table.
 
 {table}
 

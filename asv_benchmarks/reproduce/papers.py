@@ -26,7 +26,7 @@ KEPT = PAPERS / "runs.jsonl"
 WORK = RESULTS.parent / "figures" / "runs"
 """Checkpoints and solutions; not committed."""
 POINTS = 60         # of a curve
-BUSY = 1.5          # load of the machine above which seconds are marked
+BUSY = 1.5          # load of the machine above which other programs ran beside
 
 
 class Run(NamedTuple):
@@ -85,15 +85,23 @@ class Page:
         for name, section in self.sections.items():
             self._measures = name in self.arguments.only
             texts.append(section(self))
-        commits = sorted({record["commit"] for record in self.used.values()})
-        text = [head.strip(), f"Written by `asv_benchmarks/reproduce/{self.name}.py`. Commits measured: "
-                f"{', '.join(commits)}. Seconds are {clock}; a star marks those of a busy machine.", *texts]
+        text = [head.strip(), self._provenance(clock), *texts]
         if self.missing:
             text.append("## Not measured yet\n\n`--runs \"KEY\"` measures one of these:\n\n" + "\n".join(
                 f"- `{key}`" for key in dict.fromkeys(self.missing)))
         PAPERS.mkdir(parents=True, exist_ok=True)
         (PAPERS / f"{self.name}.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
         print(f"wrote {PAPERS / self.name}.md; {len(self.missing)} runs are missing")
+
+    def _provenance(self, clock):
+        """Script, commits and clock, and how many runs shared the machine."""
+        commits = sorted({record["commit"] for record in self.used.values()})
+        changed = ' "+" after a commit: with changes not committed.' * any(name.endswith("+") for name in commits)
+        n, busy = len(self.used), sum(record["load"] > BUSY for record in self.used.values())
+        which = "all runs" if busy == n else f"{busy} of the {n} runs"
+        rough = f" Other programs ran beside {which} (load above {BUSY:g}), so that seconds are rough." if busy else ""
+        return (f"Written by `asv_benchmarks/reproduce/{self.name}.py`. Commits measured: {', '.join(commits)}."
+                f"{changed} Seconds are {clock}.{rough}")
 
     def kept(self, key, make, is_needed=False):
         """The record `key`, made by `make() -> dict or None` if it is not there and may be measured now."""
@@ -200,11 +208,12 @@ def curve(history, names=("n_passes", "time", "primal", "best_primal", "lower_bo
 
 
 def seconds(record):
-    """Processor seconds, with a star if the machine was busy; wall clock if the run was cut off and resumed."""
-    if record is None:
-        return "-"
-    value = record["seconds"]["total"] if record["cpu"] is None else record["cpu"]
-    return f"{value:.1f}" + "*" * (record["load"] > BUSY)
+    """Processor seconds; wall clock if the run was cut off and resumed."""
+    return "-" if record is None else f"{total(record):.1f}"
+
+
+def total(record):
+    return record["seconds"]["total"] if record["cpu"] is None else record["cpu"]
 
 
 def split(record):
@@ -227,4 +236,4 @@ def count(value):
     return "-" if value is None else str(value)
 
 
-__all__ = ["BUSY", "Page", "Run", "count", "error", "measured", "ratio", "seconds", "sgd", "split", "table"]
+__all__ = ["Page", "Run", "count", "error", "measured", "ratio", "seconds", "sgd", "split", "table", "total"]

@@ -207,8 +207,7 @@ the report takes fewer iterations than theirs, except from lam = 1000 at lam = 1
 ### This package beside it
 
 From zero, with the package's defaults, until best point and best bound are within 1e-2. "oca 16" is `method="oca"` with
-16 parts. The rows "oca 64" were measured at commit 90f9f27, which dropped planes after 8 idle masters. From 64 parts on
-the default is now 2, with which 38 passes are needed at lam = 100 and 58 at lam = 10: see [workers.md](../workers.md).
+16 parts.
 
 {ours}"""
 LANDMARKS = """\

@@ -18,7 +18,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from pybundle.qp._face cimport MANY, Face
+from pybundle.qp._face cimport LARGE_FACE, Face
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection, smallest
 
@@ -159,7 +159,7 @@ cdef class ActiveSet:
         """An empty base for the chosen; the mean diagonal of H as coupling."""
         cdef Problem* q = &point.problem
         cdef int j
-        cdef bint single = not self.exact and self.chosen.n >= MANY
+        cdef bint single = not self.exact and self.chosen.n >= LARGE_FACE
         cdef double total = 0.0
         for j in range(q.m):
             total += q.H[j * q.ldh + j]
@@ -181,7 +181,7 @@ cdef class ActiveSet:
         cdef double n = self.face.n, grown = n + self.chosen.n
         if 5.0 * self.face.n_held * grown * grown > (n + 24.0) * n * n:
             return True
-        return n > 0 and not (self.face.single or self.exact) and grown >= MANY and 4 * self.chosen.n > n
+        return n > 0 and not (self.face.single or self.exact) and grown >= LARGE_FACE and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
         """Held variables that the point uses or the gradient wants return; support and violators follow."""

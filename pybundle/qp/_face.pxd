@@ -4,7 +4,7 @@ from pybundle.core._blas cimport real
 
 # Variables from which float32 pays: below, a factor costs little beside the rest of a round.
 cdef enum:
-    MANY = 192
+    LARGE_FACE = 192
 
 
 cdef class Face:

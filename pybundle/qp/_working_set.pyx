@@ -64,12 +64,12 @@ cdef class WorkingSet:
     cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil:
         cdef Problem* q = &point.problem
         cdef double n, size, m = q.m, progress, work
-        if self.spent == 0.0:           # the first round
+        if self.spent == 0.0:           # before the first round
             n = q.n_parts + point.support()
             n = min(n + max(16.0, n / 3.0), m + q.n_parts)
             # measured: the factor, solves under the sums of the parts, and products with all of H
             self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
-            size = min(2.0 * n, m)
+            size = min(2.0 * n, m)              # of the set: the support and as many violators
             self.round_work = size * size + 0.3 * m * n         # the corner of H, and a product with it
             self.step_work = 50.0 + 0.5 * size
             if self.round_work > self.budget:
@@ -115,7 +115,7 @@ cdef class WorkingSet:
         n_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest, point.slack, tol,
                       max_steps, &gap)
         self.n_steps += n_steps
-        self.spent += 1.0 + self.round_work + n_steps * self.step_work      # > 0: no longer the first round
+        self.spent += self.round_work + n_steps * self.step_work
         for j in range(n):
             point.x[self.member[j]] = self.x[j]
         point.refresh()

@@ -105,6 +105,8 @@ class LinearRisk(Partitioned):
         sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
+    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts")
+
     def _shards_of(self, parts):
         return shards(parts)
 
@@ -141,10 +143,6 @@ class LinearRisk(Partitioned):
         other._engine = Engine(other.examples.storage, *arguments[1:4], other.examples.norms, *arguments[5:])
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
-
-    def _assign(self, parts):
-        vars(self).pop("_sizes_of_parts", None)         # of other parts, or of other data
-        super()._assign(parts)
 
     @property
     def slope_errors(self) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,7 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
     >>> [part.tolist() for part in partition(5, 2, "contiguous")]
     [[0, 1, 2], [3, 4]]
     """
-    n_parts = check_integer("n_parts", n_parts, low=1)
-    if n_parts > max(1000, n_examples):
-        raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, n_examples)}, got {n_parts}; "
-                             "parts without examples are useless")
-    check_choice("partition", kind, ("strided", "contiguous", "stratified"))
+    n_parts = check_parts(n_examples, n_parts, kind)
     random_state = check_integer("random_state", random_state, low=0)
     if n_parts == 1:
         return [np.arange(n_examples, dtype=np.intp)]
@@ -60,6 +57,16 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
     if kind == "stratified":
         order = order[np.argsort(np.asarray(labels)[order], kind="stable")]
     return [np.sort(order[p::n_parts]).astype(np.intp, copy=False) for p in range(n_parts)]
+
+
+def check_parts(n_examples, n_parts, kind):
+    """Return the number of parts, which must suit the examples, as an integer; check `kind`, too."""
+    n_parts = check_integer("n_parts", n_parts, low=1)
+    if n_parts > max(1000, n_examples):
+        raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, n_examples)}, got {n_parts}; "
+                             "parts without examples are useless")
+    check_choice("partition", kind, ("strided", "contiguous", "stratified"))
+    return n_parts
 
 
 def shards(parts):
@@ -123,14 +130,28 @@ class Partitioned(RiskBase):
 
     dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense
     _stratify = None            # labels that the kind "stratified" spreads over the parts
+    _of_parts: tuple = ("_parts", "_shards")    # what follows from the parts, on first use; subclasses add theirs
+
+    @cached_property
+    def _parts(self):
+        return partition(self.n_examples, self.n_parts, self.partition, self.random_state, self._stratify)
+
+    @cached_property
+    def _shards(self):
+        return self._shards_of(self._parts)
 
     def _regroup(self, n_parts):
-        self._assign(partition(self.n_examples, n_parts, self.partition, self.random_state, self._stratify))
+        """Split into so many parts, which are drawn on first use: methods on examples need none."""
+        self._split(check_parts(self.n_examples, n_parts, self.partition))
 
     def _assign(self, parts):
-        self._parts, self.n_parts = parts, len(parts)
-        self._shards = self._shards_of(parts)
-        self.lower_bounds = np.zeros(self.n_parts)
+        self._split(len(parts))
+        self._parts = parts
+
+    def _split(self, n_parts):
+        self.n_parts, self.lower_bounds = n_parts, np.zeros(n_parts)
+        for name in self._of_parts:
+            vars(self).pop(name, None)
 
     @property
     def parts(self) -> list[Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from zlib import crc32
 
@@ -133,9 +133,15 @@ class Structured(Partitioned):
         """Their true labellings."""
         return self._examples[1]
 
-    def _assign(self, parts):
-        super()._assign(parts)
-        self._additions = None      # of a log-loss, to an entry of a slope: counted on first use
+    _of_parts = (*Partitioned._of_parts, "_additions")
+
+    @cached_property
+    def _additions(self):
+        """Additions to one entry of a slope, by parts: those in the largest shard, then one for each shard."""
+        largest = np.zeros(self.n_parts)
+        for p, rows in self._shards:
+            largest[p] = max(largest[p], self._oracle.additions(rows))
+        return largest + np.bincount([p for p, _ in self._shards], minlength=self.n_parts)
 
     def _shards_of(self, parts):
         return [(p, rows[first:last]) for p, rows in enumerate(parts) for first, last in _cut(self._oracle.sizes[rows])]
@@ -178,12 +184,6 @@ class Structured(Partitioned):
             # each piece of an example is added twice: for the labelling and for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * self.slope_sizes
-        if self._additions is None:
-            # additions to one entry: those in the largest shard, then one for each shard
-            self._additions = np.zeros(self.n_parts)
-            for p, rows in self._shards:
-                self._additions[p] = max(self._additions[p], oracle.additions(rows))
-            self._additions += np.bincount([p for p, _ in self._shards], minlength=self.n_parts)
         wrong = self.sample_weight * oracle.norms * oracle.marginal_terms
         return UNIT * ((self._additions + 4.0) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
 

@@ -36,7 +36,7 @@ from ..state import State
 from .master import Master, MasterSolution, bound_of
 from .penalty_master import PenaltyMaster
 
-MANY = 64
+MANY_PARTS = 64
 """Parts from which planes are forgotten early: each iteration adds so many that products with idle ones cost most."""
 
 
@@ -83,7 +83,7 @@ class BundleMethod(Run):
         self.expect(*errors_of(risk))
         self.free = FreeWeights.of(objective)
         self.max_planes = None
-        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY else 2)
+        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY_PARTS else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):

@@ -28,7 +28,7 @@ ARMIJO = 1e-4
 SHORTEST = 1e-10
 LOOSE = 0.3         # a model is minimised until its gradient is that much smaller, at most
 TINY = 1e-24        # relative descent along a step that is rounding
-MANY = 128          # entries of a sparse row from which products of columns cost more than the passes that they save
+LONG_ROW = 128      # entries of a sparse row from which products of columns cost more than the passes that they save
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
 LEAST = 200         # columns that a working set may always have, however few weights are not 0
 
@@ -238,7 +238,7 @@ def patience_before(risk, objective):
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim
-    if risk.dim <= FEW and width <= (MANY if examples.is_sparse else FEW):
+    if risk.dim <= FEW and width <= (LONG_ROW if examples.is_sparse else FEW):
         price = width / 8.0 if examples.is_sparse else width / 40.0
         return 0.0 if price <= (DEAR if has_l1 else CHEAP) else 5.0 + price
     return 0.0 if has_l1 and (examples.is_sparse or risk.n_examples <= FEW) else None

@@ -1,4 +1,4 @@
-"""Run methods in sequence: the next one takes over at a given gap, or when the present one stalls or slows down."""
+"""Run methods in sequence: the next one takes over when the present one stalls or slows down."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ..runtime.result import Status
 
 
 class Stage(NamedTuple):
-    """A method that takes over at the relative gap `at_gap` (None: at no gap); `make()` builds its run.
+    """A method that takes over if the run before stalls, or is slow; `make()` builds its run.
 
-    It also takes over if the run before stalls, or has not halved its gap within `n_slow` passes.
+    Slow: it has not halved its gap within `n_slow` passes; from the relative gap `at_gap` on (None: never), within one
+    iteration.
     """
 
     make: Callable
@@ -62,8 +63,9 @@ class MethodSequence:
         at = self.at_work.progress()
         if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.fun - at.lower_bound
-        is_ripe = (at_gap is not None and at.gap <= at_gap) or at.n_passes > self._mark[0] + n_slow
-        if status is Status.STALLED or (status is None and is_ripe):
+        if at_gap is not None and at.gap <= at_gap:
+            n_slow = 0.0
+        if status is Status.STALLED or (status is None and at.n_passes > self._mark[0] + n_slow):
             self._take_over()
             return None
         return status

@@ -8,11 +8,10 @@ left, and how many passes auto needed to that gap. Passes are visits of examples
 included; what is done on stored planes does not count, but its seconds do. Where the oracle knows more than the best
 labelling, "auto" also runs with several labellings a visit, and the others are compared with that, too.
 
-Writes results/block_passes.md; peak memory is that of the process, so one set a process for that column.
+Writes results/block_passes.md.
 """
 
 import argparse
-import resource
 import warnings
 
 from common import RESULTS, data_file, table, version  # sets threads: before NumPy
@@ -63,22 +62,22 @@ def part(name, multiple, limit):
     for lam in lams:
         lam = 1.0 / risk.n_examples if lam is None else lam
         auto = run(risk, lam, goal, limit)
-        rows.append((f"{lam:.3g}", "auto", *cells(auto, goal), "-", "-", f"{memory():.1f}"))
+        rows.append((f"{lam:.3g}", "auto", *cells(auto, goal), "-", "-"))
         print(name, *rows[-1], sep=" | ", flush=True)
         many = None
         if getattr(risk.oracle(), "has_further", False):
             n_best = N_BEST.get(name, 10)
             many = run(risk, lam, goal, limit, n_best=n_best)
-            rows.append((f"{lam:.3g}", f"auto, n_best = {n_best}", *cells(many, goal), "-", "-", f"{memory():.1f}"))
+            rows.append((f"{lam:.3g}", f"auto, n_best = {n_best}", *cells(many, goal), "-", "-"))
             print(name, *rows[-1], sep=" | ", flush=True)
         for method, options in OTHERS.items():
             other = run(risk, lam, goal, limit, most or multiple * auto.n_passes, **options)
             rows.append((f"{lam:.3g}", method, *cells(other, goal), comparison(auto, other),
-                         "-" if many is None else comparison(many, other), f"{memory():.1f}"))
+                         "-" if many is None else comparison(many, other)))
             print(name, *rows[-1], sep=" | ", flush=True)
     header = ("lam", "method", f"passes to {MILESTONE:g}", f"passes to {goal:g}", "passes in all", "gap at the end",
               "seconds", "of them in the oracle", "its passes / those of auto to the same gap",
-              "the same, n_best > 1", "peak memory, GB")
+              "the same, n_best > 1")
     return f"{risk.n_examples} examples, dimension {risk.dim}.\n\n" + table(header, rows)
 
 
@@ -88,7 +87,7 @@ def run(risk, lam, goal, limit, most=np.inf, **options):
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         result = pb.minimize(risk, lam=lam, scale="mean", tol=goal, time_limit=limit, max_iter=10**6,
                              callback=lambda progress: progress.n_passes >= most, random_state=0, **options)
-    result.state = None         # its planes would count as memory of the next run
+    result.state = None         # its planes are large
     return result
 
 
@@ -108,11 +107,6 @@ def cells(result, goal):
 def comparison(auto, other):
     """Ratio of passes at the gap that the other one ended with."""
     return f"{other.n_passes / passes_to(auto, max(other.gap, auto.gap)):.1f}"
-
-
-def memory():
-    """Most resident memory of the process so far, GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def conll():
@@ -138,7 +132,7 @@ HEAD = """\
 # Passes of block methods
 
 Visits of examples by the exact oracle divided by their number, certificates included, from cold starts; lam in the mean
-scale. The others stop at the goal or after a multiple of the passes of auto. One thread. Written by
+scale. The others stop at the goal or after a multiple of the passes of auto. One thread, wall clock. Written by
 `asv_benchmarks/reproduce/block_passes.py` with pybundle {version}.
 """
 

@@ -41,7 +41,7 @@ MOST_BYTES = 1 << 31
 """Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
 
 
-def auto(problem, at_gap=1e-3, n_slow=50.0, **_):
+def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
     Without a penalty "alm" takes over from "prox-bcfw":
@@ -49,11 +49,11 @@ def auto(problem, at_gap=1e-3, n_slow=50.0, **_):
     * for fine tolerances, if the gap is not halved within `n_slow` passes, or within one iteration from a gap of
       `at_gap` on; started cold it is ten times slower;
     * if labels can be enumerated, so only with tol <= TINY and at most NARROW weights. Else it takes over if the gap is
-      not halved within `n_slow` passes, half of them if tol is fine, as with columns of unequal size or huge C; with
+      not halved within half of `n_slow` passes, a sixth if tol is fine, as with columns of unequal size or huge C; with
       more weights only if "prox-bcfw" stalls.
 
-    For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within `n_slow` passes, three
-    times as many with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
+    For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
+    passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
     """
     risk, is_free = problem.risk, problem.objective.nonneg is None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -73,7 +73,7 @@ def auto(problem, at_gap=1e-3, n_slow=50.0, **_):
     if (risk.chains is not None and risk.dim > FEW_WEIGHTS and not keeps and not has_free
             and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
         # without squares L-BFGS is slow, too
-        stages.insert(0, Stage(later("lbfgs"), None, 3.0 * n_slow if is_penalised else n_slow))
+        stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_penalised else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")
     if risk.smooth:
@@ -113,7 +113,7 @@ def auto(problem, at_gap=1e-3, n_slow=50.0, **_):
         if not LABELLINGS.holds(risk):
             why = "the dual of an example is maximised exactly"
         elif has_labels and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
-            wait = np.inf if risk.dim > NARROW else 0.5 * n_slow if is_fine(problem.settings.gap.tol) else n_slow
+            wait = np.inf if risk.dim > NARROW else n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0)
             stages.insert(0, Stage(later("alm"), None, wait))
         elif is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))

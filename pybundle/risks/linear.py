@@ -86,8 +86,7 @@ class LinearRisk(Partitioned):
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
         self._set_precision("float32" if precision is None else precision)
-        self.n_parts_given = n_parts is not None
-        self._regroup(1 if n_parts is None else n_parts)
+        self._group(n_parts)
 
     def _set_precision(self, precision):
         self.search_precision = check_choice("precision", precision, ("float32", "float64"))

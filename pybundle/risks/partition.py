@@ -140,6 +140,13 @@ class Partitioned(RiskBase):
     def _shards(self):
         return self._shards_of(self._parts)
 
+    def _group(self, n_parts):
+        """Split into the parts that the caller wants, drawn at once, so that copies share them; None is one part."""
+        self.n_parts_given = n_parts is not None
+        self._regroup(1 if n_parts is None else n_parts)
+        if self.n_parts_given:
+            self._assign(self._parts)
+
     def _regroup(self, n_parts):
         """Split into so many parts, which are drawn on first use: methods on examples need none."""
         self._split(check_parts(self.n_examples, n_parts, self.partition))
@@ -196,5 +203,7 @@ class Partitioned(RiskBase):
         self.precision = "float64"
 
     def __getstate__(self) -> Any:
-        # an executor belongs to its process and is not pickled
-        return {name: value for name, value in self.__dict__.items() if name != "map_shards"}
+        # an executor belongs to its process and is not pickled; another thread may be drawing the parts
+        state = vars(self).copy()
+        state.pop("map_shards", None)
+        return state

@@ -118,8 +118,7 @@ class Structured(Partitioned):
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.partition = check_choice("partition", partition, ("strided", "contiguous"))
         self.random_state = check_integer("random_state", random_state, low=0)
-        self.n_parts_given = n_parts is not None
-        self._regroup(1 if n_parts is None else n_parts)
+        self._group(n_parts)
 
     precision = "float64"
 

@@ -638,6 +638,47 @@ def test_auto_goes_on_with_alm_where_blocks_hardly_close_the_gap():
     assert not blocks.success and blocks.n_passes > result.n_passes
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
+@pytest.mark.parametrize("spread", ["far", "unequal", "heavy tails"])
+@pytest.mark.parametrize("make", [pb.risks.BinaryHinge, lambda X, y: pb.risks.MulticlassHinge(X, (y > 0).astype(int)),
+                                  lambda X, y: pb.risks.Pinball(X, y, 0.3)], ids=["two", "classes", "pinball"])
+def test_auto_certifies_few_raw_columns(make, spread, tol):
+    """Steps on examples, and "alm" after them, took up to 10^5 passes without a gap of 0.1."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(400, 20))
+    y = np.where(Z.sum(axis=1) + 4.0 * rng.normal(size=400) > 0.0, 1.0, -1.0)
+    X = {"far": Z[:, :5] + 3000.0, "unequal": Z * 10.0 ** rng.uniform(-2.0, 3.0, 20), "heavy tails": np.exp(3.0 * Z)}
+    result = pb.minimize(make(X[spread], y), lam=0.01, tol=tol)
+    assert result.success and result.certified and result.n_passes < 1000
+
+
+def counts_of_words(seed, n=300, d=500):
+    """Sparse counts up to thousands, labels that their logarithms explain in part."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, d, 0.06, format="csr", random_state=seed,
+                  data_rvs=lambda m: np.ceil(np.exp(2.0 * rng.standard_normal(m) + 2.0)))
+    score = np.log1p(X.toarray()) @ rng.standard_normal(d) + 2.0 * rng.standard_normal(n)
+    return sp.csr_array(X), np.where(score > 0.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_float64_goes_on_where_float32_comes_no_nearer(seed):
+    """It took 1796 iterations in float32, and 2000 were not enough."""
+    result = pb.minimize(pb.risks.BinaryHinge(*counts_of_words(seed)), lam=1.0, tol=1e-3, method="prox-bcfw",
+                         random_state=seed)
+    assert result.success and result.nit < 1000
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_warm_start_searches_along_lines_at_once(seed):
+    """It began to search only after a step had ended below the start without a search, which may never happen."""
+    risk = pb.risks.BinaryHinge(*counts_of_words(seed, 400, 300), precision="float64")
+    options = {"lam": 1.0, "tol": 1e-3, "method": "prox-bcfw"}
+    first = pb.minimize(risk, **options, max_iter=200)
+    second = pb.minimize(risk, **options, warm_start=first, max_iter=20)
+    assert not first.success and second.fun < (1.0 - 1e-4) * first.fun
+
+
 def test_results_and_reports_are_short_in_a_notebook():
     """A report was shown as `OracleReport(rules=[...], findings=[])`, the state of a result with all its arrays."""
     result = pb.minimize(pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1]), lam=1.0)

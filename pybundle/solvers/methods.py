@@ -32,8 +32,8 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 
 FEW_WEIGHTS, MANY_EXAMPLES = 50, 100_000
-"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do; with so many examples
-they are faster at all tolerances."""
+"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do, and all tolerances if
+columns differ in size; with so many examples they are faster at all tolerances."""
 NARROW, TINY = 1 << 15, 1e-8
 """Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
 run; and the tolerance up to which it always does then: its last steps gain many digits each."""
@@ -44,13 +44,15 @@ MOST_BYTES = 1 << 31
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
-    Without a penalty "alm" takes over from "prox-bcfw":
+    Without a penalty another method takes over from "prox-bcfw" if that does not halve the gap within `n_slow` passes,
+    as with columns of unequal size or huge C:
 
-    * for fine tolerances, if the gap is not halved within `n_slow` passes, or within one iteration from a gap of
-      `at_gap` on; started cold it is ten times slower;
-    * if labels can be enumerated, so only with tol <= TINY and at most NARROW weights. Else it takes over if the gap is
-      not halved within half of `n_slow` passes, a sixth if tol is fine, as with columns of unequal size or huge C; with
-      more weights only if "prox-bcfw" stalls.
+    * "oca", if labels can be enumerated or there is one score, and at most FEW_WEIGHTS weights: after half of `n_slow`,
+      a sixth if tol is fine;
+    * "alm" after as many passes, if labels can be enumerated and there are at most NARROW weights; with more only if
+      "prox-bcfw" stalls, and with tol <= TINY as in the next case;
+    * "alm" for fine tolerances, also if one iteration does not halve the gap from a gap of `at_gap` on; started cold it
+      is ten times slower.
 
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
     passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
@@ -108,14 +110,15 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:
-        has_labels, name = risk.has_exact_blocks and is_free, "'prox-bcfw'"
-        why = "the labels of an example can be enumerated" if has_labels else "examples can be decoded one at a time"
-        if not LABELLINGS.holds(risk):
-            why = "the dual of an example is maximised exactly"
-        elif has_labels and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
-            wait = np.inf if risk.dim > NARROW else n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0)
-            stages.insert(0, Stage(later("alm"), None, wait))
-        elif is_free and is_fine(problem.settings.gap.tol):
+        has_labels, name = LABELLINGS.holds(risk), "'prox-bcfw'"
+        is_exact, wait = risk.has_exact_blocks and is_free, n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0)
+        why = ("the dual of an example is maximised exactly" if not has_labels else
+               "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
+        if is_exact and risk.dim <= FEW_WEIGHTS:
+            stages = [Stage(later("oca"), None, wait)]
+        elif has_labels and is_exact and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
+            stages.insert(0, Stage(later("alm"), None, np.inf if risk.dim > NARROW else wait))
+        elif has_labels and is_free and is_fine(problem.settings.gap.tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")

@@ -45,6 +45,8 @@ from ..state import State
 from .balance import Balance
 
 IDLE = 20       # values without progress after which a run that balances its centre goes back to its best point
+FLAT = 25       # values in float32 during which the gap falls by less than LEAST_FALL; then float64 goes on
+LEAST_FALL = 0.01
 
 
 class BlockMethod(Run):
@@ -77,6 +79,7 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
+        self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
         is_penalised = isinstance(objective, Penalised)
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
         self._mean = MeanPlane() if is_penalised else None
@@ -135,6 +138,9 @@ class BlockMethod(Run):
                                      self.kappa, self.schedule.every)
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
+            self._n_flat += 1
+            if not self.gap() > (1.0 - LEAST_FALL) * self._flat_gap:
+                self._n_flat, self._flat_gap = 0, self.gap()
         self.log(self.fun if value is None else value)
         probe = None if self.free is None else self.free.probe(self)
         if probe is not None:
@@ -146,6 +152,10 @@ class BlockMethod(Run):
     @property
     def patience(self):
         return self.schedule.patience
+
+    def is_stalled(self):
+        """Whether neither best value nor best bound has moved for long; in float32, whether they have hardly moved."""
+        return super().is_stalled() or (self._n_flat >= FLAT and self.risk.search_precision == "float32")
 
     def stalled(self):
         if self.risk.search_precision == "float64":

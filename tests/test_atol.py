@@ -64,7 +64,7 @@ def test_far_starts_on_data(method):
 
 def test_no_advice_to_pass_atol_where_the_objective_is_not_about_zero():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((100, 4)), rng.integers(0, 2, 100)
+    X, y = rng.standard_normal((100, 30)), rng.integers(0, 2, 100)
     risk = pb.risks.MulticlassHinge(X * 1e6, y)
     with pytest.warns(pb.ConvergenceWarning) as caught:
         result = pb.minimize(risk, 1e4 * rng.standard_normal(risk.dim), lam=1.0, tol=1e-3, max_iter=300)

@@ -18,6 +18,7 @@ from pybundle.core.archive import digest, hidden_name
 from pybundle.runtime import checkpoint as files
 from pybundle.runtime import file_lock
 from pybundle.runtime.result import Status
+from pybundle.solvers.block.block_method import BlockMethod
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 
@@ -106,6 +107,23 @@ def test_every_iteration_is_a_place_to_go_on_from(tmp_path):
     for k in range(1, whole.nit + 1):
         last = pb.minimize(dense(), **(options | {"max_iter": k}), checkpoint=tmp_path / "run.npz")
     assert bits(last) == bits(whole)
+
+
+@pytest.mark.parametrize("precision, method", [("float32", "prox-bcfw"), ("float64", "auto")])
+def test_so_are_those_about_another_precision_and_planes(tmp_path, precision, method, monkeypatch):
+    seen, exact = [], BlockMethod.to_float64
+    monkeypatch.setattr(BlockMethod, "to_float64", lambda run: (seen.append(run.trace.n_iter), exact(run)))
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 5))
+    risk = pb.risks.BinaryHinge(Z + 1000.0, np.where(Z.sum(axis=1) + rng.normal(size=200) > 0.0, 1.0, -1.0),
+                                precision=precision)
+    options = {"lam": 1e-3, "tol": 1e-3, "method": method, "random_state": 1, "max_iter": 400}
+    whole = pb.minimize(risk, **options)
+    for k in range(10, whole.nit + 10, 10):
+        last = pb.minimize(risk, **(options | {"max_iter": min(k, whole.nit)}), checkpoint=tmp_path / "run.npz")
+    assert bits(last) == bits(whole)
+    assert seen if precision == "float32" else whole.success and not pb.minimize(
+        risk, **(options | {"method": "prox-bcfw"})).success
 
 
 def test_the_data_are_not_in_the_file(tmp_path):

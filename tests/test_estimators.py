@@ -110,7 +110,8 @@ def test_pixels_are_taken_as_they_are():
     svm = pb.MulticlassSVM(C=1e-3, tol=1e-6).fit(pixels, y)
     assert svm.objective_ == pytest.approx(pb.MulticlassSVM(C=1e-3, tol=1e-6).fit(pixels.astype(float), y).objective_,
                                            rel=2e-6)
-    np.testing.assert_array_equal(svm.predict(pixels), svm.predict(pixels.astype(float)))
+    # of one example two wrong classes tie at the optimum, so that the last bits decide between them
+    np.testing.assert_allclose(svm.decision_function(pixels), svm.decision_function(pixels.astype(float)), atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -210,8 +210,10 @@ def main():
             f"{version()}. Calls of the oracle until F is within 1e-3 of F*: the best of all settings of the "
             "subgradient method, and passes of `pb.minimize` until that is certified, in brackets until it is true. "
             "`parts`: one for each agent or job; "
-            "`bounds`: with the `lower_bounds` that a feasible assignment proves. The ratios divide the better of the "
-            "two Polyak columns by certified passes; 2 or more was asked for."]
+            "`bounds`: with the `lower_bounds` that a feasible assignment proves. Types A to E are those of the "
+            "literature on this problem; L* is the best bound, `feasible` the cost of an assignment, theta and p the "
+            "factor of the step and the idle steps after which it is halved. The ratios divide the better of the two "
+            "Polyak columns by certified passes."]
     for title, make in (("Relaxed assignment of jobs: a knapsack for each agent", JobsDual),
                         ("Relaxed capacities", CapacitiesDual)):
         rows = [row for problem in problems for row in rows_of(*problem, make)]

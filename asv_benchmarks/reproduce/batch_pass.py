@@ -64,8 +64,8 @@ def main():
     runs |= {name: risk.evaluate for name, risk in risks.items()}
 
     lines = ["# One batch pass on MNIST: values and 16 subgradients", "",
-             f"One thread, {kernel_name()} kernels, median (and minimum) of {repeats} interleaved repeats; "
-             f"pybundle {version()}.",
+             f"`asv_benchmarks/reproduce/batch_pass.py`, one thread, {kernel_name()} kernels, median (and minimum) of "
+             f"{repeats} interleaved repeats; pybundle {version()}.",
              "", "| data | " + " | ".join(f"{point} w, ms | NumPy / this" for point in points) + " |",
              "|---" * (1 + 2 * len(points)) + "|"]
     times = {(name, point): [] for name in runs for point in points}

@@ -20,7 +20,7 @@ import numpy as np
 from pybundle import oracles
 
 PAGE = RESULTS / "decoders.md"
-TITLE = """# Decoders alone, scores given
+TITLE = """# Decoders alone
 
 `asv_benchmarks/reproduce/decoders.py`, one thread, least time of the repeats, candidates in turn in one process."""
 
@@ -166,7 +166,7 @@ def tree(repeats):
     times["deformation, batch"] /= n
     trees = [(name, f"{1e3 * seconds:.3f}") for name, seconds in times.items()]
     title = "## Trees and distance transforms\n\n"
-    title += "Checks and arrays of a call take some 50 microseconds of the smallest rows.\n\n"
+    title += "Checks and arrays of a call take most of the smallest rows.\n\n"
     lines = table(("distance transform", "positions", "ms", "ns a position"), rows)
     return title + lines + "\n\n" + table(("eight landmarks, 40 x 40 positions each", "ms a tree"), trees)
 

@@ -234,9 +234,10 @@ TEXT = """\
 Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes slowed down to {pause:g} s a group),
 solved to a certified gap of 1e-3. "same certified optimum": certified, and neither lower bound, of this run and of one
 without workers, lies above the value of the other. "same bits": the solution is that of the run without workers to the
-last bit; where workers are not waited for it need not be. A run hangs that takes a minute longer than an undisturbed
-one. "Stopped": two `Processes`, one of them stopped by SIGSTOP; with the limit of 8 s a run hangs that takes more than
-12, and in either case one that leaves a process or shared memory behind. Written by
+last bit; where workers are not waited for, or the run goes on without them, it need not be. A run hangs that takes a
+minute longer than an undisturbed one, or than 20 of these with a slower worker. "Stopped": two `Processes`, one of
+them stopped by SIGSTOP; with the limit of 8 s and a gap that is not reached a run hangs that takes more than 12, and in
+either case one that leaves a process or shared memory behind. Written by
 `asv_benchmarks/reproduce/faults.py` with pybundle {version}.
 
 {table}

@@ -224,7 +224,8 @@ is 25 % of the peak of the free run in the row above. `memory_limit` is about wh
 is the strict quotient. (peak + X) / (limit + X) is that of all there is in memory, the data X included on both sides.
 Not counted by the limit, so that either may be above 1: tables of decoders, Python's own objects, buffers of BLAS, part
 of the holes in the heap; they weigh most where the limit is small. One thread. The mapped file is read from the disk in
-each pass; the speed is what was read by the seconds of the whole run, beside reading the file once with read(2).
+each pass; the speed is what was read by the seconds of the whole run, beside reading the file once with read(2), whose
+speed varies: the share is that of the mean of both. "foretold" is `pb.estimate_memory`.
 Written by
 `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
 """

@@ -267,9 +267,10 @@ def main():
                   flush=True)
     lines = ["# Master QPs to a relative duality gap of 1e-6", "",
              "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in "
-             "turn in one run. Gaps are recomputed in float64 from the data; in brackets where a peer never "
-             "got there (best of its answers). 'In a loop' is the compiled object without validation, as the "
-             "bundle loop calls it. " + ", ".join([f"pybundle {version()}", *versions]) + ".", "", *table(rows), ""]
+             "turn in one run, by `asv_benchmarks/reproduce/qp_masters.py`. Gaps are recomputed in float64 from "
+             "the data; in brackets where a peer never got there (best of its answers). 'In a loop' is the compiled "
+             "object without validation, as the bundle loop calls it. "
+             + ", ".join([f"pybundle {version()}", *versions]) + ".", "", *table(rows), ""]
     if "PIQP" in peers:
         lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled "
                   "here by the ratio of the two PIQP times.", "",

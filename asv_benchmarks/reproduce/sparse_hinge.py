@@ -98,7 +98,8 @@ TEXT = """# Binary hinge on sparse data
 
 `asv_benchmarks/reproduce/sparse_hinge.py` with pybundle {version}: processor time of one thread. Our seconds include
 the risk, its checks and the certificate; LinearSVC's are to an objective within the same gap of our lower bound. Passes
-are over all rows or those not set aside; ours count one for each value of F.
+are over all rows or those not set aside; ours count one for each value of F. Seconds are medians of five turns, and the
+last column is the median of their quotients.
 
 {table}
 """

@@ -160,7 +160,9 @@ TEXT = """# l1 norms and elastic nets, binary classification
 
 `python asv_benchmarks/reproduce/sparse_penalties.py` with pybundle {version}, one thread, processor time.
 Seconds to 1e-3 of the best value that any package finds; for pybundle also seconds and passes to a certified gap of
-1e-3. liblinear and saga are those of scikit-learn.
+1e-3. The penalty is strength (rho |w|_1 + (1 - rho)/2 |w|^2); "not 0" counts weights; certified
+seconds are the better of two runs.
+liblinear and saga are those of scikit-learn.
 
 {table}
 """

@@ -44,20 +44,22 @@ MOST_BYTES = 1 << 31
 def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
-    Without a penalty another method takes over from "prox-bcfw" if that does not halve the gap within `n_slow` passes,
-    as with columns of unequal size or huge C:
+    Without a penalty another method takes over from "prox-bcfw" if that does not halve the gap within a number of
+    passes, as with columns of unequal size or huge C. If labels can be enumerated, or for a loss of one score, they are
+    half of `n_slow`, for fine tolerances a sixth:
 
-    * "oca", if labels can be enumerated or there is one score, and at most FEW_WEIGHTS weights: after half of `n_slow`,
-      a sixth if tol is fine;
-    * "alm" after as many passes, if labels can be enumerated and there are at most NARROW weights; with more only if
-      "prox-bcfw" stalls, and with tol <= TINY as in the next case;
-    * "alm" for fine tolerances, also if one iteration does not halve the gap from a gap of `at_gap` on; started cold it
-      is ten times slower.
+    * with at most FEW_WEIGHTS weights "oca" takes over,
+    * with at most NARROW "alm",
+    * with more "alm", but only if "prox-bcfw" stalls.
+
+    With a decoder "alm" takes over for fine tolerances only: after `n_slow` passes, and from a gap of `at_gap` on as
+    soon as an iteration does not halve it; started cold it is ten times slower. With tol <= TINY this holds for
+    enumerable labels and at most NARROW weights, too.
 
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
     passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
     """
-    risk, is_free = problem.risk, problem.objective.nonneg is None
+    risk, has_signs = problem.risk, problem.objective.nonneg is not None
     keeps = problem.settings.record is not None         # points of planes, as evidence
 
     def later(name):
@@ -97,7 +99,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "workers hold the parts"
         if risk.home is not None and LABELLINGS.holds(completed(risk.home)):
             why = f"{why}; without executor, steps on examples take far fewer passes"
-    elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and is_free and not keeps))):
+    elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and not has_signs and not keeps))):
         why = "the risk has planes of parts only"
     elif is_penalised and keeps:
         why = "the planes of parts are the evidence"
@@ -110,15 +112,16 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:
-        has_labels, name = LABELLINGS.holds(risk), "'prox-bcfw'"
-        is_exact, wait = risk.has_exact_blocks and is_free, n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0)
+        has_labels, is_exact = LABELLINGS.holds(risk), risk.has_exact_blocks and not has_signs
+        tol, name = problem.settings.gap.tol, "'prox-bcfw'"
+        wait = n_slow / (6.0 if is_fine(tol) else 2.0)
         why = ("the dual of an example is maximised exactly" if not has_labels else
                "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
-        if is_exact and risk.dim <= FEW_WEIGHTS:
+        if is_exact and risk.dim <= FEW_WEIGHTS and (tol > TINY or not has_labels):
             stages = [Stage(later("oca"), None, wait)]
-        elif has_labels and is_exact and (risk.dim > NARROW or problem.settings.gap.tol > TINY):
-            stages.insert(0, Stage(later("alm"), None, np.inf if risk.dim > NARROW else wait))
-        elif has_labels and is_free and is_fine(problem.settings.gap.tol):
+        elif is_exact and has_labels and (tol > TINY or risk.dim > NARROW):
+            stages.insert(0, Stage(later("alm"), None, wait if risk.dim <= NARROW else np.inf))
+        elif has_labels and not has_signs and is_fine(tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")

@@ -45,7 +45,7 @@ from ..state import State
 from .balance import Balance
 
 IDLE = 20       # values without progress after which a run that balances its centre goes back to its best point
-FLAT = 25       # values in float32 during which the gap falls by less than LEAST_FALL; then float64 goes on
+FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL; then float64 goes on
 LEAST_FALL = 0.01
 
 
@@ -139,7 +139,7 @@ class BlockMethod(Run):
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
             self._n_flat += 1
-            if not self.gap() > (1.0 - LEAST_FALL) * self._flat_gap:
+            if self.gap() <= (1.0 - LEAST_FALL) * self._flat_gap:
                 self._n_flat, self._flat_gap = 0, self.gap()
         self.log(self.fun if value is None else value)
         probe = None if self.free is None else self.free.probe(self)
@@ -155,12 +155,12 @@ class BlockMethod(Run):
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long; in float32, whether they have hardly moved."""
-        return super().is_stalled() or (self._n_flat >= FLAT and self.risk.search_precision == "float32")
+        return super().is_stalled() or (self._n_flat >= FLOAT32_PATIENCE and self.risk.search_precision == "float32")
 
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 cannot separate the labellings
+        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 shows no way on
         self.to_float64()
         return None
 

@@ -226,14 +226,14 @@ class ExactBlocks(Core):
         self._evaluated += self.n_examples
         risk_value = self._mark(scores)
         reach = self._reach_of(w)
-        if self._scored is run.w and self._scores is not None:
+        if self._scored is run.w:
             fun = run.objective.value(w) + risk_value
         else:
             fun = run.observe(w, risk_value)
             if run.w is w:
                 self._scores, self._reach, self._scored = scores, reach, w
                 return fun
-            # another run or precision, or a cut, has found a better point: its scores take a pass
+            # the best point is that of a warm start, of the run in float32 or of a cut: its scores take a pass
             self._scores, self._reach, self._scored = self._exact.scores(run.w), self._reach_of(run.w), run.w
             self._evaluated += self.n_examples
         best = run.w

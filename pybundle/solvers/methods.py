@@ -32,8 +32,8 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 
 
 FEW_WEIGHTS, MANY_EXAMPLES = 50, 100_000
-"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do, and all tolerances if
-columns differ in size; with so many examples they are faster at all tolerances."""
+"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do, with so many examples
+all tolerances; and columns of unequal size cost them nothing."""
 NARROW, TINY = 1 << 15, 1e-8
 """Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
 run; and the tolerance up to which it always does then: its last steps gain many digits each."""
@@ -45,16 +45,15 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     """Choose a method from the capabilities of the risk, with fallbacks if it stalls, and a reason in words.
 
     Without a penalty another method takes over from "prox-bcfw" if that does not halve the gap within a number of
-    passes, as with columns of unequal size or huge C. If labels can be enumerated, or for a loss of one score, they are
-    half of `n_slow`, for fine tolerances a sixth:
+    passes, as with columns of unequal size or huge C:
 
-    * with at most FEW_WEIGHTS weights "oca" takes over,
-    * with at most NARROW "alm",
-    * with more "alm", but only if "prox-bcfw" stalls.
-
-    With a decoder "alm" takes over for fine tolerances only: after `n_slow` passes, and from a gap of `at_gap` on as
-    soon as an iteration does not halve it; started cold it is ten times slower. With tol <= TINY this holds for
-    enumerable labels and at most NARROW weights, too.
+    * "alm", if labels can be enumerated: after half of `n_slow`, for fine tolerances a sixth; with more than NARROW
+      weights only if "prox-bcfw" stalls;
+    * "alm", with a decoder and fine tolerances only: after `n_slow`, and from a gap of `at_gap` on as soon as an
+      iteration does not halve it, because started cold "alm" is ten times slower. With tol <= TINY this holds for
+      enumerable labels and at most NARROW weights, too;
+    * "oca", with at most FEW_WEIGHTS weights: for a loss of one score after as many passes as "alm" for labels, and for
+      enumerable labels if "alm" does not halve the gap within `n_slow` passes.
 
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
     passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
@@ -117,9 +116,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         wait = n_slow / (6.0 if is_fine(tol) else 2.0)
         why = ("the dual of an example is maximised exactly" if not has_labels else
                "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
-        if is_exact and risk.dim <= FEW_WEIGHTS and (tol > TINY or not has_labels):
-            stages = [Stage(later("oca"), None, wait)]
-        elif is_exact and has_labels and (tol > TINY or risk.dim > NARROW):
+        if is_exact and risk.dim <= FEW_WEIGHTS:
+            stages = [Stage(later("oca"), None, n_slow if has_labels else wait)]
+        if is_exact and has_labels and (tol > TINY or risk.dim > NARROW):
             stages.insert(0, Stage(later("alm"), None, wait if risk.dim <= NARROW else np.inf))
         elif has_labels and not has_signs and is_fine(tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))

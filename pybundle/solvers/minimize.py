@@ -77,7 +77,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and "oca" continues
         "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or, if labels can be
         enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
-        stall). `message` names the choice and its reason. See "Which model, which method" in the documentation.
+        stall, or are slow with few weights). `message` names the choice and its reason. See "Which model, which
+        method" in the documentation.
     tol : float
         Relative tolerance, see `atol`.
     atol : float, optional
@@ -131,8 +132,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     evidence : bool
         True stores what `pb.verify` needs if the method does not store it anyway: the points of planes, the labellings
         of planes of examples. This costs memory, a pass per point at the end, and the compiled passes of block methods.
-        Methods on multipliers of labels, such as "auto" on flat risks, provide evidence without it. Penalties with
-        powers of norms or with overlapping groups have no evidence.
+        "prox-bcfw" and "alm" on flat risks provide evidence without it, and "auto" as long as it takes these. Penalties
+        with powers of norms or with overlapping groups have no evidence.
     **options
         stop : {"certificate", "published"}
             "published" uses the rule of the method's paper on the current iterate; the default compares best value and

@@ -41,6 +41,37 @@ class Digits:
     track_max_planes.unit = "planes"
 
 
+class FewWeights:
+    """Raw columns, whose sizes differ by 10^5, beside equal ones: who takes over from a slow run of "auto"."""
+
+    params = [["two", "classes", "pinball"], ["equal", "unequal"], [1e-3, 1e-6]]
+    param_names = ["risk", "columns", "tol"]
+
+    def setup(self, risk, columns, tol):
+        rng = np.random.default_rng(0)
+        n, d = (20000, 20) if LARGE else (2000, 10)
+        X, W = rng.standard_normal((n, d)), rng.standard_normal((4, d))
+        scores = X @ W.T + rng.standard_normal((n, 4))
+        X *= 10.0 ** rng.uniform(-2.0, 3.0, d) if columns == "unequal" else 1.0
+        self.risk = (pb.risks.MulticlassHinge(X, scores.argmax(axis=1)) if risk == "classes" else
+                     pb.risks.BinaryHinge(X, np.where(scores[:, 0] > 0.0, 1.0, -1.0)) if risk == "two" else
+                     pb.risks.Pinball(X, scores[:, 0], 0.8))
+
+    def solve(self, risk, columns, tol):
+        return pb.minimize(self.risk, lam=0.01, tol=tol, time_limit=30.0)
+
+    def time_solve(self, risk, columns, tol):
+        self.solve(risk, columns, tol)
+
+    def track_gap(self, risk, columns, tol):
+        return self.solve(risk, columns, tol).gap
+
+    def track_passes(self, risk, columns, tol):
+        return self.solve(risk, columns, tol).n_passes
+
+    track_passes.unit = "passes"
+
+
 class Smooth:
     """Log-losses of digits, alone and in strings, to 1e-2 and to 1e-6."""
 

@@ -160,7 +160,7 @@ class BlockMethod(Run):
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 shows no way on
+        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 comes no nearer
         self.to_float64()
         return None
 

@@ -32,15 +32,16 @@ def main():
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
-    bandwidths, solve_repeats = bandwidth(arguments.repeats), max(2, arguments.repeats // 4)
-    rows = []
+    rows, solve_repeats = [], max(2, arguments.repeats // 4)
     for name in arguments.only:
         make, lam = SETS[name]
         risk = (make or {"digit pairs": digit_pairs, "landmarks": faces}[name])()
         risk = (risk[0] if isinstance(risk, tuple) else risk).derive(n_parts=N_PARTS)
-        rows += passes(name, risk, arguments.repeats, bandwidths[1])
-        rows.append(solves(name, risk, lam, solve_repeats))
-        print(table(HEADER, rows), flush=True)
+        for row in (*passes(name, risk, arguments.repeats), solves(name, risk, lam, solve_repeats)):
+            rows.append(row)
+            print(*row, sep=" | ", flush=True)
+    bandwidths = bandwidth(arguments.repeats)       # last: the memory that it gives back would slow the next row down
+    rows = [(*cells, rate if rate == "-" else f"{100.0 * rate / bandwidths[1]:.0f}") for *cells, rate in rows]
     text = TEXT.format(
         version=version(), table=table(HEADER, rows), one=bandwidths[0], two=bandwidths[1],
         ratio=bandwidths[1] / bandwidths[0], ceiling=ceiling(arguments.repeats), repeats=arguments.repeats,
@@ -125,12 +126,12 @@ def in_turns(run, repeats):
     return seconds, answers
 
 
-def row(name, what, seconds, run, share="-"):
+def row_of(name, what, seconds, run, rate="-"):
     return (name, what, *(f"{1e3 * value:.1f}" for value in seconds), f"{seconds[0] / seconds[1]:.2f}", cpu_ratio(run),
-            share)
+            rate)
 
 
-def passes(name, risk, repeats, bandwidth):
+def passes(name, risk, repeats):
     """A pass at a random w, and one near the optimum, where few examples count."""
     rng = np.random.default_rng(0)
     near = pb.minimize(risk, lam=SETS[name][1], tol=0.1, time_limit=60.0).x
@@ -143,10 +144,9 @@ def passes(name, risk, repeats, bandwidth):
             one.slopes - two.slopes).max() == 0.0
         if not same:
             raise SystemExit(f"{name}: two threads gave other planes than one")
-        share = "-"
-        if risk.examples is not None:           # read once in a pass
-            share = f"{100 * risk.examples.X.nbytes / seconds[1] / 1e9 / bandwidth:.0f}"
-        yield row(name, what, seconds, run, share)
+        # X is read once in a pass
+        yield row_of(name, what, seconds, run,
+                     "-" if risk.examples is None else risk.examples.X.nbytes / seconds[1] / 1e9)
 
 
 def solves(name, risk, lam, repeats):
@@ -156,7 +156,7 @@ def solves(name, risk, lam, repeats):
     seconds, (one, two) = in_turns(run, repeats)
     if not (one.x == two.x).all() or one.lower_bound != two.lower_bound:
         raise SystemExit(f"{name}: two threads ended elsewhere than one")
-    return row(name, f"prox-bcfw to 1e-2, {one.n_passes:.0f} passes", seconds, run)
+    return row_of(name, f"prox-bcfw to 1e-2, {one.n_passes:.0f} passes", seconds, run)
 
 
 def bandwidth(repeats):

@@ -148,7 +148,7 @@ def test_formats_of_tokens_are_one_problem():
         assert svm.objective_ == pytest.approx(fits["dict"].objective_, rel=2e-6), form
         assert same(svm.predict(forms[form]), fits["dict"].predict(X))
     assert fits["dict"].vocabulary_ == names and fits["csr"].vocabulary_ is None
-    hashed = pb.ChainSVM(tol=1e-6, hash_bits=20).fit(X, y)       # no two of a few features meet
+    hashed = pb.ChainSVM(tol=1e-6, hash_bits=20, token_weights="all").fit(X, y)      # no two of a few features meet
     assert hashed.objective_ == pytest.approx(fits["dict"].objective_, rel=2e-6)
     assert hashed.n_features_in_ == 1 << 20
     integers = pb.ChainSVM(tol=1e-6).fit(X, Ragged.of([np.searchsorted(["A", "B", "C"], labels) for labels in y]))

@@ -27,7 +27,8 @@ from pybundle.oracles import arborescence_marginals
 from pybundle.oracles._matrix_tree import tree_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning", "ignore:overflow")
-KINDS = ["multiclass", "many classes", "chain", "long chain", "landmarks", "tree", "single-root tree"]
+KINDS = ["multiclass", "many classes", "chain", "long chain", "landmarks", "tree", "single-root tree",
+         "chain of few weights"]
 
 
 def draw(rng, shape, scale):
@@ -45,12 +46,16 @@ def problem(kind, rng, n=3):
         given = sp.csr_array(X) if scale < 10.0 else X
         return pb.models.Multiclass(K, d), given, y, [multiclass(*pair, K) for pair in zip(X, y, strict=True)]
     if "chain" in kind:
-        K, d, (start, end) = 2 + int(kind == "chain"), 2, rng.integers(0, 2, 2)
-        sizes = rng.integers(1, 4, n) if kind == "chain" else np.full(n, 6)
+        K, d, (start, end) = 2 + int(kind != "long chain"), 2, rng.integers(0, 2, 2)
+        sizes = np.full(n, 6) if kind == "long chain" else rng.integers(1, 4, n)
         X, Y = [draw(rng, (T, d), scale) for T in sizes], [rng.integers(0, K, T) for T in sizes]
         model = pb.models.Chain(K, d, start=bool(start), end=bool(end))
         given = [sp.csr_array(x) for x in X] if scale < 10.0 else X
-        return model, given, Y, [chain(*pair, K, int(start), int(end)) for pair in zip(X, Y, strict=True)]
+        if kind == "chain of few weights":
+            given = [sp.csr_array(x) for x in X]
+            model = model.occurring(given, Y)
+        return model, given, Y, [chain(*pair, K, int(start), int(end), model.token_support)
+                                 for pair in zip(X, Y, strict=True)]
     if kind == "landmarks":
         shape, parents, d = (2, 3), ([-1, 0], [1, -1], [-1])[rng.integers(3)], 2
         L = len(parents)

@@ -14,6 +14,7 @@ beside the data that were read before it. Writes results/log_losses.md.
 """
 
 import argparse
+import ctypes
 import itertools
 import multiprocessing
 import resource
@@ -269,6 +270,7 @@ def fit(problem, who, lam):
 def peak(work, *arguments):
     """Growth of the peak of memory during a call in a process of its own, in MB."""
     def child():
+        ctypes.CDLL(None).malloc_trim(0)        # memory that others gave back is not to be used again unseen
         before = resident()
         work(*arguments)
         there.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0 - before)

@@ -26,7 +26,11 @@ CHAIN_PARAMETERS = """start, end : bool
     hash_bits : int, optional
         Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
     min_count : int
-        Tokens that a feature by name must occur in to enter the vocabulary."""
+        Tokens that a feature by name must occur in to enter the vocabulary.
+    token_weights : {"auto", "all", "occurring"}
+        Which pairs of feature and label have weights: all, or those that occur together in the training data, the
+        default of CRFsuite, which is a smaller model and takes a fraction of the memory. "auto" is "occurring" if the
+        tokens are sparse and all would be more than 2^20 weights. Dask collections have all."""
 
 L1 = """l1 : float >= 0
         Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others."""
@@ -37,7 +41,9 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
     vocabulary_ : list of str, or None
         Names of the d columns, if they were learnt.
     n_features_in_ : int
-        d."""
+        d.
+    token_support_ : ndarray, shape (m, 2), or None
+        Pairs (feature, label) that have weights if not all have; `token_coef_` is a csc_array then."""
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
@@ -85,8 +91,9 @@ class ChainSVM(ChainEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
-                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1, l1: float = 0.0,
-                 tol: float = 0.001, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
+                 token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
@@ -97,6 +104,7 @@ class ChainSVM(ChainEstimator):
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.token_weights = token_weights
         self.l1 = l1
         self.tol = tol
         self.method = method
@@ -148,15 +156,16 @@ class ChainCRF(ChainEstimator):
     _log_loss = True
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1, l1: float = 0.0, tol: float = 0.001, method: str = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 min_count: int = 1, token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
         self.start = start
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.token_weights = token_weights
         self.l1 = l1
         self.tol = tol
         self.method = method

@@ -47,7 +47,8 @@ class ChainSVMCV(PathCV, ChainSVM):
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
                  search_tol: float | None = None,
                  loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
-                 end: Any = True, hash_bits: int | None = None, min_count: int = 1, tol: float = 0.001,
+                 end: Any = True, hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
+                 tol: float = 0.001,
                  method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
@@ -62,6 +63,7 @@ class ChainSVMCV(PathCV, ChainSVM):
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.token_weights = token_weights
         self.tol = tol
         self.method = method
         self.max_iter = max_iter
@@ -106,7 +108,8 @@ class ChainCRFCV(PathCV, ChainCRF):
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
                  search_tol: float | None = None, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1, tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
+                 min_count: int = 1,
+                 token_weights: str = "auto", tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
@@ -118,6 +121,7 @@ class ChainCRFCV(PathCV, ChainCRF):
         self.end = end
         self.hash_bits = hash_bits
         self.min_count = min_count
+        self.token_weights = token_weights
         self.tol = tol
         self.method = method
         self.max_iter = max_iter

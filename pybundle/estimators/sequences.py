@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_integer, check_number
+from ..core.validation import check_choice, check_integer, check_number
 from ..features.examples import not_finite
 from ..models import Chain
 from ..models.chain.oracle import scores as token_scores
 from ..oracles import k_best_viterbi
 from ..oracles.chain import viterbi_batch
+from ..risks import Structured
 from .labels import encode_labels, label_classes, merged_classes
 from .penalty import squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -32,6 +33,11 @@ from .tokens import (
     holds_texts,
 )
 
+FEW_WEIGHTS = 1 << 20
+"""Up to so many weights of features, "auto" takes them all."""
+MOST = 1 << 30
+"""Most features of a model from a file."""
+
 
 class ChainEstimator(StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`: a subclass states its loss."""
@@ -39,12 +45,30 @@ class ChainEstimator(StructuredEstimator):
     normalised: bool
     rescaling: str
     loss: str
+    token_weights: str
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
     l1: float = 0.0         # of classes without such a parameter
+    _counts = ("n_iter_", "n_features_in_")         # the latter is checked here
 
     def _regulariser(self, fitted):
         return squares_and_l1(self._lam(), check_number("l1", self.l1, low=0.0))
+
+    def _check_for_collections(self):
+        super()._check_for_collections()
+        if self.token_weights == "occurring":
+            raise ParameterError("token_weights must be 'all' or 'auto', which is the same, for Dask collections, got "
+                                 "'occurring'")
+
+    def _prepare(self, X, y, sample_weight):
+        choice = check_choice("token_weights", self.token_weights, ("auto", "all", "occurring"))
+        risk, fitted = super()._prepare(X, y, sample_weight)
+        is_sparse, large = sp.issparse(risk.X.values), len(fitted["classes_"]) * fitted["n_features_in_"] > FEW_WEIGHTS
+        if choice == "occurring" or (choice == "auto" and is_sparse and large):
+            model = risk.model.occurring(risk.X, risk.Y)
+            fitted["token_support_"] = model.token_support
+            risk = Structured(model, risk.X, risk.Y, loss=risk.loss, sample_weight=risk.sample_weight)
+        return risk, fitted
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -76,7 +100,7 @@ class ChainEstimator(StructuredEstimator):
             counts = sum((counts for _, counts, _ in surveys[1:]), surveys[0][1])
             vocabulary = frequent_features(counts, self.min_count)
             width = len(vocabulary)
-        return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
+        return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width, "token_support_": None}
 
     def _encode_pairs(self, X, y, fitted):
         x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
@@ -91,9 +115,13 @@ class ChainEstimator(StructuredEstimator):
 
     def _make_model(self, fitted):
         return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
-                     start=self.start, end=self.end, rescaling=self.rescaling)
+                     start=self.start, end=self.end, rescaling=self.rescaling, token_support=fitted.token_support_)
 
     def _check_state(self):
+        support = vars(self).get("token_support_")
+        most = np.size(self.coef_) if support is None else MOST
+        if not 0 <= self.n_features_in_ <= most:
+            raise StateError(f"n_features_in_ must be that of the weights, got {self.n_features_in_:.3g}")
         super()._check_state()
         if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
@@ -174,7 +202,8 @@ class ChainEstimator(StructuredEstimator):
         ParameterError
             If the label is not in `classes_`.
         """
-        k, weights = check_integer("k", k), self.token_coef_[self._code("label", label)]
+        k, code, W = check_integer("k", k), self._code("label", label), self.token_coef_
+        weights = W[[code]].toarray()[0] if sp.issparse(W) else W[code]
         order = np.argsort(-weights if k > 0 else weights, kind="stable")[:abs(k)]
         names = order.tolist() if self.vocabulary_ is None else [self.vocabulary_[j] for j in order.tolist()]
         return [(name, weight) for name, weight in zip(names, weights[order].tolist(), strict=True) if weight * k > 0.0]
@@ -190,17 +219,26 @@ class ChainEstimator(StructuredEstimator):
         """Drop the features by name whose weights are 0 for all labels, as an l1 norm leaves most; return self.
 
         Predictions stay the same, as features without a weight add nothing; the model takes less memory, and so does
-        its file. Columns of arrays and of hashes are kept. The next fit learns its vocabulary anew.
+        its file. With `token_support_` pairs of feature and label of weight 0 are dropped, too. Columns of arrays and
+        of hashes are kept. The next fit learns its vocabulary anew.
         """
         check_is_fitted(self)
-        if self.vocabulary_ is not None:
-            W, *others = self.model_.split(self.coef_)
+        if self.vocabulary_ is None:
+            return self
+        W, *others = self.model_.split(self.coef_)
+        if sp.issparse(W):
+            some = W.data != 0.0
+            some[0] |= not some.any()
+            kept, features = np.unique(self.token_support_[some, 0], return_inverse=True)
+            W, support = W.data[some], np.stack([features, self.token_support_[some, 1]], axis=1)
+        else:
             kept = np.flatnonzero(W.any(axis=0))
             kept = kept if len(kept) else np.arange(1)
-            attributes = self.__dict__
-            attributes.update(coef_=np.concatenate([W[:, kept].ravel(), *map(np.ravel, others)]),
-                              vocabulary_=[self.vocabulary_[j] for j in kept.tolist()], n_features_in_=len(kept),
-                              _state=None)
+            W, support = W[:, kept], None
+        attributes = self.__dict__
+        attributes.update(coef_=np.concatenate([W.ravel(), *map(np.ravel, others)]), token_support_=support,
+                          vocabulary_=[self.vocabulary_[j] for j in kept.tolist()], n_features_in_=len(kept),
+                          _state=None)
         return self
 
     def _code(self, name, label):
@@ -212,8 +250,8 @@ class ChainEstimator(StructuredEstimator):
         return labels.index(label)
 
     @property
-    def token_coef_(self) -> Floats:
-        """Weights of the features by label, shape (K, d)."""
+    def token_coef_(self) -> Any:
+        """Weights of the features by label, shape (K, d); a csc_array if `token_support_` has only some of them."""
         return self.model_.split(self.coef_)[0]
 
     @property

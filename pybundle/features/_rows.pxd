@@ -57,8 +57,10 @@ cdef class PackedWeights:
 cdef class Rows:
     cdef readonly object storage             # (X,) or (data, indices, indptr): keeps the memory alive
     cdef readonly int kind
-    cdef readonly Py_ssize_t n_rows, n_features, width
+    cdef readonly Py_ssize_t n_rows, n_features
     cdef readonly int n_scores
+    # W has `n_weights` entries in all: `n_blocks` blocks of `width`, one for each score
+    cdef readonly Py_ssize_t n_blocks, width, n_weights
     cdef readonly double scale, bias
     cdef readonly bint has_bias
     cdef const double[::1] norms
@@ -79,6 +81,15 @@ cdef class Rows:
                         double* out) noexcept nogil
     # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
+    # out (n, n_scores) = scores of n rows at W as sequential steps keep it, in any order of the sums; S (n_scores,
+    # BLOCK) is scratch
+    cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
+                         double* out) noexcept nogil
+    # W of sequential steps += sum_e coef[e * ldc + k] X_rows[e] for score k, e < n <= STEP
+    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+                          Py_ssize_t ldw) noexcept nogil
+    # number of the entries that belong to a column in the same W, of CSR rows, and the first of them
+    cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
     # slope += sum_e coefs[e] x_rows[e] in the block of labels[e], a slope of all blocks

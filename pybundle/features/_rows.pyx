@@ -106,7 +106,8 @@ cdef class Rows:
         self.has_bias = bias is not None
         self.bias = bias if self.has_bias else 0.0
         self.width = n_features + self.has_bias
-        self.n_scores = n_scores
+        self.n_scores = self.n_blocks = n_scores
+        self.n_weights = self.n_blocks * self.width
         self.scale = scale
         self.kernels = _chosen
         self.X.d = n_features
@@ -258,6 +259,26 @@ cdef class Rows:
                     out[r * self.n_scores + k] += self.bias * W[self.n_features]
             W += self.width
 
+    cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
+                         double* out) noexcept nogil:
+        cdef Py_ssize_t i = 0, r, k, K = self.n_scores, count
+        while i < n:
+            count = min(<Py_ssize_t>STEP, n - i)
+            self.kernels.step64[self.kind](&self.X, rows + i, <int>count, <int>min(<Py_ssize_t>2, n - i - count), W,
+                                           ldw, <int>K, S)
+            for r in range(count):
+                for k in range(K):
+                    out[(i + r) * K + k] = S[k * BLOCK + r]
+            i += count
+
+    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+                          Py_ssize_t ldw) noexcept nogil:
+        self.kernels.update64[self.kind](&self.X, rows, n, coef, ldc, self.n_scores, W, ldw)
+
+    cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil:
+        first[0] = column * ldw
+        return self.n_scores
+
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil:
         cdef double total = 0.0
         cdef int e
@@ -302,9 +323,9 @@ cdef class Rows:
 
     def scores_unpacked(self, const double[:, ::1] W, const Py_ssize_t[::1] rows, double[:, ::1] out):
         """As `scores` for CSR rows, from W (K, width) itself: for batches so small that packing W costs more."""
-        if self.kind < PB_CSR32 or W.shape[0] != self.n_scores or W.shape[1] != self.width \
+        if self.kind < PB_CSR32 or W.shape[0] != self.n_blocks or W.shape[1] != self.width \
                 or out.shape[0] != rows.shape[0] or out.shape[1] != self.n_scores:
-            raise ValueError(f"W must have shape ({self.n_scores}, {self.width}), out ({rows.shape[0]}, "
+            raise ValueError(f"W must have shape ({self.n_blocks}, {self.width}), out ({rows.shape[0]}, "
                              f"{self.n_scores}), and rows must be sparse")
         check_indices("rows", rows, self.n_rows)
         if rows.shape[0]:
@@ -318,8 +339,8 @@ cdef class Rows:
         """
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
         cdef Py_ssize_t n = rows.shape[0]
-        if slope.shape[0] != self.n_scores * self.width:
-            raise ValueError(f"slope must have {self.n_scores * self.width} entries")
+        if slope.shape[0] != self.n_weights:
+            raise ValueError(f"slope must have {self.n_weights} entries")
         if label.shape[0] != n or coefs.shape[0] != n:
             raise ValueError(f"labels and coefs must have {n} entries like rows")
         check_indices("rows", rows, self.n_rows)

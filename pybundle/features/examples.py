@@ -14,6 +14,7 @@ from ..core.sparse import check_sparse
 from ..core.validation import check_number, contiguous, refuse_masked
 from ._norms import square_norms
 from ._rows import Rows
+from ._sparse_weights import SparseWeightRows
 
 SAMPLE = 1 << 15
 """Numbers in a sample, or in one row if that is longer."""
@@ -116,8 +117,13 @@ class Examples:
         self.fingerprint = number
         return squares
 
-    def rows(self, n_scores):
-        """The rows as `n_scores` linear scores see them, for the compiled products."""
+    def rows(self, n_scores, support=None):
+        """The rows as `n_scores` linear scores see them, for the compiled products.
+
+        `support` is (columns, scores) of the entries of W that are weights, sorted, for CSR rows; None for all.
+        """
+        if support is not None:
+            return SparseWeightRows(self.storage, self.norms, self.n_features, n_scores, *support)
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
     def row(self, i):

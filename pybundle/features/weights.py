@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._sparse_weights import SparseWeightRows
+
 NARROW = 2
 """A batch whose non-zeros are this many times fewer than the features reads W as it stands: packing W would cost
 more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
 
 
 def is_narrow(rows, n):
-    """Whether a batch of n of the `Rows` is that small: CSR with few non-zeros."""
+    """Whether a batch of n of the `Rows` is that small: CSR with few non-zeros; a sparse W is never packed."""
     storage = rows.storage
+    if isinstance(rows, SparseWeightRows):
+        return True
     return len(storage) == 3 and NARROW * n * int(storage[2][-1]) < rows.n_rows * rows.n_features
 
 
 class LazyWeights:
-    """W (K, width) for rows of features, packed for the kernels when a batch first wants it.
+    """W (n_blocks, width) for rows of features, packed for the kernels when a batch first wants it.
 
     Which way a batch takes depends on its size alone, not on batches before it, so that threads change no bit. w is not
     copied: it must stay as it is.
@@ -30,7 +34,7 @@ class LazyWeights:
 
     def __init__(self, rows, w):
         self._rows, self._packed = rows, None
-        self.W = np.ascontiguousarray(w[:rows.n_scores * rows.width], dtype=np.float64).reshape(rows.n_scores, -1)
+        self.W = np.ascontiguousarray(w[:rows.n_weights], dtype=np.float64).reshape(rows.n_blocks, -1)
         if len(rows.storage) == 1:
             self._packed = rows.pack(self.W)
 
@@ -44,7 +48,7 @@ class LazyWeights:
 
     def scores(self, rows, n_rows=None):
         """Scores (len(rows), K); `n_rows` of the whole batch, if these are a piece of it."""
-        out, packed = np.empty((len(rows), len(self.W))), self.packed(n_rows or len(rows))
+        out, packed = np.empty((len(rows), self._rows.n_scores)), self.packed(n_rows or len(rows))
         if packed is None:
             self._rows.scores_unpacked(self.W, rows, out)
         else:

@@ -81,6 +81,9 @@ def as_structure(model):
         return None
     if model.rescaling != "margin":
         raise ParameterError("model must have rescaling='margin', got 'slack'")
+    if isinstance(model, Chain) and model.token_support is not None:
+        raise ParameterError("model must have token_support=None for kernels and Features, got "
+                             f"{len(model.token_support)} pairs")
     return TokenStructure(model.costs, None if isinstance(model, Multiclass) else model)
 
 

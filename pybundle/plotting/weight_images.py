@@ -6,6 +6,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_integer
@@ -126,6 +127,7 @@ def _rows(estimator, shape):
     is_chain = hasattr(type(estimator), "token_coef_")
     fitted(estimator, "coef_", "a fitted MulticlassSVM, ChainSVM, ChainCRF or SegmentationSVM")
     weights = estimator.token_coef_ if is_chain else np.asarray(estimator.coef_)
+    weights = weights.toarray() if issparse(weights) else weights
     if weights.ndim != 2 or not hasattr(estimator, "classes_"):
         raise InputTypeError("estimator must have weights of single features by class, got "
                              f"{what_came(estimator, None)}; pass images to the class itself")

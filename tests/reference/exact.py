@@ -440,11 +440,14 @@ def structured(dim, examples, k, weights=None, slack=False, smooth=False, is_exa
     return Risk(dim, groups, k, smooth, is_exact)
 
 
-def chain(X, Y, n_labels, costs, normalised=False, start=True, end=True, **options):
-    """Sequences of tokens: w = [W | transition | start | end]."""
+def chain(X, Y, n_labels, costs, normalised=False, start=True, end=True, support=None, **options):
+    """Sequences of tokens: w = [W | transition | start | end], of W the (feature, label) of `support` if given."""
     *X, k = lift(*X)
     K, d = n_labels, X[0].shape[1]
     dim, examples = K * (d + K + start + end), []
+    kept = np.arange(dim)
+    if support is not None:
+        kept = np.concatenate([support[:, 1] * d + support[:, 0], kept[K * d:]])
     for x, truth in zip(X, Y, strict=True):
         labellings = []
         for y in itertools.product(range(K), repeat=len(x)):
@@ -458,9 +461,9 @@ def chain(X, Y, n_labels, costs, normalised=False, start=True, end=True, **optio
             if end:
                 psi[K * (d + K + start) + y[-1]] += 1 << k
             loss = sum(fraction(costs[a, b]) for a, b in zip(truth, y, strict=True))
-            labellings.append((loss / len(x) if normalised else loss, psi))
+            labellings.append((loss / len(x) if normalised else loss, psi[kept]))
         examples.append((labellings, int(sum(int(a) * K**t for t, a in enumerate(reversed(truth))))))
-    return structured(dim, examples, k, **options)
+    return structured(len(kept), examples, k, **options)
 
 
 def dependency(X, Y, single_root=True, **options):

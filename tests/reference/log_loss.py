@@ -43,8 +43,8 @@ def multiclass(x, y, K):
     return differences({k: [(k * d + j, float(v)) for j, v in enumerate(x)] for k in range(K)}, int(y))
 
 
-def chain(x, y, K, start, end):
-    """Weights in the order of `pb.models.Chain`: tokens (K, d), transitions (K, K), start, end."""
+def chain(x, y, K, start, end, support=None):
+    """Weights in the order of `pb.models.Chain`: tokens (K, d) or `support`, transitions (K, K), start, end."""
     T, d = x.shape
     features = {}
     for labels in product(range(K), repeat=T):
@@ -53,7 +53,12 @@ def chain(x, y, K, start, end):
         pieces += [(K * d + K * K + labels[0], 1)] if start else []
         pieces += [(K * d + K * K + K * start + labels[-1], 1)] if end else []
         features[labels] = pieces
-    return differences(features, tuple(int(k) for k in y))
+    psis = differences(features, tuple(int(k) for k in y))
+    if support is None:
+        return psis
+    places = {k * d + j: p for p, (j, k) in enumerate(support.tolist())}
+    places |= {j: len(support) + j - K * d for j in range(K * d, K * (d + K + start + end))}
+    return [{places[j]: value for j, value in psi.items() if j in places} for psi in psis]
 
 
 def dependency(x, y, single_root):

@@ -194,9 +194,17 @@ def chain(rng, smooth, slack=False):
     ends = {"normalised": bool(rng.random() < 0.3), "start": bool(rng.random() < 0.5), "end": bool(rng.random() < 0.5)}
     model = pb.models.Chain(K, d, "hamming" if costs is None else costs, rescaling="slack" if slack else "margin",
                             **ends)
+    support = None
+    if sp.issparse(given) and given.nnz and rng.random() < 0.7:         # some of the weights of tokens
+        support = model.occurring(X, Y).token_support
+        if rng.random() < 0.3:
+            support = support[rng.random(len(support)) < 0.7] if len(support) > 3 else support[:1]
+            support = support if len(support) else np.array([[0, K - 1]])
+        model = pb.models.Chain(K, d, "hamming" if costs is None else costs, token_support=support,
+                                rescaling="slack" if slack else "margin", **ends)
     costs = 1 - np.eye(K, dtype=int) if costs is None else costs
-    return structured(rng, model, X, Y,
-                      lambda **more: exact.chain(exact_X, Y, K, costs, slack=slack, **ends, **more), smooth)
+    return structured(rng, model, X, Y, lambda **more: exact.chain(exact_X, Y, K, costs, slack=slack, support=support,
+                                                                   **ends, **more), smooth)
 
 
 def dependency(rng, smooth):

@@ -18,7 +18,7 @@ cdef enum:
     LINE = 64
 
 cdef struct ChainPoint:
-    # Scores of tokens (K, width), of transitions (K, K), of the first and the last label (K,)
+    # Weights of tokens, of transitions (K, K), of the first and the last label (K,)
     const double* W
     const double* transition
     const double* start
@@ -131,7 +131,7 @@ cdef class ChainData:
         Gives the sum of their losses, each times its scale.
         """
         cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], j, t, first, length, n_wrong = 0
-        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
+        cdef Py_ssize_t pairs = self.tokens.n_weights, start = pairs + K * K, end = start + K * self.has_start
         cdef double cost, scale, total = 0.0
         cdef const int32_t* y
         cdef const int32_t* truth
@@ -197,7 +197,7 @@ cdef class ChainData:
                    PlaneRows out, double* losses) except -1 nogil:
         """Losses of labellings, and their slopes as further rows of `out`."""
         cdef Py_ssize_t K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
-        cdef Py_ssize_t pairs = K * self.tokens.width, start = pairs + K * K, end = start + K * self.has_start
+        cdef Py_ssize_t pairs = self.tokens.n_weights, start = pairs + K * K, end = start + K * self.has_start
         cdef const int32_t* y
         cdef const int32_t* truth
         cdef double cost, scale
@@ -277,7 +277,7 @@ cdef class CompiledChain(CompiledOracle):
 
     cdef int place(self, const double* w) except -1 nogil:
         cdef Py_ssize_t K = self.nothing.shape[0]
-        self.at.W, self.at.transition = w, w + K * self.data.tokens.width
+        self.at.W, self.at.transition = w, w + self.data.tokens.n_weights
         self.at.start = self.at.transition + K * K if self.data.has_start else &self.nothing[0]
         self.at.end = self.at.transition + K * K + K * self.data.has_start if self.data.has_end else &self.nothing[0]
         self.tables.place(self.at.transition, self.at.start, self.at.end)

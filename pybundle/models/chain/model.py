@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.labels import cost_matrix
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_vector, contiguous
+from ...features.examples import LARGEST_INDEX
 from ...oracles import viterbi
 from ..base import StructuredModel
 from .oracle import ChainOracle, scores
@@ -41,12 +44,16 @@ class Chain(StructuredModel):
     indicators : bool
         Tokens are given as integer arrays (T, F) of feature numbers 0..d-1, -1 for none: the same as a CSR matrix
         of ones (a number that occurs twice counts twice).
+    token_support : array_like of int, shape (m, 2), optional
+        Pairs (feature, label) that have weights, for sparse tokens; None is all. `occurring` finds those of data. w
+        then begins with m weights, sorted by features, then labels, in place of W.
 
     Notes
     -----
     A pass costs one product of the tokens with W, O(K^2) for each token (Viterbi), and the rows of tokens whose label
     is wrong. Marginals, for the log-loss (conditional random field), by forward-backward. Memory beside data and
-    slopes: O(K) for each of a few thousand tokens.
+    slopes: O(K) for each of a few thousand tokens. With `token_support` the product takes one step for each weight of
+    a feature.
 
     Examples
     --------
@@ -68,10 +75,12 @@ class Chain(StructuredModel):
     start: bool
     end: bool
     indicators: bool
+    token_support: Array | None
     dim: int
 
     def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,
-                 start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin") -> None:
+                 start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin",
+                 token_support: ArrayLike | None = None) -> None:
         self.n_labels = check_count("n_labels", n_labels)
         self.n_features = check_count("n_features", n_features)
         if isinstance(loss, str):
@@ -89,15 +98,64 @@ class Chain(StructuredModel):
             if not isinstance(value, (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {value!r}")
         self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
-        self.dim = self.n_labels * (self.n_features + self.n_labels + self.start + self.end)
+        self._set_support(None if token_support is None else self._checked(token_support))
 
-    def split(self, w: Array) -> tuple[Floats, Floats, Floats, Floats]:
-        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none."""
-        K, d = self.n_labels, self.n_features
-        first = K * d + K * K
+    def _set_support(self, support):
+        self.token_support, self._starts = support, None
+        if support is not None:         # where the weights of each feature begin
+            self._starts = np.concatenate([[0], np.cumsum(np.bincount(support[:, 0], minlength=self.n_features))])
+        self._n_token_weights = self.n_labels * self.n_features if support is None else len(support)
+        self.dim = self._n_token_weights + self.n_labels * (self.n_labels + self.start + self.end)
+
+    def _checked(self, support):
+        """Pairs (feature, label) as an int32 array (m, 2), sorted, each once."""
+        support, sizes = np.asarray(support), (self.n_features, self.n_labels)
+        if support.ndim != 2 or support.shape[1] != 2 or len(support) == 0 or support.dtype.kind not in "iu":
+            raise InputTypeError("token_support must be an integer array of shape (m, 2), m >= 1, got shape "
+                                 f"{support.shape}, dtype {support.dtype}; use model.occurring(X, Y).token_support")
+        if self.n_features > LARGEST_INDEX:
+            raise ParameterError(f"n_features must be below 2^31 with token_support, got {self.n_features}")
+        bad = ((support < 0) | (support >= sizes)).any(axis=1)
+        if bad.any():
+            q = int(np.argmax(bad))
+            raise ParameterError(f"token_support[{q}] must be a feature 0..{sizes[0] - 1} and a label 0.."
+                                 f"{sizes[1] - 1}, got {support[q].tolist()}")
+        codes = support[:, 0].astype(np.int64) * self.n_labels + support[:, 1]
+        if (np.diff(codes) > 0).all():
+            return np.array(support, dtype=np.int32)
+        return np.stack(np.divmod(np.unique(codes), self.n_labels), axis=1).astype(np.int32)
+
+    def occurring(self, X: Data, Y: Data) -> Chain:
+        """Return the model with weights only for the pairs of feature and label that occur together in these data.
+
+        Texts have few of them: 1 of 11 on CoNLL-2000. Other labels get the score 0 from a feature, as in CRFsuite
+        without `feature.possible_states`. Tokens must be sparse, or numbers of features.
+        """
+        tokens = self.tokens(X)
+        labels, x = self.labels(Y, tokens.sizes).values, tokens.values
+        if not sp.issparse(x):
+            raise InputTypeError("X must hold CSR tokens, got dense ones; convert each by scipy.sparse.csr_array(x)")
+        members = sp.csr_array((np.ones(len(labels), dtype=bool), (labels, np.arange(len(labels)))),
+                               shape=(self.n_labels, len(labels)))
+        found = sp.coo_array(members @ sp.csr_array((x.data != 0, x.indices, x.indptr), shape=x.shape))
+        model = copy(self)
+        model._set_support(self._checked(np.stack([found.col, found.row], axis=1)[found.data]))
+        return model
+
+    def split(self, w: Array) -> tuple[Any, Floats, Floats, Floats]:
+        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none.
+
+        With `token_support` W is a csc_array.
+        """
+        K, d, size = self.n_labels, self.n_features, self._n_token_weights
+        first = size + K * K
         second = first + K * self.start
-        return (w[:K * d].reshape(K, d), w[K * d:first].reshape(K, K), w[first:second],
-                w[second:second + K * self.end])
+        if self.token_support is None:
+            W = w[:size].reshape(K, d)
+        else:
+            W = sp.csc_array((w[:size], self.token_support[:, 1], self._starts), shape=(K, d))
+            W.data = w[:size]           # the constructor may have copied it
+        return W, w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         tokens = self.tokens([x])
@@ -105,8 +163,8 @@ class Chain(StructuredModel):
 
     def feature(self, x: Any, y: Any) -> Any:
         """Psi(x, y) of tokens and labels that are checked."""
-        K, d, T = self.n_labels, self.n_features, len(y)
-        rest = np.zeros(self.dim - K * d)
+        K, T = self.n_labels, len(y)
+        rest = np.zeros(self.dim - self._n_token_weights)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
         if self.start:
             rest[K * K + y[0]] += 1.0
@@ -114,9 +172,21 @@ class Chain(StructuredModel):
             rest[K * K + K * self.start + y[-1]] += 1.0
         members = sp.csr_array((np.ones(T), (y, np.arange(T))), shape=(K, T))
         block = members @ x
+        if self.token_support is not None:
+            block = self._supported(sp.coo_array(block))
         if sp.issparse(block):
-            return sp.hstack([block.reshape(1, K * d), sp.csr_array(rest[None])], format="csr")
+            return sp.hstack([block.reshape(1, -1), sp.csr_array(rest[None])], format="csr")
         return np.concatenate([block.ravel(), rest])
+
+    def _supported(self, block):
+        """Entries of a block (K, d) that are weights, a row of them."""
+        K, (columns, labels) = self.n_labels, self.token_support.T.astype(np.int64)
+        codes, wanted = columns * K + labels, block.col.astype(np.int64) * K + block.row
+        places = np.searchsorted(codes, wanted)
+        places[places == len(codes)] = 0
+        found = codes[places] == wanted
+        values = block.data[found]
+        return sp.csr_array((values, (np.zeros(len(values), np.int64), places[found])), shape=(1, len(codes)))
 
     def loss(self, y: Any, y_hat: Any) -> float:
         y = Ragged.of([y], "y", integers="iu")

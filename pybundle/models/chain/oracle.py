@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.exceptions import NumericalError
+from ...core.exceptions import InputTypeError, NumericalError
 from ...core.protocols import Decodings, ExamplePlane
 from ...core.ragged import Ragged
 from ...core.validation import check_rows
@@ -49,7 +49,12 @@ class ChainOracle(BatchOracle):
         self._tokens = model.tokens(X)
         self._truth = model.labels(Y, self._tokens.sizes)
         examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
-        self._examples, self._rows = examples, examples.rows(model.n_labels)
+        support = model.token_support
+        if support is not None and not examples.is_sparse:
+            raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
+                                 "token_support=None, or scipy.sparse.csr_array(x) for every x")
+        self._examples = examples
+        self._rows = examples.rows(model.n_labels, None if support is None else support.T)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
@@ -69,8 +74,9 @@ class ChainOracle(BatchOracle):
 
     def _checksum(self, of_examples):
         model = self._model
+        support = None if model.token_support is None else crc32(model.token_support)
         settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
-                    of_examples)
+                    support, of_examples)
         return crc32(self._truth.values, crc32(self._truth.offsets, crc32(
             model.costs.tobytes() + repr(settings).encode())))
 
@@ -224,7 +230,8 @@ class ExpectedFeatures:
         self._truth = oracle._truth.take(rows).values
         self._W, self._transition, self._start, self._end = oracle._model.split(slope)
         self._columns, examples = None, oracle._examples
-        if examples.is_sparse and scales.any():
+        self._has_support = oracle._model.token_support is not None
+        if examples.is_sparse and not self._has_support and scales.any():
             self._columns = ColumnSums(examples.storage, examples.n_features, len(self._W), self._tokens)
 
     def add(self, low, high, p, pairs):
@@ -235,7 +242,9 @@ class ExpectedFeatures:
         subtract_truths(p, self._truth[first:last], self._offsets[low:high + 1] - first, self._scales[low:high],
                         pairs, self._start, self._end)
         self._transition += pairs
-        if self._columns is not None:
+        if self._has_support:
+            self._oracle._rows.add_expectations(self._tokens[first:last], p, self._W.data)
+        elif self._columns is not None:
             self._columns.add(self._tokens[first:last], p)
         else:
             self._W += p.T @ _taken(self._oracle._examples.X, self._tokens[first:last]).astype(np.float64, copy=False)
@@ -265,7 +274,8 @@ def scores(x, W):
     if not sp.issparse(x):
         return np.asarray(x, dtype=np.float64) @ W.T
     columns, x = _narrow(x)
-    return np.ascontiguousarray(x @ W[:, columns].T)
+    found = x @ W[:, columns].T
+    return found.toarray() if sp.issparse(found) else np.ascontiguousarray(found)
 
 
 def _narrow(x):

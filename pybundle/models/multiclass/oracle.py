@@ -92,7 +92,7 @@ class MulticlassOracle(BatchOracle):
 
     def expectations_batch(self, rows, distributions, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        return self._softmax(rows, distributions.nodes[rows], scales, slope)[1]
+        return self._softmax(rows, distributions.nodes[rows].astype(np.float64), scales, slope)[1]
 
     def _softmax(self, rows, margins, scales, slope):
         """Logarithms of the sums of exp(margins), entropies of the shares; adds the expected features to the slope."""

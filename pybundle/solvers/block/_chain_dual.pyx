@@ -5,7 +5,9 @@
 
 over a distribution P_i of the labellings of every chain. It is kept by the logarithms of its factors, theta_t(k) of the
 nodes (tokens) and theta(j, k) of the edges, P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1}, y_t)), so that
-marginals and entropy are exact by dynamic programming. The point W follows from
+marginals and entropy are exact by dynamic programming. They are float32 numbers, for half the memory: P_i is what these
+numbers say, its marginals and entropy are computed from them in float64, and as the dual is flat at its maximum, an
+error of 1e-6 in a logarithm costs it some 1e-12. The point W follows from
 V = (l2 centre of Omega + kappa centre - phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, all
 other chains as they are:
 
@@ -78,7 +80,7 @@ cdef class ChainDual(PackedPoint):
 
     Attributes
     ----------
-    nodes, edges : ndarray, shapes (N, K) and (n, K K), or (n, 0)
+    nodes, edges : float32 ndarray, shapes (N, K) and (n, K K), or (n, 0)
         Logarithms of the factors of the distributions.
     rates, entropies : ndarray, shape (n,)
     visits : float
@@ -88,8 +90,8 @@ cdef class ChainDual(PackedPoint):
     cdef readonly object nodes, edges, rates, entropies
     cdef readonly double visits
     cdef object node_marginals, edge_marginals
-    cdef double[:, ::1] theta
-    cdef double[:, ::1] edge_theta
+    cdef float[:, ::1] theta
+    cdef float[:, ::1] edge_theta
     cdef double[:, ::1] mu
     cdef double[:, ::1] edge_mu
     cdef double[::1] rate
@@ -113,16 +115,18 @@ cdef class ChainDual(PackedPoint):
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
         if known is None:
-            self.nodes, self.edges = np.zeros((tokens.n_rows, K)), np.zeros((n, self.n_edges))
+            self.nodes = np.zeros((tokens.n_rows, K), dtype=np.float32)
+            self.edges = np.zeros((n, self.n_edges), dtype=np.float32)
             self.nodes[np.arange(tokens.n_rows), truth] = SPIKE
         else:
             nodes, edges = (np.array(values, dtype=np.float64, order="C") for values in known)
             if (nodes.shape != (tokens.n_rows, K) or edges.shape != (n, self.n_edges)
                     or not (np.isfinite(nodes).all() and np.isfinite(edges).all())):
                 raise ValueError("the factors belong to other chains")
-            self.nodes = np.maximum(nodes - nodes.max(axis=1, keepdims=True), -CERTAIN)
-            self.edges = np.maximum(edges - edges.max(axis=1, keepdims=True), -CERTAIN) if pairs else edges
-        self.node_marginals, self.edge_marginals = np.empty_like(self.nodes), np.empty_like(self.edges)
+            self.nodes, self.edges = (
+                np.maximum(values - values.max(axis=1, keepdims=True, initial=-np.inf), -CERTAIN).astype(np.float32)
+                for values in (nodes, edges))
+        self.node_marginals, self.edge_marginals = np.empty(self.nodes.shape), np.empty(self.edges.shape)
         self.rates, self.entropies = np.full(n, FIRST_RATE), np.empty(n)
         self.theta, self.edge_theta, self.mu, self.edge_mu = (self.nodes, self.edges, self.node_marginals,
                                                               self.edge_marginals)
@@ -136,7 +140,6 @@ cdef class ChainDual(PackedPoint):
         cdef Py_ssize_t i, k, first, T, K = self.features.n_scores, n = self.offsets.shape[0] - 1
         cdef ChainTables tables = self.tables()
         cdef double entropy, work = 0.0
-        cdef const double* theta
         cdef Scratch s
         cdef void* memory = self.allocate(&s)
         try:
@@ -145,11 +148,11 @@ cdef class ChainDual(PackedPoint):
                     first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
                     for k in range(self.n_edges):
                         s.edges[k] = self.edge_theta[i, k]
-                    theta = &self.theta[first, 0]
-                    entropy = self.distribution(tables, T, theta, &s)
+                    widen(&self.theta[first, 0], s.nodes, T * K)
+                    entropy = self.distribution(tables, T, s.nodes, &s)
                     memcpy(&self.mu[first, 0], s.mu, T * K * sizeof(double))
                     for k in range(T * K):
-                        entropy -= s.mu[k] * theta[k]
+                        entropy -= s.mu[k] * s.nodes[k]
                     for k in range(self.n_edges):
                         self.edge_mu[i, k] = s.edge_mu[k]
                         entropy -= s.edge_mu[k] * s.edges[k]
@@ -225,9 +228,10 @@ cdef class ChainDual(PackedPoint):
             for j in range(m):
                 i = rows[j]
                 length = self.offsets[i + 1] - self.offsets[i]
-                tables.place_factors(&self.edge_theta[i, 0])
-                tables.marginals(length, &self.theta[self.offsets[i], 0], s.memory, &nodes[t, 0], s.edge_mu,
-                                 &entropy[j, 0])
+                widen(&self.edge_theta[i, 0], s.edges, self.n_edges)
+                widen(&self.theta[self.offsets[i], 0], s.nodes, length * K)
+                tables.place_factors(s.edges)
+                tables.marginals(length, s.nodes, s.memory, &nodes[t, 0], s.edge_mu, &entropy[j, 0])
                 for k in range(self.n_edges):
                     sums[k] += scales[j] * s.edge_mu[k]
                 t += length
@@ -275,9 +279,9 @@ cdef class ChainDual(PackedPoint):
         """Lines 1 to 5 at chain i."""
         cdef Py_ssize_t first = self.offsets[i], T = self.offsets[i + 1] - first, K = X.n_scores, k
         cdef Py_ssize_t size = T * K, n_edges = self.n_edges
-        cdef double* theta = &self.theta[first, 0]
+        cdef float* theta = &self.theta[first, 0]
         cdef double* mu = &self.mu[first, 0]
-        cdef double* edge_theta = &self.edge_theta[i, 0] if n_edges else NULL
+        cdef float* edge_theta = &self.edge_theta[i, 0] if n_edges else NULL
         cdef double* edge_mu = &self.edge_mu[i, 0] if n_edges else NULL
         cdef double r, a, b, rise, change, moved, log_z, entropy, c = self.c[i]
         cdef int _tried
@@ -289,9 +293,9 @@ cdef class ChainDual(PackedPoint):
         for _tried in range(TRIES):
             r = self.rate[i]
             for k in range(size):                                                   # line 2
-                s.nodes[k] = theta[k] + r * (s.old[k] - theta[k])
+                s.nodes[k] = <float>(theta[k] + r * (s.old[k] - theta[k]))
             for k in range(n_edges):
-                s.edges[k] = edge_theta[k] + r * (s.old_edges[k] - edge_theta[k])
+                s.edges[k] = <float>(edge_theta[k] + r * (s.old_edges[k] - edge_theta[k]))
             log_z = self.distribution(tables, T, s.nodes, s)
             if not isfinite(log_z):
                 self.rate[i] = max(SMALLER * r, LEAST_RATE)
@@ -320,10 +324,12 @@ cdef class ChainDual(PackedPoint):
                 r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER
             self.rate[i] = min(max(r, LEAST_RATE), 1.0)
             if rise >= 0.0 or (moved <= STILL and isfinite(rise)):                  # line 4
-                memcpy(theta, s.nodes, size * sizeof(double))
+                for k in range(size):
+                    theta[k] = <float>s.nodes[k]
                 memcpy(mu, s.mu, size * sizeof(double))
                 if n_edges:
-                    memcpy(edge_theta, s.edges, n_edges * sizeof(double))
+                    for k in range(n_edges):
+                        edge_theta[k] = <float>s.edges[k]
                     memcpy(edge_mu, s.edge_mu, n_edges * sizeof(double))
                 self.entropy[i] = entropy
                 return
@@ -331,16 +337,9 @@ cdef class ChainDual(PackedPoint):
 
     cdef void scores_of(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, double* out) noexcept nogil:
         """out (T, K): scores of the tokens of a chain at W, those of the first and last label included."""
-        cdef Py_ssize_t group, t, q, k, K = X.n_scores, count
+        cdef Py_ssize_t k, K = X.n_scores
         cdef const double* rest = &self.base[0] + K + self.n_edges
-        for group in range((T + STEP - 1) // STEP):
-            t = group * STEP
-            count = min(<Py_ssize_t>STEP, T - t)
-            X.kernels.step64[X.kind](&X.X, &self.rows[first + t], <int>count, <int>min(<Py_ssize_t>2, T - t - count),
-                                     <double*>self.W, self.ldw, <int>K, s.S)
-            for q in range(count):
-                for k in range(K):
-                    out[(t + q) * K + k] = s.S[k * BLOCK + q]
+        X.score_step(&self.rows[first], T, <double*>self.W, self.ldw, s.S, out)
         if self.has_start:
             for k in range(K):
                 out[k] += rest[k]
@@ -363,7 +362,7 @@ cdef class ChainDual(PackedPoint):
             for q in range(count):
                 for k in range(K):
                     s.coef[q * self.ldc + k] = of_units * (s.mu[(t + q) * K + k] - mu[(t + q) * K + k])
-            X.kernels.update64[X.kind](&X.X, &self.rows[first + t], <int>count, s.coef, self.ldc, <int>K, V, self.ldw)
+            X.update_step(&self.rows[first + t], <int>count, s.coef, self.ldc, V, self.ldw)
         for k in range(self.n_edges):
             rest[k] += factor * (s.edge_mu[k] - edge_mu[k])
         rest += self.n_edges
@@ -380,9 +379,9 @@ cdef class ChainDual(PackedPoint):
         if self.dense:
             self.shrinkage.apply(V, W, 0, K * self.ldw)
             return
-        for t in range(first, first + T):
-            begin = X.X.indptr[t]
-            self.shrinkage.apply_at(V, W, X.X.indices + begin, X.X.indptr[t + 1] - begin, self.ldw, K)
+        for q in range(X.X.indptr[first], X.X.indptr[first + T]):
+            count = X.entries_of(X.X.indices[q], self.ldw, &begin)
+            self.shrinkage.apply(V, W, begin, begin + count)
 
     cdef void* allocate(self, Scratch* s) except NULL:
         """Memory for the steps at any chain, to be freed."""
@@ -422,6 +421,12 @@ cdef class ChainDual(PackedPoint):
         self.restore_arrays(self._arrays(), state)
         self.visits = state["visits"]
         self._refresh()         # the same entropies, by the same sums
+
+
+cdef inline void widen(const float* values, double* out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(n):
+        out[k] = values[k]
 
 
 cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:

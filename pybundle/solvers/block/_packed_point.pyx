@@ -26,7 +26,7 @@ cdef class PackedPoint:
     """
 
     def __init__(self, Rows features, bint is_single, Py_ssize_t n_rest=0):
-        cdef Py_ssize_t d = features.n_features, K = features.n_scores, lanes
+        cdef Py_ssize_t d = features.width - features.has_bias, K = features.n_blocks, lanes
         self.features, self.is_single, self.dense = features, is_single, features.kind < PB_CSR32
         lanes = max(1, features.kernels.lanes32 if is_single else features.kernels.lanes32 // 2)
         if self.dense:
@@ -34,8 +34,8 @@ cdef class PackedPoint:
         else:
             shape = (d, 1 if K == 1 else (K + lanes - 1) // lanes * lanes)
         self.packed = aligned(shape, np.float32 if is_single else np.float64)
-        self.ldw, self.ldc = shape[1], (K + 15) // 16 * 16
-        self.base = self.base_unshrunk = np.zeros(K + n_rest)
+        self.ldw, self.ldc = shape[1], (features.n_scores + 15) // 16 * 16
+        self.base = self.base_unshrunk = np.zeros(features.n_scores + n_rest)
         self.unshrunk = self.packed
         self.W = self.V = <void*><size_t>self.packed.ctypes.data
 
@@ -52,7 +52,7 @@ cdef class PackedPoint:
         if not s.min() > 0.0:
             raise ValueError(f"s must be > 0, got {s.min():g}")
         cdef Rows e = self.features
-        cdef Py_ssize_t K = e.n_scores, size = K * e.width
+        cdef Py_ssize_t K = e.n_scores, d = e.width - e.has_bias
         if self.shrinkage is None:
             self.unshrunk = aligned(self.packed.shape, self.packed.dtype)
             self.V = <void*><size_t>self.unshrunk.ctypes.data
@@ -60,23 +60,23 @@ cdef class PackedPoint:
         self.s = s.min()
         # bounds and thresholds have the units of scores, factors have none
         whole = l1 / self.s, self.s / s, lower, upper
-        limits = [values[:size].reshape(K, e.width) for values in whole]
+        limits = [values[:e.n_weights].reshape(e.n_blocks, e.width) for values in whole]
         base = np.zeros((4, len(self.base)))
-        base[:, K:] = [values[size:] for values in whole]
+        base[:, K:] = [values[e.n_weights:] for values in whole]
         if e.has_bias and e.bias != 0.0:
-            threshold, factor, lower, upper = (values[:, e.n_features] for values in limits)
+            threshold, factor, lower, upper = (values[:, d] for values in limits)
             base[0, :K], base[1, :K] = threshold * fabs(e.bias), factor
             base[2:, :K] = np.sort([lower * e.bias, upper * e.bias], axis=0)
-        limits = [values[:, :e.n_features] for values in limits]
+        limits = [values[:, :d] for values in limits]
         if all(values.size and values.min() == values.max() for values in limits):
             packed = np.array([values[:1, :1] for values in limits], dtype=self.packed.dtype)
         else:
             packed = np.zeros((4, *self.packed.shape), dtype=self.packed.dtype)
             for q in range(4):
                 if self.dense:
-                    packed[q, :, :e.n_features] = limits[q]
+                    packed[q, :, :d] = limits[q]
                 else:
-                    packed[q, :, :K] = limits[q].T
+                    packed[q, :, :e.n_blocks] = limits[q].T
         packed[[0, 2, 3]] *= e.scale
         self.shrinkage, self.base_shrinkage = Shrinkage(packed), Shrinkage(base)
 
@@ -96,14 +96,14 @@ cdef class PackedPoint:
     def _pack(self, w, packed, base):
         """Write w (dim,) into the layout of the kernels, and what belongs to no feature into `base`."""
         cdef Rows e = self.features
-        cdef Py_ssize_t K = e.n_scores
-        W = np.ascontiguousarray(w[:K * e.width]).reshape(K, e.width)
+        cdef Py_ssize_t K = e.n_scores, d = e.width - e.has_bias
+        W = np.ascontiguousarray(w[:e.n_weights]).reshape(e.n_blocks, e.width)
         if self.dense:
-            packed[:, :e.n_features] = W[:, :e.n_features] * e.scale
+            packed[:, :d] = W[:, :d] * e.scale
         else:
-            transpose(W, e.scale, e.n_features, packed)
-        base[:K] = e.bias * W[:, e.n_features] if e.has_bias else 0.0
-        base[K:] = w[K * e.width:]
+            transpose(W, e.scale, d, packed)
+        base[:K] = e.bias * W[:, d] if e.has_bias else 0.0
+        base[K:] = w[e.n_weights:]
 
     def point(self):
         """The point W (dim,) as it stands now, in float64."""
@@ -115,14 +115,14 @@ cdef class PackedPoint:
 
     def _unpacked(self, packed, base):
         cdef Rows e = self.features
-        cdef Py_ssize_t K = e.n_scores
-        w = np.zeros(K * e.width + len(base) - K)
-        W = w[:K * e.width].reshape(K, e.width)
-        W[:, :e.n_features] = packed[:, :e.n_features] if self.dense else packed[:, :K].T
-        W[:, :e.n_features] /= e.scale
+        cdef Py_ssize_t K = e.n_scores, d = e.width - e.has_bias
+        w = np.zeros(e.n_weights + len(base) - K)
+        W = w[:e.n_weights].reshape(e.n_blocks, e.width)
+        W[:, :d] = packed[:, :d] if self.dense else packed[:, :e.n_blocks].T
+        W[:, :d] /= e.scale
         if e.has_bias and e.bias != 0.0:
-            W[:, e.n_features] = base[:K] / e.bias
-        w[K * e.width:] = base[K:]
+            W[:, d] = base[:K] / e.bias
+        w[e.n_weights:] = base[K:]
         return w
 
     def restore_arrays(self, mine, state):

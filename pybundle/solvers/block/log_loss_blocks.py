@@ -152,14 +152,14 @@ class LogLossBlocks(Core):
     # ------------------------------------------------------------------ memory
     def nbytes(self):
         """Memory of factors and marginals."""
-        return 2 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)
+        return 3 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)
 
     @classmethod
     def memory(cls, risk, objective=None):
         """Bytes of factors and marginals, and of points in a run."""
         chains, K = risk.chains, risk.chains.tokens.n_scores
         # and six tables and three edges of one chain
-        return {"multipliers": 16 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5)),
+        return {"multipliers": 12 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5)),
                 "points": 8 * VECTORS * risk.dim}
 
 

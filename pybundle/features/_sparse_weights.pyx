@@ -1,0 +1,129 @@
+"""Products of CSR rows with a sparse W: most features of a text occur with few labels, and only those get weights.
+
+The weights are kept feature by feature, those of a feature in the order of its labels:
+
+    w = [W[l, j] for j = 0 .. d - 1 for l in labels_j]
+"""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+
+from ._plane_rows cimport PlaneRows
+from ._rows cimport PB_CSR32, Rows
+
+
+cdef class SparseWeightRows(Rows):
+    """CSR rows seen by K linear scores, of which each depends on a few columns only.
+
+    Parameters
+    ----------
+    storage, norms, n_features, n_scores
+        As for `Rows`, CSR only, without scale and bias.
+    columns, scores : int32 arrays, shape (m,)
+        Places (scores[q], columns[q]) of W that are weights, in the order of `w`: sorted by columns, then scores.
+    """
+
+    cdef const int64_t[::1] starts      # of each column in w
+    cdef const int32_t[::1] labels      # of each entry of w
+
+    def __init__(self, storage, norms, Py_ssize_t n_features, int n_scores, columns, scores):
+        Rows.__init__(self, storage, norms, n_features, n_scores)
+        if self.kind < PB_CSR32:
+            raise ValueError("storage must be that of CSR rows")
+        codes = columns.astype(np.int64) * n_scores + scores
+        if len(codes) and (scores.min() < 0 or scores.max() >= n_scores or codes[0] < 0
+                           or codes[-1] >= <int64_t>n_features * n_scores or (np.diff(codes) <= 0).any()):
+            raise ValueError(f"columns and scores must be sorted and lie in 0..{n_features - 1} and 0..{n_scores - 1}")
+        self._args = storage, norms, n_features, n_scores, columns, scores
+        self.starts = np.searchsorted(columns, np.arange(n_features + 1)).astype(np.int64)
+        self.labels = np.ascontiguousarray(scores, dtype=np.int32)
+        self.n_blocks, self.width = 1, len(codes)
+        self.n_weights = len(codes)
+
+    cdef inline double value(self, int64_t q) noexcept nogil:
+        """Entry q of the rows."""
+        return (<const float*>self.X.data)[q] if self.kind == PB_CSR32 else (<const double*>self.X.data)[q]
+
+    cdef inline int64_t find(self, int32_t column, int32_t label) noexcept nogil:
+        """Where the weight of a column and a score is in w; -1 if there is none."""
+        cdef int64_t p
+        for p in range(self.starts[column], self.starts[column + 1]):
+            if self.labels[p] == label:
+                return p
+        return -1
+
+    cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil:
+        cdef Py_ssize_t r, K = self.n_scores
+        cdef int64_t p, q
+        cdef int32_t j
+        cdef double x
+        memset(out, 0, n * K * sizeof(double))
+        for r in range(n):
+            for q in range(self.X.indptr[rows[r]], self.X.indptr[rows[r] + 1]):
+                j, x = self.X.indices[q], self.value(q)
+                for p in range(self.starts[j], self.starts[j + 1]):
+                    out[self.labels[p]] += x * W[p]
+            out += K
+
+    cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
+                         double* out) noexcept nogil:
+        self.score_unpacked(W, rows, n, out)
+
+    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+                          Py_ssize_t ldw) noexcept nogil:
+        cdef Py_ssize_t e
+        cdef int64_t p, q
+        cdef int32_t j
+        cdef double x
+        for e in range(n):
+            for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
+                j, x = self.X.indices[q], self.value(q)
+                for p in range(self.starts[j], self.starts[j + 1]):
+                    W[p] += x * coef[self.labels[p]]
+            coef += ldc
+
+    cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil:
+        first[0] = self.starts[column]
+        return self.starts[column + 1] - self.starts[column]
+
+    cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
+                          double* slope) except -1 nogil:
+        cdef Py_ssize_t e
+        cdef int64_t p, q
+        for e in range(n):
+            if not 0 <= labels[e] < self.n_scores:
+                raise ValueError(f"labels must lie in 0..{self.n_scores - 1}")
+            if coefs[e] != 0.0:
+                for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
+                    p = self.find(self.X.indices[q], labels[e])
+                    if p >= 0:
+                        slope[p] += coefs[e] * self.value(q)
+        return 0
+
+    cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
+                 const double* coefs) except -1 nogil:
+        cdef Py_ssize_t e
+        cdef int64_t p, q, last
+        for e in range(n):
+            if coefs[e] != 0.0:
+                q, last = self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]
+                out.reserve(last - q)
+                while q < last:
+                    p = self.find(self.X.indices[q], labels[e])
+                    if p >= 0:
+                        out.put(first + p, coefs[e] * self.value(q))
+                    q += 1
+        out.flush()
+        return 0
+
+    def add_expectations(self, const Py_ssize_t[::1] rows, const double[:, ::1] p, double[::1] slope):
+        """slope (m,) += sum_r sum_l p[r, l] x_rows[r] in the places of label l; p has shape (len(rows), K)."""
+        cdef Py_ssize_t r
+        if p.shape[0] != rows.shape[0] or p.shape[1] != self.n_scores or slope.shape[0] != self.n_weights:
+            raise ValueError(f"p must have shape ({rows.shape[0]}, {self.n_scores}), slope ({self.n_weights},)")
+        if self.n_weights:
+            with nogil:
+                for r in range(rows.shape[0]):
+                    self.update_step(&rows[r], 1, &p[r, 0], 0, &slope[0], 1)

@@ -107,6 +107,42 @@ class Smooth:
     track_passes.unit = "passes"
 
 
+class Words:
+    """Chains of made words, hinge and log-loss to 1e-2, with all weights of features or with those that occur."""
+
+    params = [["all", "occurring"], ["hinge", "logistic"]]
+    param_names = ["weights", "loss"]
+
+    def setup(self, weights, loss):
+        rng, K, d, n = np.random.default_rng(0), 20, 20000, 2000 if LARGE else 300
+        sizes = rng.integers(5, 30, n)
+        Y = [rng.integers(0, K, T) for T in sizes]
+        # ten features of each token: common ones, and words that prefer a label
+        X = [np.concatenate([d * rng.random((T, 5))**4, d // K * (y[:, None] + rng.random((T, 5))**3)],
+                            axis=1).astype(int) for T, y in zip(sizes, Y, strict=True)]
+        model = pb.models.Chain(K, d, indicators=True)
+        if weights == "occurring":
+            model = model.occurring(X, Y)
+        self.risk = pb.risks.Structured(model, X, Y, loss=loss)
+
+    def solve(self, weights, loss):
+        return pb.minimize(self.risk, lam=1.0, tol=1e-2)
+
+    def time_solve(self, weights, loss):
+        self.solve(weights, loss)
+
+    def peakmem_solve(self, weights, loss):
+        self.solve(weights, loss)
+
+    def track_gap(self, weights, loss):
+        return self.solve(weights, loss).gap
+
+    def track_passes(self, weights, loss):
+        return self.solve(weights, loss).n_passes
+
+    track_passes.unit = "passes"
+
+
 class Penalties:
     """Multiclass hinge on digits with sums over entries in place of the square, to 1e-3."""
 

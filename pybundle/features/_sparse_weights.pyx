@@ -7,6 +7,7 @@ The weights are kept feature by feature, those of a feature in the order of its 
 
 import numpy as np
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
@@ -14,6 +15,7 @@ from ._plane_rows cimport PlaneRows
 from ._rows cimport PB_CSR32, Rows
 
 
+@cython.final
 cdef class SparseWeightRows(Rows):
     """CSR rows seen by K linear scores, of which each depends on a few columns only.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,15 @@ class Chain(StructuredModel):
         self._set_support(None if token_support is None else self._checked(token_support))
 
     def _set_support(self, support):
-        self.token_support, self._starts = support, None
-        if support is not None:         # where the weights of each feature begin
-            self._starts = np.concatenate([[0], np.cumsum(np.bincount(support[:, 0], minlength=self.n_features))])
+        self.token_support = support
+        vars(self).pop("_starts", None)
         self._n_token_weights = self.n_labels * self.n_features if support is None else len(support)
         self.dim = self._n_token_weights + self.n_labels * (self.n_labels + self.start + self.end)
+
+    @cached_property
+    def _starts(self):
+        """Where the weights of each feature begin; on first use, because a file may claim any number of features."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.token_support[:, 0], minlength=self.n_features))])
 
     def _checked(self, support):
         """Pairs (feature, label) as an int32 array (m, 2), sorted, each once."""

@@ -110,6 +110,19 @@ def test_bags_of_sentences(make):
     assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
 
 
+@pytest.mark.parametrize("options", [{"token_weights": "occurring"}, {"hash_bits": 19}, {"hash_bits": 12}])
+def test_bags_of_sentences_with_weights_that_occur(options):
+    """Blocks differ in their pairs; "auto" takes those of all blocks from 2^20 weights on."""
+    X, y = sentences()
+    X[0], y[0] = [{"word": "once"}], ["V"]
+    dX, dy = (bag.from_sequence(data, npartitions=5) for data in (X, y))
+    here, there = (pb.ChainCRF(tol=1e-3, **options).fit(*data) for data in ((X, y), (dX, dy)))
+    assert same_optimum(here, there)
+    assert (here.token_support_ is None) == (options == {"hash_bits": 12})
+    np.testing.assert_array_equal(here.token_support_, there.token_support_)
+    assert [list(labels) for labels in there.predict(dX).compute()] == [list(labels) for labels in there.predict(X)]
+
+
 def test_partitions_without_examples():
     X, y = sentences()
     dX, dy = (bag.from_sequence(data, npartitions=2) for data in (X, y))

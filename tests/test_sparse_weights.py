@@ -1,5 +1,7 @@
 """Chains with weights for some pairs of feature and label: the model with all weights, the others held at 0."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -105,11 +107,75 @@ def test_pairs_are_those_with_an_entry_that_is_not_zero():
     assert slack.rescaling == "slack" and slack.dim == 2 + 9 + 3
 
 
-def test_another_support_is_another_problem():
+def test_pairs_in_any_order_and_layout_are_one_problem():
+    X, Y, _, part, _ = words(6)
+    pairs = part.token_support
+    values = pb.risks.Structured(part, X, Y).evaluate(np.ones(part.dim))[0]
+    for given in (pairs[::-1], np.asfortranarray(pairs), pairs.astype(np.uint64), pairs.tolist(), np.r_[pairs, pairs]):
+        model = pb.models.Chain(4, 30, token_support=given)
+        assert model.token_support.dtype == np.int32 and model.token_support.flags.c_contiguous
+        np.testing.assert_array_equal(model.token_support, pairs)
+        np.testing.assert_array_equal(pb.risks.Structured(model, X, Y).evaluate(np.ones(part.dim))[0], values)
+
+
+def test_another_support_is_another_problem(tmp_path):
     X, Y, whole, part, _ = words(6)
-    other = pb.models.Chain(4, 30, token_support=np.r_[part.token_support[1:], [[29, 3]]])
+    missing = next([j, k] for j in range(30) for k in range(4) if [j, k] not in part.token_support.tolist())
+    other = pb.models.Chain(4, 30, token_support=np.r_[part.token_support[1:], [missing]])
     risks = [pb.risks.Structured(model, X, Y) for model in (part, other, whole)]
-    assert len({risk.fingerprint for risk in risks}) == 3
+    assert len({risk.fingerprint for risk in risks}) == 3 and risks[0].dim == risks[1].dim
+    pb.minimize(risks[0], lam=1.0, tol=1e-9, max_iter=2, checkpoint=tmp_path / "run")
+    with pytest.raises(pb.StateError, match="checkpoint"):
+        pb.minimize(risks[1], lam=1.0, tol=1e-9, checkpoint=tmp_path / "run")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("penalty", [pb.prox.SquaredL2(1.0), pb.prox.L1(0.2) + pb.prox.SquaredL2(0.5)])
+def test_a_resumed_run_ends_with_the_same_bits(loss, penalty, tmp_path):
+    X, Y, _, part, _ = words(7)
+    risk = pb.risks.Structured(part, X, Y, loss=loss)
+    whole = pb.minimize(risk, penalty=penalty, tol=1e-4)
+    pb.minimize(risk, penalty=penalty, tol=1e-4, max_iter=3, checkpoint=tmp_path / "run", checkpoint_every=1)
+    again = pb.minimize(risk, penalty=penalty, tol=1e-4, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(again.x, whole.x)
+    assert again.lower_bound == whole.lower_bound and again.n_passes == whole.n_passes
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_pickles_threads_and_processes_give_the_same_bits(loss):
+    X, Y, _, part, _ = words(8)
+    risk = pb.risks.Structured(part, X, Y, loss=loss, n_parts=2)
+    w = np.random.default_rng(9).standard_normal(part.dim)
+    expected = risk.planes(w)
+    copied = pickle.loads(pickle.dumps(risk))
+    rows = part.oracle(X, Y)._rows
+    assert copied.fingerprint == risk.fingerprint and type(pickle.loads(pickle.dumps(rows))) is type(rows)
+    with pb.distributed.Processes(2) as executor:
+        for found in (copied.planes(w), executor.place(risk).planes(w)):
+            np.testing.assert_array_equal(dense(found.slopes), dense(expected.slopes))
+            np.testing.assert_array_equal(found.offsets, expected.offsets)
+    threads = pb.minimize(risk, lam=1.0, method="oca", tol=1e-4, n_jobs=2)
+    np.testing.assert_array_equal(threads.x, pb.minimize(risk, lam=1.0, method="oca", tol=1e-4).x)
+
+
+def test_evidence_is_verified():
+    X, Y, _, part, _ = words(10)
+    risk = pb.risks.Structured(part, X, Y)
+    result = pb.minimize(risk, lam=1.0, tol=1e-3, evidence=True)
+    assert pb.verify(result.certificate, risk).ok
+
+
+def test_features_without_a_pair_and_a_single_label_have_no_say():
+    X = [sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])]
+    model = pb.models.Chain(2, 3, token_support=[[0, 1]])
+    w = np.arange(1.0, model.dim + 1.0)
+    W = model.split(w)[0]
+    np.testing.assert_array_equal(W.toarray(), [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    assert np.shares_memory(W.data, w)
+    psi = model.joint_feature(X[0], np.array([1, 0])).toarray()[0]
+    assert psi[0] == 1.0 and psi.sum() == 1.0 + 1.0 + 2.0
+    alone = pb.models.Chain(1, 3, token_support=[[2, 0]])
+    assert pb.minimize(pb.risks.Structured(alone, X, [np.zeros(2, int)]), lam=1.0).fun == 0.0
 
 
 @pytest.mark.parametrize("support, word", [
@@ -118,6 +184,12 @@ def test_another_support_is_another_problem():
 def test_wrong_pairs_are_refused(support, word):
     with pytest.raises((pb.ParameterError, pb.InputTypeError), match=word):
         pb.models.Chain(3, 4, token_support=support)
+
+
+def test_data_without_pairs_are_refused():
+    zeros = [sp.csr_array((2, 4))]
+    with pytest.raises(pb.ParameterError, match="X must have an entry that is not 0"):
+        pb.models.Chain(3, 4).occurring(zeros, [np.array([0, 1])])
 
 
 def test_dense_tokens_and_kernels_are_refused():
@@ -172,6 +244,8 @@ def test_features_and_pairs_without_weight_are_dropped():
     crf.sparsify()
     assert len(crf.coef_) == size - zeros < size and (crf.token_coef_.data != 0.0).all()
     assert crf.n_features_in_ == len(crf.vocabulary_) == len(np.unique(crf.token_support_[:, 0]))
+    assert crf.token_support_.dtype == np.int32
+    np.testing.assert_array_equal(crf.sparsify().token_support_, crf.token_support_)        # nothing is left to drop
     for one, other in zip(before, crf.predict_proba(X), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-14)
     crf = pb.ChainCRF(l1=1e4, token_weights="occurring").fit(X, y).sparsify()
@@ -191,6 +265,8 @@ def test_auto_takes_weights_that_occur_where_all_are_many(monkeypatch, tmp_path)
     assert pb.ChainCRF(token_weights="all").fit(X, y).token_support_ is None
     dense = [np.eye(6)[:len(x)] for x in X]
     assert pb.ChainSVM().fit(dense, y).token_support_ is None
+    nothing = pb.ChainSVM(hash_bits=20).fit([[{}, {}], [{}]], [["A", "B"], ["B"]])      # no pair occurs
+    assert nothing.token_support_ is None and nothing.certified_
     search = pb.ChainCRFCV([0.1, 1.0], cv=2).fit(X, y)
     assert search.token_support_ is not None and np.isfinite(search.scores_).all()
 
@@ -201,3 +277,32 @@ def test_wrong_choices_are_refused():
         pb.ChainSVM(token_weights="some").fit(X, y)
     with pytest.raises(pb.InputTypeError, match="CSR tokens"):
         pb.ChainSVM(token_weights="occurring").fit([np.eye(6)[:len(x)] for x in X], y)
+
+
+def test_weights_that_occur_beside_predictions_of_every_kind():
+    X, y = sentences(4)
+    crf = pb.ChainCRF(C=2.0, token_weights="occurring", l1=0.1).fit(X, y)
+    W = crf.token_coef_.toarray()
+    unary = [sum(value * W[:, crf.vocabulary_.index(name)] for name, value in
+                 ((f"w:{x[0]['w']}", 1.0), *((name, float(v)) for name, v in x[0].items() if name != "w"))) for x in X]
+    single = [[x[0]] for x in X]
+    scores = crf.decision_function(single)
+    for table, expected in zip(scores, unary, strict=True):
+        np.testing.assert_allclose(table[0], expected + crf.start_coef_ + crf.end_coef_, atol=1e-12)
+    values = crf.k_best(single, 2)[1]
+    assert [found[0] for found in values] == pytest.approx([table[0].max() for table in scores])
+    assert all(np.isclose(row.sum(), 1.0) for table in crf.predict_proba(X) for row in table)
+    worst = crf.top_features("B", -2)
+    assert [weight for _, weight in worst] == sorted(W[1])[:2]
+    unseen = crf.predict([[{"w": "never", "new": 1.0}], []])
+    assert len(unseen[0]) == 1 and len(unseen[1]) == 0
+    images = pb.plotting.WeightImagesDisplay.from_estimator(crf, shape=(1, W.shape[1]))
+    np.testing.assert_array_equal(np.ravel(images.images[0]), W[0])
+
+
+def test_other_pairs_start_from_zero():
+    X, y = sentences(5)
+    svm = pb.ChainSVM(token_weights="occurring", warm_start=True).fit(X, y)
+    other = [[{"A": "B", "B": "C", "C": "A"}[tag] for tag in tags] for tags in y]
+    cold = pb.ChainSVM(token_weights="occurring").fit(X, other)
+    np.testing.assert_array_equal(svm.fit(X, other).coef_, cold.coef_)

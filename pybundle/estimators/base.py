@@ -79,12 +79,15 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     * `_survey(X, y, weights)`: what the fitted attributes depend on in a block;
     * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
     * `_risk(X, y, weights, fitted)`: the risk of a block.
+
+    If `_surveys_again(fitted)`, further attributes follow from data and attributes: those that `_learn_again` returns
+    from a `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
     """
 
     # options of `minimize` that only the command line sets: number of parts, None for the default; checkpoint file
     _n_parts = _checkpoint = _checkpoint_every = None
     _evidence = False
-    _counts: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
+    _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     @with_callbacks
     def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -112,18 +115,18 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         with unchanged_by_failure(self):
             self._begin_callbacks(X, y)
             if is_collection(X) or is_collection(y):
-                self._check_for_collections()
+                if self._validation_fraction() is not None:
+                    raise ParameterError("callback must not have a validation_fraction with Dask collections; pass "
+                                         "EarlyStopping(X, y) with data that are in memory")
                 with placed(self, X, y, sample_weight) as (risk, fitted):
                     return self._solve(risk, fitted, X, y)
             X, y = self._listed(X, y)
             risk, fitted = self._prepare(X, y, sample_weight)
             return self._solve(risk, fitted, X, y)
 
-    def _check_for_collections(self):
-        """Refuse parameters that need the data in memory."""
-        if self._validation_fraction() is not None:
-            raise ParameterError("callback must not have a validation_fraction with Dask collections; pass "
-                                 "EarlyStopping(X, y) with data that are in memory")
+    def _surveys_again(self, fitted):
+        """Return whether `fitted` lacks attributes."""
+        return False
 
     def _listed(self, X, y):
         """Return the data in a form that can be read more than once."""
@@ -252,7 +255,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or not np.isfinite(coef).all():
             raise StateError("coef_ must be an array of finite float64 numbers")
         for name, value in mine.items():        # sizes, which memory is taken for
-            if name.endswith("_") and name not in self._counts and isinstance(value, int) \
+            if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
                     and not 0 <= value <= coef.size:
                 raise StateError(f"{name} must be 0..{coef.size}, the number of weights, got {value:.3g}")
 

@@ -28,9 +28,9 @@ CHAIN_PARAMETERS = """start, end : bool
     min_count : int
         Tokens that a feature by name must occur in to enter the vocabulary.
     token_weights : {"auto", "all", "occurring"}
-        Which pairs of feature and label have weights: all, or those that occur together in the training data, the
-        default of CRFsuite, which is a smaller model and takes a fraction of the memory. "auto" is "occurring" if the
-        tokens are sparse and all would be more than 2^20 weights. Dask collections have all."""
+        Pairs of feature and label that have weights: all, or those that occur together in the training data, as in
+        CRFsuite by default, a smaller model that takes less memory. "auto" is "occurring" if tokens are sparse and all
+        would be more than 2^20 weights."""
 
 L1 = """l1 : float >= 0
         Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others."""
@@ -43,7 +43,8 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
     n_features_in_ : int
         d.
     token_support_ : ndarray, shape (m, 2), or None
-        Pairs (feature, label) that have weights if not all have; `token_coef_` is a csc_array then."""
+        Pairs (feature, label) that have weights, int32, by feature, then label; `token_coef_` is a csc_array then.
+        None if all have."""
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)

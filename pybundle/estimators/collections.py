@@ -40,6 +40,9 @@ def placed(estimator, X, y, sample_weight):
     if not surveys:
         raise ParameterError("X must hold at least one example of weight above 0, got none in any block")
     fitted = estimator._learn(surveys)
+    if estimator._surveys_again(fitted):
+        fitted |= estimator._learn_again(client.gather(client.map(_survey_again, [bare] * len(taken), taken,
+                                                                  fitted=fitted, pure=False)))
     if "n_features_in_" in fitted:              # as scikit-learn's checks do for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
@@ -116,6 +119,10 @@ def _checked(estimator, *pieces):
 
 def _survey(estimator, data):
     return None if data is None else estimator._survey(*data)
+
+
+def _survey_again(estimator, data, fitted):
+    return None if data is None else estimator._survey_again(*data, fitted)
 
 
 def _risk(estimator, data, fitted, n_parts):

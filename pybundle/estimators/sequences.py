@@ -17,7 +17,6 @@ from ..models import Chain
 from ..models.chain.oracle import scores as token_scores
 from ..oracles import k_best_viterbi
 from ..oracles.chain import viterbi_batch
-from ..risks import Structured
 from .labels import encode_labels, label_classes, merged_classes
 from .penalty import squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -34,9 +33,9 @@ from .tokens import (
 )
 
 FEW_WEIGHTS = 1 << 20
-"""Up to so many weights of features, "auto" takes them all."""
+""""auto" gives every pair of feature and label a weight up to this number of weights."""
 MOST = 1 << 30
-"""Most features of a model from a file."""
+"""Largest `n_features_in_` that is accepted from a file, that of hash_bits=30."""
 
 
 class ChainEstimator(StructuredEstimator):
@@ -49,26 +48,10 @@ class ChainEstimator(StructuredEstimator):
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
     l1: float = 0.0         # of classes without such a parameter
-    _counts = ("n_iter_", "n_features_in_")         # the latter is checked here
+    _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
     def _regulariser(self, fitted):
         return squares_and_l1(self._lam(), check_number("l1", self.l1, low=0.0))
-
-    def _check_for_collections(self):
-        super()._check_for_collections()
-        if self.token_weights == "occurring":
-            raise ParameterError("token_weights must be 'all' or 'auto', which is the same, for Dask collections, got "
-                                 "'occurring'")
-
-    def _prepare(self, X, y, sample_weight):
-        choice = check_choice("token_weights", self.token_weights, ("auto", "all", "occurring"))
-        risk, fitted = super()._prepare(X, y, sample_weight)
-        is_sparse, large = sp.issparse(risk.X.values), len(fitted["classes_"]) * fitted["n_features_in_"] > FEW_WEIGHTS
-        if choice == "occurring" or (choice == "auto" and is_sparse and large):
-            model = risk.model.occurring(risk.X, risk.Y)
-            fitted["token_support_"] = model.token_support
-            risk = Structured(model, risk.X, risk.Y, loss=risk.loss, sample_weight=risk.sample_weight)
-        return risk, fitted
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -100,7 +83,28 @@ class ChainEstimator(StructuredEstimator):
             counts = sum((counts for _, counts, _ in surveys[1:]), surveys[0][1])
             vocabulary = frequent_features(counts, self.min_count)
             width = len(vocabulary)
-        return {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width, "token_support_": None}
+        fitted = {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
+        choice = check_choice("token_weights", self.token_weights, ("auto", "all", "occurring"))
+        if choice == "all" or (choice == "auto" and len(classes) * width <= FEW_WEIGHTS):
+            fitted["token_support_"] = None
+        return fitted
+
+    def _surveys_again(self, fitted):
+        return "token_support_" not in fitted
+
+    def _survey_again(self, X, y, weights, fitted):
+        return self._support(*self._encode_pairs(X, y, fitted), fitted)
+
+    def _learn_again(self, surveys):
+        known = [support for support in surveys if support is not None]
+        return {"token_support_": np.unique(np.concatenate(known), axis=0) if known else None}
+
+    def _support(self, x, truths, fitted):
+        """Return the pairs of feature and label that occur; None if all are to have weights."""
+        x, truths = (sequences.take(np.flatnonzero(x.sizes)) for sequences in (x, truths))
+        if self.token_weights == "auto" and not (len(x) and sp.issparse(x.values) and x.values.count_nonzero()):
+            return None
+        return Chain(len(fitted["classes_"]), fitted["n_features_in_"]).occurring(x, truths).token_support
 
     def _encode_pairs(self, X, y, fitted):
         x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
@@ -111,6 +115,8 @@ class ChainEstimator(StructuredEstimator):
         kept = np.flatnonzero(x.sizes)      # left out as late as here, so that messages count the user's sequences
         if len(kept) < len(x):
             x, truths, weights = x.take(kept), truths.take(kept), weights[kept]
+        if self._surveys_again(fitted):
+            fitted |= self._learn_again([self._support(x, truths, fitted)])
         return self._structured(x, truths, weights, fitted)
 
     def _make_model(self, fitted):
@@ -121,7 +127,7 @@ class ChainEstimator(StructuredEstimator):
         support = vars(self).get("token_support_")
         most = np.size(self.coef_) if support is None else MOST
         if not 0 <= self.n_features_in_ <= most:
-            raise StateError(f"n_features_in_ must be that of the weights, got {self.n_features_in_:.3g}")
+            raise StateError(f"n_features_in_ must be 0..{most}, got {self.n_features_in_:.3g}")
         super()._check_state()
         if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
@@ -219,8 +225,8 @@ class ChainEstimator(StructuredEstimator):
         """Drop the features by name whose weights are 0 for all labels, as an l1 norm leaves most; return self.
 
         Predictions stay the same, as features without a weight add nothing; the model takes less memory, and so does
-        its file. With `token_support_` pairs of feature and label of weight 0 are dropped, too. Columns of arrays and
-        of hashes are kept. The next fit learns its vocabulary anew.
+        its file. With `token_support_` all pairs of feature and label of weight 0 are dropped. Models of arrays and of
+        hashes are left as they are. The next fit learns its vocabulary anew.
         """
         check_is_fitted(self)
         if self.vocabulary_ is None:
@@ -228,9 +234,10 @@ class ChainEstimator(StructuredEstimator):
         W, *others = self.model_.split(self.coef_)
         if sp.issparse(W):
             some = W.data != 0.0
-            some[0] |= not some.any()
+            if not some.any():          # a model has at least one feature
+                some[0] = True
             kept, features = np.unique(self.token_support_[some, 0], return_inverse=True)
-            W, support = W.data[some], np.stack([features, self.token_support_[some, 1]], axis=1)
+            W, support = W.data[some], np.stack([features.astype(np.int32), self.token_support_[some, 1]], axis=1)
         else:
             kept = np.flatnonzero(W.any(axis=0))
             kept = kept if len(kept) else np.arange(1)

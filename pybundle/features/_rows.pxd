@@ -59,7 +59,7 @@ cdef class Rows:
     cdef readonly int kind
     cdef readonly Py_ssize_t n_rows, n_features
     cdef readonly int n_scores
-    # W has `n_weights` entries in all: `n_blocks` blocks of `width`, one for each score
+    # n_weights = n_blocks * width: a block of `width` weights for each score; one block of all where W is sparse
     cdef readonly Py_ssize_t n_blocks, width, n_weights
     cdef readonly double scale, bias
     cdef readonly bint has_bias
@@ -76,19 +76,19 @@ cdef class Rows:
     # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
     cdef void score(self, PackedWeights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
     # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. Without packed weights, for CSR,
-    # from W (n_scores, width) as it stands
+    # from W (n_blocks, width) as it stands
     cdef void score_all(self, PackedWeights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
                         double* out) noexcept nogil
-    # out (n, n_scores) = scores of n CSR rows against W (n_scores, width) as it stands
+    # out (n, n_scores) = scores of n CSR rows against W (n_blocks, width) as it stands
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
-    # out (n, n_scores) = scores of n rows at W as sequential steps keep it, in any order of the sums; S (n_scores,
-    # BLOCK) is scratch
+    # out (n, n_scores) = scores of n rows at W in the layout of `PackedPoint`, sums rounded in another order than by
+    # `score_all`; S (n_scores, BLOCK) is scratch
     cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
                          double* out) noexcept nogil
-    # W of sequential steps += sum_e coef[e * ldc + k] X_rows[e] for score k, e < n <= STEP
-    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+    # W in the same layout += sum_e coef[e * ldc + k] X_rows[e] for score k, e < n <= STEP
+    cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil
-    # number of the entries that belong to a column in the same W, of CSR rows, and the first of them
+    # returns how many entries of that W belong to a column, and writes the index of the first one to `first`; CSR only
     cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil

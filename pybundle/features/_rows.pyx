@@ -271,9 +271,9 @@ cdef class Rows:
                     out[(i + r) * K + k] = S[k * BLOCK + r]
             i += count
 
-    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+    cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil:
-        self.kernels.update64[self.kind](&self.X, rows, n, coef, ldc, self.n_scores, W, ldw)
+        self.kernels.update64[self.kind](&self.X, rows, <int>n, coef, ldc, self.n_scores, W, ldw)
 
     cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil:
         first[0] = column * ldw
@@ -333,7 +333,7 @@ cdef class Rows:
                 self.score_unpacked(&W[0, 0], &rows[0], rows.shape[0], &out[0, 0])
 
     def add(self, const Py_ssize_t[::1] rows, labels, const double[::1] coefs, double[::1] slope):
-        """slope (K * width,) += sum_e coefs[e] x_rows[e] in the block of labels[e], without scale.
+        """slope (n_weights,) += sum_e coefs[e] x_rows[e] in the weights of labels[e], without scale.
 
         Entries of coefficient 0 cost nothing; within a label they are added in the order given.
         """
@@ -449,7 +449,7 @@ cdef class RowSums:
         cdef Py_ssize_t e
         self.features, self.rows, self.first = features, rows, first
         self.labels, self.coefs, self.starts = labels, coefs, starts
-        self.n_planes, self.end = len(starts) - 1, first + features.n_scores * features.width
+        self.n_planes, self.end = len(starts) - 1, first + features.n_weights
         if first < 0 or self.n_planes < 0 or starts[0] != 0 or (np.diff(starts) < 0).any():
             raise ValueError("starts must begin with 0 and not fall, and first must not be negative")
         if not len(rows) == len(labels) == len(coefs) == self.starts[self.n_planes]:

@@ -1,6 +1,6 @@
 """Products of CSR rows with a sparse W: most features of a text occur with few labels, and only those get weights.
 
-The weights are kept feature by feature, those of a feature in the order of its labels:
+The weights are those of a CSC matrix W (K, d), feature by feature, those of a feature in the order of its labels:
 
     w = [W[l, j] for j = 0 .. d - 1 for l in labels_j]
 """
@@ -11,38 +11,47 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
+from ..core._indices cimport check_indices
 from ._plane_rows cimport PlaneRows
 from ._rows cimport PB_CSR32, Rows
 
 
 @cython.final
 cdef class SparseWeightRows(Rows):
-    """CSR rows seen by K linear scores, of which each depends on a few columns only.
+    """CSR rows seen by K linear scores, each of which has weights for some of the features only.
+
+    A token costs one product for each weight of each of its features. This class has its own `score_unpacked`,
+    `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`; weights are never packed, so that what takes
+    packed weights must not be called, nor `accumulate`.
 
     Parameters
     ----------
     storage, norms, n_features, n_scores
         As for `Rows`, CSR only, without scale and bias.
-    columns, scores : int32 arrays, shape (m,)
-        Places (scores[q], columns[q]) of W that are weights, in the order of `w`: sorted by columns, then scores.
+    starts : int64 array, shape (d + 1,)
+        Where the weights of each feature begin in w.
+    labels : int32 array, shape (m,)
+        The label of each weight, ascending for a feature.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not CSR, and for starts and labels that are not those of a CSC matrix (K, d).
     """
 
-    cdef const int64_t[::1] starts      # of each column in w
-    cdef const int32_t[::1] labels      # of each entry of w
+    cdef const int64_t[::1] starts
+    cdef const int32_t[::1] labels
 
-    def __init__(self, storage, norms, Py_ssize_t n_features, int n_scores, columns, scores):
+    def __init__(self, storage, norms, Py_ssize_t n_features, int n_scores, starts, labels):
         Rows.__init__(self, storage, norms, n_features, n_scores)
-        if self.kind < PB_CSR32:
-            raise ValueError("storage must be that of CSR rows")
-        codes = columns.astype(np.int64) * n_scores + scores
-        if len(codes) and (scores.min() < 0 or scores.max() >= n_scores or codes[0] < 0
-                           or codes[-1] >= <int64_t>n_features * n_scores or (np.diff(codes) <= 0).any()):
-            raise ValueError(f"columns and scores must be sorted and lie in 0..{n_features - 1} and 0..{n_scores - 1}")
-        self._args = storage, norms, n_features, n_scores, columns, scores
-        self.starts = np.searchsorted(columns, np.arange(n_features + 1)).astype(np.int64)
-        self.labels = np.ascontiguousarray(scores, dtype=np.int32)
-        self.n_blocks, self.width = 1, len(codes)
-        self.n_weights = len(codes)
+        self._args = storage, norms, n_features, n_scores, starts, labels
+        if (self.kind < PB_CSR32 or len(starts) != n_features + 1 or starts[0] != 0 or starts[n_features] != len(labels)
+                or np.diff(starts).min() < 0 or len(labels) and not 0 <= labels.min() <= labels.max() < n_scores):
+            raise ValueError(f"rows must be CSR, starts must rise from 0 to {len(labels)}, and labels must lie in 0.."
+                             f"{n_scores - 1}")
+        self.starts, self.labels = starts, labels
+        self.n_blocks, self.width = 1, len(labels)
+        self.n_weights = self.width
 
     cdef inline double value(self, int64_t q) noexcept nogil:
         """Entry q of the rows."""
@@ -73,7 +82,7 @@ cdef class SparseWeightRows(Rows):
                          double* out) noexcept nogil:
         self.score_unpacked(W, rows, n, out)
 
-    cdef void update_step(self, const Py_ssize_t* rows, int n, const double* coef, int ldc, double* W,
+    cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil:
         cdef Py_ssize_t e
         cdef int64_t p, q
@@ -121,11 +130,10 @@ cdef class SparseWeightRows(Rows):
         return 0
 
     def add_expectations(self, const Py_ssize_t[::1] rows, const double[:, ::1] p, double[::1] slope):
-        """slope (m,) += sum_r sum_l p[r, l] x_rows[r] in the places of label l; p has shape (len(rows), K)."""
-        cdef Py_ssize_t r
+        """slope (m,) += sum_r p[r, l] x_rows[r] in the weights of label l, for every l; p has shape (len(rows), K)."""
         if p.shape[0] != rows.shape[0] or p.shape[1] != self.n_scores or slope.shape[0] != self.n_weights:
             raise ValueError(f"p must have shape ({rows.shape[0]}, {self.n_scores}), slope ({self.n_weights},)")
-        if self.n_weights:
+        check_indices("rows", rows, self.n_rows)
+        if rows.shape[0]:
             with nogil:
-                for r in range(rows.shape[0]):
-                    self.update_step(&rows[r], 1, &p[r, 0], 0, &slope[0], 1)
+                self.update_step(&rows[0], rows.shape[0], &p[0, 0], self.n_scores, &slope[0], 1)

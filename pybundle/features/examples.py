@@ -120,7 +120,7 @@ class Examples:
     def rows(self, n_scores, support=None):
         """The rows as `n_scores` linear scores see them, for the compiled products.
 
-        `support` is (columns, scores) of the entries of W that are weights, sorted, for CSR rows; None for all.
+        `support` is (starts, labels) of a sparse W, see `SparseWeightRows`, for CSR rows without scale and bias.
         """
         if support is not None:
             return SparseWeightRows(self.storage, self.norms, self.n_features, n_scores, *support)

@@ -13,9 +13,9 @@ more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120
 
 def is_narrow(rows, n):
     """Whether a batch of n of the `Rows` is that small: CSR with few non-zeros; a sparse W is never packed."""
-    storage = rows.storage
     if isinstance(rows, SparseWeightRows):
         return True
+    storage = rows.storage
     return len(storage) == 3 and NARROW * n * int(storage[2][-1]) < rows.n_rows * rows.n_features
 
 

@@ -46,15 +46,16 @@ class Chain(StructuredModel):
         Tokens are given as integer arrays (T, F) of feature numbers 0..d-1, -1 for none: the same as a CSR matrix
         of ones (a number that occurs twice counts twice).
     token_support : array_like of int, shape (m, 2), optional
-        Pairs (feature, label) that have weights, for sparse tokens; None is all. `occurring` finds those of data. w
-        then begins with m weights, sorted by features, then labels, in place of W.
+        Pairs (feature, label) that have weights, for sparse tokens; None is all. `occurring` finds the pairs of data. w
+        then begins with a weight for each pair, sorted by feature, then label, where W would stand: the `data` of W as
+        a CSC matrix.
 
     Notes
     -----
     A pass costs one product of the tokens with W, O(K^2) for each token (Viterbi), and the rows of tokens whose label
     is wrong. Marginals, for the log-loss (conditional random field), by forward-backward. Memory beside data and
-    slopes: O(K) for each of a few thousand tokens. With `token_support` the product takes one step for each weight of
-    a feature.
+    slopes: O(K) for each of a few thousand tokens. With `token_support` a token costs one product for each weight of
+    each of its features, in place of K for each feature.
 
     Examples
     --------
@@ -76,8 +77,7 @@ class Chain(StructuredModel):
     start: bool
     end: bool
     indicators: bool
-    token_support: Array | None
-    dim: int
+    token_support: Any
 
     def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,
                  start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin",
@@ -99,25 +99,34 @@ class Chain(StructuredModel):
             if not isinstance(value, (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {value!r}")
         self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
-        self._set_support(None if token_support is None else self._checked(token_support))
+        self.token_support = None if token_support is None else self._checked(token_support)
 
-    def _set_support(self, support):
-        self.token_support = support
-        vars(self).pop("_starts", None)
-        self._n_token_weights = self.n_labels * self.n_features if support is None else len(support)
-        self.dim = self._n_token_weights + self.n_labels * (self.n_labels + self.start + self.end)
+    @property
+    def n_token_weights(self) -> int:
+        """Number of weights of features: K d, or those of `token_support`."""
+        return self.n_labels * self.n_features if self.token_support is None else len(self.token_support)
+
+    @property
+    def dim(self) -> int:
+        """Length of w."""
+        return self.n_token_weights + self.n_labels * (self.n_labels + self.start + self.end)
 
     @cached_property
-    def _starts(self):
-        """Where the weights of each feature begin; on first use, because a file may claim any number of features."""
-        return np.concatenate([[0], np.cumsum(np.bincount(self.token_support[:, 0], minlength=self.n_features))])
+    def columns(self) -> tuple[Array, Array]:
+        """`(starts, labels)` of W as a CSC matrix with `token_support`, see `SparseWeightRows`.
+
+        Computed on first use: loading a hostile file must not allocate `n_features` numbers.
+        """
+        features, labels = self.token_support.T
+        starts = np.concatenate([[0], np.cumsum(np.bincount(features, minlength=self.n_features))])
+        return starts, np.ascontiguousarray(labels)
 
     def _checked(self, support):
         """Pairs (feature, label) as an int32 array (m, 2), sorted, each once."""
         support, sizes = np.asarray(support), (self.n_features, self.n_labels)
         if support.ndim != 2 or support.shape[1] != 2 or len(support) == 0 or support.dtype.kind not in "iu":
             raise InputTypeError("token_support must be an integer array of shape (m, 2), m >= 1, got shape "
-                                 f"{support.shape}, dtype {support.dtype}; use model.occurring(X, Y).token_support")
+                                 f"{support.shape}, dtype {support.dtype}; occurring(X, Y) finds the pairs of data")
         if self.n_features > LARGEST_INDEX:
             raise ParameterError(f"n_features must be below 2^31 with token_support, got {self.n_features}")
         bad = ((support < 0) | (support >= sizes)).any(axis=1)
@@ -126,15 +135,41 @@ class Chain(StructuredModel):
             raise ParameterError(f"token_support[{q}] must be a feature 0..{sizes[0] - 1} and a label 0.."
                                  f"{sizes[1] - 1}, got {support[q].tolist()}")
         codes = support[:, 0].astype(np.int64) * self.n_labels + support[:, 1]
-        if (np.diff(codes) > 0).all():
-            return np.array(support, dtype=np.int32)
-        return np.stack(np.divmod(np.unique(codes), self.n_labels), axis=1).astype(np.int32)
+        if (np.diff(codes) <= 0).any():
+            support = np.stack(np.divmod(np.unique(codes), self.n_labels), axis=1)
+        return np.array(support, dtype=np.int32, order="C")
 
     def occurring(self, X: Data, Y: Data) -> Chain:
-        """Return the model with weights only for the pairs of feature and label that occur together in these data.
+        """Return the model with weights only for the pairs of feature and label that occur together in data.
 
-        Texts have few of them: 1 of 11 on CoNLL-2000. Other labels get the score 0 from a feature, as in CRFsuite
-        without `feature.possible_states`. Tokens must be sparse, or numbers of features.
+        Texts have few of them: 1 of 11 on CoNLL-2000. A feature adds nothing to the score of other labels, as in
+        CRFsuite without `feature.possible_states`. O(non-zeros of X) time and memory.
+
+        Parameters
+        ----------
+        X, Y
+            Examples as for `pb.risks.Structured`; tokens are CSR, or feature numbers with `indicators`.
+
+        Returns
+        -------
+        Chain
+            With these pairs as `token_support`.
+
+        Raises
+        ------
+        InputTypeError
+            For dense tokens.
+        ParameterError
+            If all tokens are 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pybundle as pb
+        >>> X, Y = [np.array([[0, 2], [1, -1]])], [np.array([0, 1])]        # numbers of features
+        >>> model = pb.models.Chain(n_labels=2, n_features=3, indicators=True).occurring(X, Y)
+        >>> model.token_support.tolist(), model.dim
+        ([[0, 0], [1, 1], [2, 0]], 11)
         """
         tokens = self.tokens(X)
         labels, x = self.labels(Y, tokens.sizes).values, tokens.values
@@ -143,22 +178,26 @@ class Chain(StructuredModel):
         members = sp.csr_array((np.ones(len(labels), dtype=bool), (labels, np.arange(len(labels)))),
                                shape=(self.n_labels, len(labels)))
         found = sp.coo_array(members @ sp.csr_array((x.data != 0, x.indices, x.indptr), shape=x.shape))
+        if not found.data.any():
+            raise ParameterError(f"X must have an entry that is not 0, got none in {len(labels)} tokens")
         model = copy(self)
-        model._set_support(self._checked(np.stack([found.col, found.row], axis=1)[found.data]))
+        vars(model).pop("columns", None)
+        model.token_support = self._checked(np.stack([found.col, found.row], axis=1)[found.data])
         return model
 
     def split(self, w: Array) -> tuple[Any, Floats, Floats, Floats]:
         """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none.
 
-        With `token_support` W is a csc_array.
+        With `token_support` W is a csc_array whose `data` are a view.
         """
-        K, d, size = self.n_labels, self.n_features, self._n_token_weights
+        K, d, size = self.n_labels, self.n_features, self.n_token_weights
         first = size + K * K
         second = first + K * self.start
         if self.token_support is None:
             W = w[:size].reshape(K, d)
         else:
-            W = sp.csc_array((w[:size], self.token_support[:, 1], self._starts), shape=(K, d))
+            starts, labels = self.columns
+            W = sp.csc_array((w[:size], labels, starts), shape=(K, d))
             W.data = w[:size]           # the constructor may have copied it
         return W, w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
 
@@ -169,7 +208,7 @@ class Chain(StructuredModel):
     def feature(self, x: Any, y: Any) -> Any:
         """Psi(x, y) of tokens and labels that are checked."""
         K, T = self.n_labels, len(y)
-        rest = np.zeros(self.dim - self._n_token_weights)
+        rest = np.zeros(self.dim - self.n_token_weights)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
         if self.start:
             rest[K * K + y[0]] += 1.0
@@ -184,14 +223,11 @@ class Chain(StructuredModel):
         return np.concatenate([block.ravel(), rest])
 
     def _supported(self, block):
-        """Entries of a block (K, d) that are weights, a row of them."""
-        K, (columns, labels) = self.n_labels, self.token_support.T.astype(np.int64)
-        codes, wanted = columns * K + labels, block.col.astype(np.int64) * K + block.row
-        places = np.searchsorted(codes, wanted)
-        places[places == len(codes)] = 0
-        found = codes[places] == wanted
-        values = block.data[found]
-        return sp.csr_array((values, (np.zeros(len(values), np.int64), places[found])), shape=(1, len(codes)))
+        """Sums of tokens by label (K, d) as a CSR row (1, m): the part of Psi that belongs to weights of features."""
+        K, (features, labels) = self.n_labels, self.token_support.T.astype(np.int64)
+        _, places, found = np.intersect1d(features * K + labels, block.col.astype(np.int64) * K + block.row,
+                                          assume_unique=True, return_indices=True)
+        return sp.csr_array((block.data[found], places, [0, len(places)]), shape=(1, len(features)))
 
     def loss(self, y: Any, y_hat: Any) -> float:
         y = Ragged.of([y], "y", integers="iu")

@@ -11,6 +11,7 @@ from ...core.exceptions import InputTypeError, NumericalError
 from ...core.protocols import Decodings, ExamplePlane
 from ...core.ragged import Ragged
 from ...core.validation import check_rows
+from ...features._sparse_weights import SparseWeightRows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
@@ -49,12 +50,11 @@ class ChainOracle(BatchOracle):
         self._tokens = model.tokens(X)
         self._truth = model.labels(Y, self._tokens.sizes)
         examples = Examples(self._tokens.values, name_of=self._tokens.name_of)
-        support = model.token_support
-        if support is not None and not examples.is_sparse:
+        if model.token_support is not None and not examples.is_sparse:
             raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
                                  "token_support=None, or scipy.sparse.csr_array(x) for every x")
         self._examples = examples
-        self._rows = examples.rows(model.n_labels, None if support is None else support.T)
+        self._rows = examples.rows(model.n_labels, None if model.token_support is None else model.columns)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
         token_norms = np.add.reduceat(examples.norms, self._tokens.offsets[:-1])
@@ -229,9 +229,8 @@ class ExpectedFeatures:
         self._tokens = oracle._tokens.rows(rows)
         self._truth = oracle._truth.take(rows).values
         self._W, self._transition, self._start, self._end = oracle._model.split(slope)
-        self._columns, examples = None, oracle._examples
-        self._has_support = oracle._model.token_support is not None
-        if examples.is_sparse and not self._has_support and scales.any():
+        self._columns, self._slope, examples = None, slope, oracle._examples
+        if examples.is_sparse and not isinstance(oracle._rows, SparseWeightRows) and scales.any():
             self._columns = ColumnSums(examples.storage, examples.n_features, len(self._W), self._tokens)
 
     def add(self, low, high, p, pairs):
@@ -242,8 +241,9 @@ class ExpectedFeatures:
         subtract_truths(p, self._truth[first:last], self._offsets[low:high + 1] - first, self._scales[low:high],
                         pairs, self._start, self._end)
         self._transition += pairs
-        if self._has_support:
-            self._oracle._rows.add_expectations(self._tokens[first:last], p, self._W.data)
+        rows = self._oracle._rows
+        if isinstance(rows, SparseWeightRows):
+            rows.add_expectations(self._tokens[first:last], p, self._slope[:rows.n_weights])
         elif self._columns is not None:
             self._columns.add(self._tokens[first:last], p)
         else:

@@ -5,9 +5,9 @@
 
 over a distribution P_i of the labellings of every chain. It is kept by the logarithms of its factors, theta_t(k) of the
 nodes (tokens) and theta(j, k) of the edges, P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1}, y_t)), so that
-marginals and entropy are exact by dynamic programming. They are float32 numbers, for half the memory: P_i is what these
-numbers say, its marginals and entropy are computed from them in float64, and as the dual is flat at its maximum, an
-error of 1e-6 in a logarithm costs it some 1e-12. The point W follows from
+marginals and entropy are exact by dynamic programming. The logarithms are stored in float32, for half the memory.
+Marginals and entropies are computed in float64 from the stored numbers, so that bounds stay valid, and near the maximum
+of the dual rounding costs it an error of second order only. The point W follows from
 V = (l2 centre of Omega + kappa centre - phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, all
 other chains as they are:
 
@@ -146,8 +146,8 @@ cdef class ChainDual(PackedPoint):
             with nogil:
                 for i in range(n):
                     first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
-                    for k in range(self.n_edges):
-                        s.edges[k] = self.edge_theta[i, k]
+                    if self.n_edges:
+                        widen(&self.edge_theta[i, 0], s.edges, self.n_edges)
                     widen(&self.theta[first, 0], s.nodes, T * K)
                     entropy = self.distribution(tables, T, s.nodes, &s)
                     memcpy(&self.mu[first, 0], s.mu, T * K * sizeof(double))
@@ -324,12 +324,10 @@ cdef class ChainDual(PackedPoint):
                 r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER
             self.rate[i] = min(max(r, LEAST_RATE), 1.0)
             if rise >= 0.0 or (moved <= STILL and isfinite(rise)):                  # line 4
-                for k in range(size):
-                    theta[k] = <float>s.nodes[k]
+                narrow(s.nodes, theta, size)
                 memcpy(mu, s.mu, size * sizeof(double))
                 if n_edges:
-                    for k in range(n_edges):
-                        edge_theta[k] = <float>s.edges[k]
+                    narrow(s.edges, edge_theta, n_edges)
                     memcpy(edge_mu, s.edge_mu, n_edges * sizeof(double))
                 self.entropy[i] = entropy
                 return
@@ -427,6 +425,12 @@ cdef inline void widen(const float* values, double* out, Py_ssize_t n) noexcept 
     cdef Py_ssize_t k
     for k in range(n):
         out[k] = values[k]
+
+
+cdef inline void narrow(const double* values, float* out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(n):
+        out[k] = <float>values[k]
 
 
 cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:

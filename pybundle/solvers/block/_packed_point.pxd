@@ -7,7 +7,8 @@ from pybundle.solvers.block._shrinkage cimport Shrinkage
 cdef class PackedPoint:
     cdef Rows features
     cdef readonly bint is_single
-    cdef readonly object packed     # W: (K, padded d) for dense rows, (d, padded K) for CSR, in units of scores
+    # W in units of scores: (K, padded d) for dense rows, (d, padded K) for CSR, (m, 1) if W is sparse
+    cdef readonly object packed
     cdef object unshrunk            # V; W itself without a penalty
     cdef void* W                    # where they lie
     cdef void* V

@@ -45,17 +45,23 @@ def chain(loss="hinge"):
     return pb.risks.Structured(pb.models.Chain(3, 4), WORDS, TAGS, loss=loss)
 
 
+def few_weights():
+    model = pb.models.Chain(3, 4, token_support=[[0, 0], [1, 2], [2, 1], [3, 0], [3, 2]])
+    return pb.risks.Structured(model, list(map(sp.csr_array, WORDS)), TAGS, loss="logistic")
+
+
 RISKS = {
     "dense": dense, "csr": lambda: pb.risks.MulticlassHinge(SPARSE, LABELS), "chain": chain,
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
     "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
     "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
-    "crf": lambda: chain("logistic"), "callable": lambda: distances,
+    "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
 }  # fmt: skip
 CASES = [(method, name, {}) for name in ("dense", "csr", "chain")
          for method in ("oca", "bmrm", "prox-bmrm", "frank-wolfe", "bcfw", "mp-bcfw", "prox-bcfw", "alm", "auto")]
 CASES += [(method, "callable", {}) for method in ("oca", "bmrm", "prox-bmrm", "auto")]
-CASES += [(method, name, {"lam": 0.1}) for method in ("lbfgs", "auto", "oca") for name in ("logistic", "crf")]
+CASES += [(method, name, {"lam": 0.1}) for method in ("lbfgs", "auto", "oca")
+          for name in ("logistic", "crf", "few weights")]
 CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}), ("alm", "binary", {}),
           ("cutting-plane", "dense", {"lam": None, "radius": 2.0}),
           ("bcfw", "chain", {"average": True, "gap_sampling": True, "step": "pairwise"}),
@@ -571,7 +577,8 @@ STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("b
           ("frank-wolfe", "dense", {}), ("prox-bcfw", "dense", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"n_best": 3}), ("mp-bcfw", "chain", {"average": True}), ("alm", "dense", {}),
           ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6}),
-          ("oca", "intercept", {"lam": 1.0}), ("lbfgs", "log-loss", {"lam": 0.1})]
+          ("oca", "intercept", {"lam": 1.0}), ("lbfgs", "log-loss", {"lam": 0.1}),
+          ("prox-bcfw", "crf", {"lam": 0.1}), ("prox-bcfw", "few weights", {"lam": 0.1})]
 
 
 def another_shape(array, random):

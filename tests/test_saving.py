@@ -35,6 +35,7 @@ def numbers():
 ALL = {**CASES, "logistic": (pb.MulticlassLogistic(l1_ratio=0.5), flat),
        "flat": (pb.MulticlassSVM(C=2.0, class_weight={"a": 2.0}), flat),
        "quantile": (pb.QuantileRegressor(quantile=0.2, alpha=0.1), numbers), "svr": (pb.LinearSVR(C=0.5), numbers),
+       "some weights": (pb.ChainCRF(token_weights="occurring"), chains),
        "kernels": (pb.OnlineMKLClassifier(n_epochs=2), flat),
        "flat-cv": (pb.MulticlassSVMCV([0.1, 1.0], cv=2, loss=1.0 - np.eye(3)), flat)}
 

@@ -180,10 +180,19 @@ def test_features_without_a_pair_and_a_single_label_have_no_say():
 
 @pytest.mark.parametrize("support, word", [
     ([[0, 3]], r"token_support\[0\] must be a feature 0..3 and a label 0..2"), ([[0, 0], [4, 0]], "got \\[4, 0\\]"),
-    ([[-1, 0]], "got \\[-1, 0\\]"), ([0, 1], "shape"), (np.zeros((0, 2), int), "shape"), ([[0.0, 1.0]], "dtype")])
+    ([[-1, 0]], "got \\[-1, 0\\]"), ([0, 1], "shape"), (np.zeros((0, 2), int), "shape"), ([[0.5, 1.0]], "dtype"),
+    ([[0, 1], [2]], "token_support must be integers"), (np.ma.array([[0, 1]], mask=[[True, False]]), "masked")])
 def test_wrong_pairs_are_refused(support, word):
     with pytest.raises((pb.ParameterError, pb.InputTypeError), match=word):
         pb.models.Chain(3, 4, token_support=support)
+
+
+def test_data_that_do_not_fit_are_refused():
+    x, model = sp.csr_array(np.eye(2, 4)), pb.models.Chain(3, 4)
+    with pytest.raises(pb.ParameterError, match="same number of examples"):
+        model.occurring([x, x], [[0, 1]])
+    with pytest.raises(pb.ParameterError, match=r"Y\[1\] must have 2 labels"):
+        model.occurring([x, x], [[0, 1], [1]])
 
 
 def test_data_without_pairs_are_refused():
@@ -269,6 +278,15 @@ def test_auto_takes_weights_that_occur_where_all_are_many(monkeypatch, tmp_path)
     assert nothing.token_support_ is None and nothing.certified_
     search = pb.ChainCRFCV([0.1, 1.0], cv=2).fit(X, y)
     assert search.token_support_ is not None and np.isfinite(search.scores_).all()
+
+
+def test_a_file_with_pairs_out_of_order_is_refused(tmp_path):
+    X, y = sentences(6)
+    svm = pb.ChainSVM(token_weights="occurring").fit(X, y)
+    svm.token_support_ = svm.token_support_[::-1]
+    svm.save(tmp_path / "svm.npz")
+    with pytest.raises(pb.StateError, match="token_support_ must be int32, sorted"):
+        pb.load(tmp_path / "svm.npz")
 
 
 def test_wrong_choices_are_refused():

@@ -14,7 +14,6 @@ from ..core.types import Array, Data, Floats
 from ..core.validation import check_choice, check_integer, check_number
 from ..features.examples import not_finite
 from ..models import Chain
-from ..models.chain.oracle import scores as token_scores
 from ..oracles import k_best_viterbi
 from ..oracles.chain import viterbi_batch
 from .labels import encode_labels, label_classes, merged_classes
@@ -129,6 +128,8 @@ class ChainEstimator(StructuredEstimator):
         if not 0 <= self.n_features_in_ <= most:
             raise StateError(f"n_features_in_ must be 0..{most}, got {self.n_features_in_:.3g}")
         super()._check_state()
+        if support is not None and not (support.dtype == np.int32 and (support == self.model_.token_support).all()):
+            raise StateError("token_support_ must be int32, sorted by feature and label")
         if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
@@ -142,16 +143,16 @@ class ChainEstimator(StructuredEstimator):
 
     def _labels(self, model, x):
         full = _without_empty(model, x)
-        _, transition, start, end = self._weights(model)
+        transition, start, end = self._weights(model)
         labels, _ = viterbi_batch(self._scores(model, full), full.offsets, transition, start, end)
         return Ragged(labels, x.offsets)
 
     def _scores(self, model, x):
-        return np.asarray(token_scores(x.values, model.split(self.coef_)[0]), dtype=np.float64)
+        return model.token_scores(self.coef_, x.values)
 
     def _weights(self, model):
-        W, transition, start, end = model.split(self.coef_)
-        return W, transition, start if model.start else None, end if model.end else None
+        transition, start, end = model.rest(self.coef_)
+        return transition, start if model.start else None, end if model.end else None
 
     def _count(self, X, y):
         found = self.predict(X)
@@ -169,7 +170,7 @@ class ChainEstimator(StructuredEstimator):
         """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
         model = self.model_
         x = self._encode(check_list("X", X))
-        unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)[1:]
+        unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)
         return ((scores, *weights) for scores in unary)
 
     def decision_function(self, X: Data) -> list[Floats]:
@@ -264,17 +265,17 @@ class ChainEstimator(StructuredEstimator):
     @property
     def transition_coef_(self) -> Floats:
         """Weights of a label (row) followed by another, shape (K, K)."""
-        return self.model_.split(self.coef_)[1]
+        return self.model_.rest(self.coef_)[0]
 
     @property
     def start_coef_(self) -> Floats:
         """Weights of the first label, shape (K,)."""
-        return self.model_.split(self.coef_)[2]
+        return self.model_.rest(self.coef_)[1]
 
     @property
     def end_coef_(self) -> Floats:
         """Weights of the last label, shape (K,)."""
-        return self.model_.split(self.coef_)[3]
+        return self.model_.rest(self.coef_)[2]
 
 
 def _check_sizes(X, n_labels):

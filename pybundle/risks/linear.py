@@ -104,7 +104,7 @@ class LinearRisk(Partitioned):
         sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
-    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts")
+    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors")
 
     def _shards_of(self, parts):
         return shards(parts)
@@ -143,7 +143,7 @@ class LinearRisk(Partitioned):
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
 
-    @property
+    @cached_property
     def slope_errors(self) -> Floats:
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
@@ -174,7 +174,7 @@ class LinearRisk(Partitioned):
             weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
         return np.array([weighted[rows].sum() for rows in self._parts])
 
-    @property
+    @cached_property
     def offset_errors(self) -> Floats:
         """Bound on the relative rounding error of any offset of each part, shape (P,).
 

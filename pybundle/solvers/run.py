@@ -225,7 +225,7 @@ class Run:
 
     def slope_errors(self):
         """Return the rounding errors of slopes, by parts; zeros if the risk does not state them."""
-        return np.broadcast_to(self.risk.slope_errors, (self.risk.n_parts,))
+        return np.full(self.risk.n_parts, self.risk.slope_errors)
 
     def allowance(self, w):
         """Bound how far rounding can lift planes above the risk at w, by parts.
@@ -265,7 +265,7 @@ class Run:
         """
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
-        errors = np.broadcast_to(self.risk.offset_errors, (n_parts,)) + additions
+        errors = np.full(n_parts, self.risk.offset_errors) + additions
         norms = self.objective.rounding_norms(norms_of(slopes), planes.last_entries)
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
         error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms.sum())

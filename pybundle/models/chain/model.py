@@ -14,11 +14,12 @@ from ...core.exceptions import InputTypeError, ParameterError
 from ...core.labels import cost_matrix
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_choice, check_count, check_vector, contiguous
+from ...core.validation import check_choice, check_count, check_vector, contiguous, integer_array, refuse_masked
 from ...features.examples import LARGEST_INDEX
 from ...oracles import viterbi
 from ..base import StructuredModel
-from .oracle import ChainOracle, scores
+from ..batch_oracle import check_lengths
+from .oracle import ChainOracle
 
 
 class Chain(StructuredModel):
@@ -123,10 +124,11 @@ class Chain(StructuredModel):
 
     def _checked(self, support):
         """Pairs (feature, label) as an int32 array (m, 2), sorted, each once."""
-        support, sizes = np.asarray(support), (self.n_features, self.n_labels)
-        if support.ndim != 2 or support.shape[1] != 2 or len(support) == 0 or support.dtype.kind not in "iu":
-            raise InputTypeError("token_support must be an integer array of shape (m, 2), m >= 1, got shape "
-                                 f"{support.shape}, dtype {support.dtype}; occurring(X, Y) finds the pairs of data")
+        refuse_masked("token_support", support)
+        support, sizes = integer_array("token_support", support), (self.n_features, self.n_labels)
+        if support.ndim != 2 or support.shape[1] != 2 or len(support) == 0:
+            raise ParameterError(f"token_support must have shape (m, 2), m >= 1, got {support.shape}; occurring(X, Y) "
+                                 "finds the pairs of data")
         if self.n_features > LARGEST_INDEX:
             raise ParameterError(f"n_features must be below 2^31 with token_support, got {self.n_features}")
         bad = ((support < 0) | (support >= sizes)).any(axis=1)
@@ -171,6 +173,7 @@ class Chain(StructuredModel):
         >>> model.token_support.tolist(), model.dim
         ([[0, 0], [1, 1], [2, 0]], 11)
         """
+        check_lengths(X, Y)
         tokens = self.tokens(X)
         labels, x = self.labels(Y, tokens.sizes).values, tokens.values
         if not sp.issparse(x):
@@ -191,15 +194,35 @@ class Chain(StructuredModel):
         With `token_support` W is a csc_array whose `data` are a view.
         """
         K, d, size = self.n_labels, self.n_features, self.n_token_weights
-        first = size + K * K
-        second = first + K * self.start
         if self.token_support is None:
             W = w[:size].reshape(K, d)
         else:
             starts, labels = self.columns
             W = sp.csc_array((w[:size], labels, starts), shape=(K, d))
             W.data = w[:size]           # the constructor may have copied it
-        return W, w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
+        return W, *self.rest(w)
+
+    def rest(self, w: Array) -> tuple[Floats, Floats, Floats]:
+        """Views of w: transition (K, K), start (K,) and end (K,), empty if there is none."""
+        K, size = self.n_labels, self.n_token_weights
+        first = size + K * K
+        second = first + K * self.start
+        return w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
+
+    def token_scores(self, w: Array, x: Any) -> Floats:
+        """Scores (T, K) of tokens that are checked; of sparse ones only the weights of features that occur are read."""
+        if not sp.issparse(x):
+            return np.asarray(x, dtype=np.float64) @ self.split(w)[0].T
+        found, places = np.unique(x.indices, return_inverse=True)
+        x = sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr), shape=(x.shape[0], len(found)))
+        W = w[:self.n_token_weights]
+        if self.token_support is None:
+            return np.ascontiguousarray(x @ W.reshape(self.n_labels, -1)[:, found].T)
+        features, labels = self.token_support.T
+        first, last = (np.searchsorted(features, found, side) for side in ("left", "right"))
+        starts = np.concatenate([[0], np.cumsum(last - first)])
+        own = np.arange(starts[-1]) + np.repeat(first - starts[:-1], last - first)      # weights of these features
+        return (x @ sp.csr_array((W[own], labels[own], starts), shape=(len(found), self.n_labels))).toarray()
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         tokens = self.tokens([x])
@@ -246,8 +269,10 @@ class Chain(StructuredModel):
         return self._best(w, tokens.values, self.costs[y] / (len(y) if self.normalised else 1))
 
     def _best(self, w, x, losses=0.0):
-        W, transition, start, end = self.split(check_vector("w", w, self.dim))
-        return viterbi(scores(x, W) + losses, transition, start if self.start else None, end if self.end else None)[0]
+        w = check_vector("w", w, self.dim)
+        transition, start, end = self.rest(w)
+        return viterbi(self.token_scores(w, x) + losses, transition, start if self.start else None,
+                       end if self.end else None)[0]
 
     def oracle(self, X: Data, Y: Data) -> Any:
         return ChainOracle(self, X, Y)

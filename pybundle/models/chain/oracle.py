@@ -5,7 +5,6 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
-import scipy.sparse as sp
 
 from ...core.exceptions import InputTypeError, NumericalError
 from ...core.protocols import Decodings, ExamplePlane
@@ -31,7 +30,7 @@ class ChainWeights:
 
     def __init__(self, model, rows, w):
         self.tokens = LazyWeights(rows, w)
-        _, transition, start, end = model.split(w)
+        transition, start, end = model.rest(w)
         nothing = np.zeros(model.n_labels)
         self.transition = np.ascontiguousarray(transition)
         self.start = np.ascontiguousarray(start) if model.start else nothing
@@ -228,10 +227,14 @@ class ExpectedFeatures:
         self._oracle, self._scales, self._offsets = oracle, scales, offsets
         self._tokens = oracle._tokens.rows(rows)
         self._truth = oracle._truth.take(rows).values
-        self._W, self._transition, self._start, self._end = oracle._model.split(slope)
-        self._columns, self._slope, examples = None, slope, oracle._examples
-        if examples.is_sparse and not isinstance(oracle._rows, SparseWeightRows) and scales.any():
-            self._columns = ColumnSums(examples.storage, examples.n_features, len(self._W), self._tokens)
+        self._transition, self._start, self._end = oracle._model.rest(slope)
+        self._rows, examples, K = oracle._rows, oracle._examples, oracle._model.n_labels
+        self._of_tokens, self._columns = slope[:self._rows.n_weights], None
+        if isinstance(self._rows, SparseWeightRows):
+            return
+        self._of_tokens = self._of_tokens.reshape(K, -1)
+        if examples.is_sparse and scales.any():
+            self._columns = ColumnSums(examples.storage, examples.n_features, K, self._tokens)
 
     def add(self, low, high, p, pairs):
         """Add the examples low..high - 1: p, marginals of their tokens, is overwritten; pairs (K, K) come scaled."""
@@ -241,18 +244,18 @@ class ExpectedFeatures:
         subtract_truths(p, self._truth[first:last], self._offsets[low:high + 1] - first, self._scales[low:high],
                         pairs, self._start, self._end)
         self._transition += pairs
-        rows = self._oracle._rows
-        if isinstance(rows, SparseWeightRows):
-            rows.add_expectations(self._tokens[first:last], p, self._slope[:rows.n_weights])
+        tokens = self._tokens[first:last]
+        if isinstance(self._rows, SparseWeightRows):
+            self._rows.add_expectations(tokens, p, self._of_tokens)
         elif self._columns is not None:
-            self._columns.add(self._tokens[first:last], p)
+            self._columns.add(tokens, p)
         else:
-            self._W += p.T @ _taken(self._oracle._examples.X, self._tokens[first:last]).astype(np.float64, copy=False)
+            self._of_tokens += p.T @ _taken(self._oracle._examples.X, tokens).astype(np.float64, copy=False)
 
     def finish(self):
         """Add what has been collected for the columns of sparse tokens."""
         if self._columns is not None:
-            self._columns.add_to(self._W)
+            self._columns.add_to(self._of_tokens)
 
 
 def _taken(X, rows):
@@ -267,19 +270,3 @@ def _blocks(offsets):
         last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
         yield first, last
         first = last
-
-
-def scores(x, W):
-    """x W' for a few tokens; of sparse ones only the columns that occur are read."""
-    if not sp.issparse(x):
-        return np.asarray(x, dtype=np.float64) @ W.T
-    columns, x = _narrow(x)
-    found = x @ W[:, columns].T
-    return found.toarray() if sp.issparse(found) else np.ascontiguousarray(found)
-
-
-def _narrow(x):
-    """The columns of a CSR matrix that have entries, and the matrix of those alone."""
-    columns, places = np.unique(x.indices, return_inverse=True)
-    return columns, sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr),
-                                 shape=(x.shape[0], len(columns)))

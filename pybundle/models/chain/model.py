@@ -168,7 +168,7 @@ class Chain(StructuredModel):
         --------
         >>> import numpy as np
         >>> import pybundle as pb
-        >>> X, Y = [np.array([[0, 2], [1, -1]])], [np.array([0, 1])]        # numbers of features
+        >>> X, Y = [np.array([[0, 2], [1, -1]])], [np.array([0, 1])]
         >>> model = pb.models.Chain(n_labels=2, n_features=3, indicators=True).occurring(X, Y)
         >>> model.token_support.tolist(), model.dim
         ([[0, 0], [1, 1], [2, 0]], 11)

@@ -195,7 +195,7 @@ def chain(rng, smooth, slack=False):
     model = pb.models.Chain(K, d, "hamming" if costs is None else costs, rescaling="slack" if slack else "margin",
                             **ends)
     support = None
-    if sp.issparse(given) and given.nnz and rng.random() < 0.7:         # some of the weights of tokens
+    if sp.issparse(given) and any(x.count_nonzero() for x in X) and rng.random() < 0.7:     # some weights of tokens
         support = model.occurring(X, Y).token_support
         if rng.random() < 0.3:
             support = support[rng.random(len(support)) < 0.7] if len(support) > 3 else support[:1]

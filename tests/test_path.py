@@ -79,6 +79,20 @@ def test_an_interval_ends_where_a_run_does():
     assert [r.status for r in results] == [pb.Status.INTERRUPTED] and results[0].lam_range is None
 
 
+def test_an_interval_does_not_crawl():
+    """Runs that end between half the tolerance and all of it have ranges, which may be too small to go on."""
+    risk, limits = multiclass(n=200), {"method": "bmrm", "max_iter": 30}
+    with pytest.warns(pb.ConvergenceWarning):
+        gap = pb.minimize(risk, lam=1.0, tol=1e-9, **limits).gap
+        results = pb.path(risk, (1.0, 0.2), interval=True, tol=1.5 * gap, **limits)
+    assert len(results) > 1 and results[-1].lam_range[0] == 0.2
+    risk = pb.risks.Structured(pb.models.Chain(2, 1), [np.array([[-0.00254726]]), np.array([[0.00127363]])],
+                               [np.array([1]), np.array([0])], loss="logistic")
+    with pytest.warns(pb.ConvergenceWarning):       # ranges of .02 % for 10^4 runs
+        results = pb.path(risk, (2.3e-5, 5e-8), interval=True, method="prox-bmrm", max_iter=40, tol=0.3, scale="mean")
+    assert len(results) < 5 and 0.99 < results[-1].lam_range[0] / results[-1].lam_range[1] < 1.0
+
+
 def test_where_everything_smaller_is_answered():
     """Separable data: below some lam the loss is 0 and one run does for all."""
     risk = pb.risks.BinaryHinge([[1.0], [-1.0]], [1, -1])

@@ -40,7 +40,8 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
         True takes `lams = (high, low)` as the ends of an interval and certifies all of it: every lam in between lies in
         the `lam_range` of a result, whose point has the relative gap `tol` there. Each lam is solved to `tol / 2`, and
         the next lam is the lower end of its range. The risk must never be negative. If a run does not reach `tol`, its
-        `lam_range` is None and the path ends. The default of `atol` is 0 here. An interval has no penalties.
+        `lam_range` is None and the path ends. It ends, too, if a run that misses `tol / 2` has a tiny range, as all
+        that follow would have. The default of `atol` is 0 here. An interval has no penalties.
 
     Returns
     -------
@@ -153,6 +154,10 @@ def _numbered(checkpoint, k):
     return f"{stem}-{k}{extension}"
 
 
+CRAWL = 0.1
+"""An interval ends at a run that did not converge and covers less than this part of what a converged one would."""
+
+
 class Grid:
     """Every lam of a list, largest first."""
 
@@ -216,6 +221,9 @@ class Interval:
         result.lam_range = low, result.lam
         if low == result.lam > self.least:
             warn_user(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol")
+        # a run to half the tolerance is valid on a relative width of about sqrt(tol)
+        if not result.success and low > (1.0 - CRAWL * self.tol**0.5) * result.lam:
+            return None
         return low if self.least < low < result.lam else None
 
     def sort(self, found):

@@ -131,6 +131,8 @@ RECIPES |= {
     "models.Chain.labels": lambda r: {"Y": [np.array([0, 1]), np.array([2])], "sizes": np.array([2, 1])},
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
     "models.Chain.split": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
+    "models.Chain.rest": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
+    "models.Chain.token_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim), "x": f(r, 3, 2)},
     "models.Chain.tokens": lambda r: {"X": words(r)["X"]},
     "models.Dependency.arc_scores": lambda r: {"w": f(r, 2), "x": sp.csr_array(f(r, 4, 2))},
     "models.Dependency.hashed": lambda r: {"bits": 8, "attributes": ("word", "pos"), "templates": (

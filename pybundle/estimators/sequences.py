@@ -92,15 +92,17 @@ class ChainEstimator(StructuredEstimator):
         return "token_support_" not in fitted
 
     def _survey_again(self, X, y, weights, fitted):
-        return self._support(*self._encode_pairs(X, y, fitted), fitted)
+        x, truths, _ = self._nonempty(*self._encode_pairs(X, y, fitted), weights)
+        return self._support(x, truths, fitted)
 
     def _learn_again(self, surveys):
         known = [support for support in surveys if support is not None]
-        return {"token_support_": np.unique(np.concatenate(known), axis=0) if known else None}
+        if len(known) > 1:
+            known = [np.unique(np.concatenate(known), axis=0)]
+        return {"token_support_": known[0] if known else None}
 
     def _support(self, x, truths, fitted):
         """Return the pairs of feature and label that occur; None if all are to have weights."""
-        x, truths = (sequences.take(np.flatnonzero(x.sizes)) for sequences in (x, truths))
         if self.token_weights == "auto" and not (len(x) and sp.issparse(x.values) and x.values.count_nonzero()):
             return None
         return Chain(len(fitted["classes_"]), fitted["n_features_in_"]).occurring(x, truths).token_support
@@ -109,11 +111,16 @@ class ChainEstimator(StructuredEstimator):
         x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
         return x, encode_labels(y, fitted["classes_"])
 
+    @staticmethod
+    def _nonempty(x, truths, weights):
+        """Leave empty sequences out, as late as here, so that messages count those of the user."""
+        if x.sizes.all():
+            return x, truths, weights
+        kept = np.flatnonzero(x.sizes)
+        return x.take(kept), truths.take(kept), weights[kept]
+
     def _risk(self, X, y, weights, fitted):
-        x, truths = self._encode_pairs(X, y, fitted)
-        kept = np.flatnonzero(x.sizes)      # left out as late as here, so that messages count the user's sequences
-        if len(kept) < len(x):
-            x, truths, weights = x.take(kept), truths.take(kept), weights[kept]
+        x, truths, weights = self._nonempty(*self._encode_pairs(X, y, fitted), weights)
         if self._surveys_again(fitted):
             fitted |= self._learn_again([self._support(x, truths, fitted)])
         return self._structured(x, truths, weights, fitted)

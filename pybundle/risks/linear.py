@@ -151,7 +151,7 @@ class LinearRisk(Partitioned):
         `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`. It holds for `a - m a_b`, too.
         """
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
-        return UNIT * np.array(terms) * self.slope_sizes
+        return read_only(UNIT * np.array(terms) * self.slope_sizes)
 
     @property
     def slope_sizes(self) -> Any:
@@ -181,9 +181,9 @@ class LinearRisk(Partitioned):
         Offsets are sums of losses >= 0 and therefore accurate to `terms 2^-53`; sums of integers have no error.
         """
         if self._piecewise_linear and self._are_sums_exact:
-            return np.zeros(self.n_parts)
+            return read_only(np.zeros(self.n_parts))
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
-        return UNIT * np.array(terms)
+        return read_only(UNIT * np.array(terms))
 
     @cached_property
     def _are_sums_exact(self):

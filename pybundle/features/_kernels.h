@@ -22,6 +22,8 @@
 #define PB_PREFETCH(p) ((void)0)
 #endif
 
+#define PB_NEAR (1 << 18) /* bytes of weights that a pass finds in the second cache, fetched ahead or not */
+
 #define PB_DISPATCH (PB_VECTORS && PB_HAS_CLONES)
 
 /* PB_LOAD_XY(p): a vector of Y from as many X. These are intrinsics, because GCC 12 widens vectors by halves (twice as

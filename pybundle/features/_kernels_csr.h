@@ -26,7 +26,7 @@ INLINE void FN(tile)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const P
     for (ptrdiff_t e = 0; e < nnz; e++) {
         const PB_S v = (PB_S)x[e];
         const PB_S *w = W + index[e] * ldw;
-        FN(vec) *sum = acc[index[e] % LANES];
+        FN(vec) *sum = acc[index[e] & (LANES - 1)];
         for (int q = 0; q < NV; q++)
             sum[q] += v * *(const FN(vec) *)(w + q * LANES);
     }
@@ -43,7 +43,7 @@ INLINE PB_S FN(single)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const
     PB_S acc[LANES];
     memset(acc, 0, sizeof acc);
     for (ptrdiff_t e = 0; e < nnz; e++)
-        acc[index[e] % LANES] += (PB_S)x[e] * W[index[e]];
+        acc[index[e] & (LANES - 1)] += (PB_S)x[e] * W[index[e]];
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
             acc[l] += acc[l + half];
@@ -72,6 +72,22 @@ INLINE void FN(sums)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const P
     }
 }
 
+/* As `single`, without its order of the sums: four of them, in registers. */
+INLINE PB_S FN(sum)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W)
+{
+    PB_S a = 0, b = 0, c = 0, d = 0;
+    ptrdiff_t e = 0;
+    for (; e + 3 < nnz; e += 4) {
+        a += (PB_S)x[e] * W[index[e]];
+        b += (PB_S)x[e + 1] * W[index[e + 1]];
+        c += (PB_S)x[e + 2] * W[index[e + 2]];
+        d += (PB_S)x[e + 3] * W[index[e + 3]];
+    }
+    for (; e < nnz; e++)
+        a += (PB_S)x[e] * W[index[e]];
+    return (a + b) + (c + d);
+}
+
 /* S[k * PB_BLOCK] = <W_k, x_row>, with the sums in the order of the dense kernel or in any */
 INLINE void FN(row)(const pb_matrix *X, ptrdiff_t row, const PB_S *W, ptrdiff_t ldw, int K, PB_S *S, const int ordered)
 {
@@ -81,7 +97,7 @@ INLINE void FN(row)(const pb_matrix *X, ptrdiff_t row, const PB_S *W, ptrdiff_t 
     const int32_t *index = X->indices + start;
     PB_S out[4 * LANES];
     if (ldw == 1) {
-        *S = FN(single)(x, index, nnz, W);
+        *S = ordered ? FN(single)(x, index, nnz, W) : FN(sum)(x, index, nnz, W);
         return;
     }
     for (int k = 0; k < K; k += 4 * LANES) {
@@ -116,7 +132,7 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
 #endif
 
 /* Rows in any order, as a sequential method visits them: the one after the next is fetched from its first entry to its
- * last, and of the next one the weights, all that can be fetched at once. */
+ * last, and of the next one the weights, all that can be fetched at once, unless they are few. */
 PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
                                ptrdiff_t ldw, int K, void *scores)
 {
@@ -129,7 +145,7 @@ PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n,
             for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(int32_t))
                 PB_PREFETCH(X->indices + e);
         }
-        if (r + 1 < n + ahead)
+        if (r + 1 < n + ahead && X->d * ldw * (ptrdiff_t)sizeof(PB_S) > PB_NEAR)
             for (int64_t e = X->indptr[rows[r + 1]]; e < X->indptr[rows[r + 1] + 1]; e++)
                 for (int k = 0; k < K; k += 64 / (int)sizeof(PB_S))
                     PB_PREFETCH(W + X->indices[e] * ldw + k);

@@ -75,7 +75,7 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     cdef real top[STEP]
     cdef bint has_moved, any_moved = False, is_multiclass = e.loss == MULTICLASS
     cdef Example* x
-    cdef Curvature curvature = Curvature(dual.s, e.scale)
+    cdef Curvature curvature = Curvature(dual.s, e.scale * e.scale / dual.s)
     cdef double best = 0.0
     if e.has_bias:
         for k in range(K):
@@ -140,7 +140,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     cdef int32_t vertex = -1
     cdef double top = -INFINITY
     cdef real* mine = coef + dual.ldc           # multipliers of the set
-    cdef Curvature curvature = Curvature(dual.s, e.scale)
+    cdef Curvature curvature = Curvature(dual.s, e.scale * e.scale / dual.s)
     if left > 2:
         prefetch(&dual.rows[rows[2]])
         prefetch(dual.near_of + rows[2] * dual.set_capacity)

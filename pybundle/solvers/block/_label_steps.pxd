@@ -10,9 +10,9 @@ from pybundle.solvers.block._label_blocks cimport Example
 from pybundle.solvers.newton._proximal_steps cimport project
 
 
-cdef struct Curvature:       # of a step along x_i: s / (scale |x_i|)^2
+cdef struct Curvature:       # of a step along x_i: s / |x_i|^2
     double s                 # lam + kappa
-    double scale             # of the features
+    double step              # scale^2 / s: the move of W by X_i for a change of a multiplier by 1
 
 
 # Whether W x_i stays when W moves along x_i: the example is as good as 0.
@@ -35,7 +35,7 @@ cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, d
     cdef int k, support = 0, last = 0
     cdef double* v = scratch
     cdef double* new = scratch + K
-    cdef double c = x.c, gap = 0.0, rate, largest = 0.0, step = -p.scale * p.scale / p.s, change, best = top[0]
+    cdef double c = x.c, gap = 0.0, rate, largest = 0.0, change, best = top[0]
     cdef real after
     x.active = c > 0.0
     if is_flat(p, x):           # all weight on the best label
@@ -69,7 +69,7 @@ cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, d
         coef[k] = 0
         if after != alpha[k]:
             change = <double>after - <double>alpha[k]
-            coef[k] = <real>(step * change)
+            coef[k] = <real>(-p.step * change)
             alpha[k] = after
     return True
 
@@ -79,7 +79,7 @@ cdef inline bint move_multiplier(const Curvature* p, Example* x, real after, rea
     cdef double change = <double>after - <double>alpha[0]
     if fabs(change) <= rounding_of(alpha) * x.c:
         return False
-    coef[0] = <real>(x.y * p.scale * p.scale / p.s * change)
+    coef[0] = <real>(x.y * p.step * change)
     alpha[0] = after
     return True
 

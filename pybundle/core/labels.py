@@ -103,14 +103,14 @@ def _all_present(labels, n_classes):
 def sign_labels(y, n_examples, n_classes=None):
     """Return labels -1/+1 as int32, from {-1, +1} or {0, 1}; with `n_classes=2` one class alone is accepted."""
     labels = integer_labels(y, n_examples, "encode the two classes as -1 and +1")
-    found = set(np.unique(labels).tolist())
-    if not (found <= {-1, 1} or found <= {0, 1}):
-        raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(found)[:5]}; use "
+    low, high = int(labels.min()), int(labels.max())
+    if low < -1 or high > 1 or (low == -1 and not labels.all()):
+        raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(labels_of(labels))[:5]}; use "
                              "pb.risks.MulticlassHinge for more than two classes")
     if n_classes is not None and check_integer("n_classes", n_classes) != 2:
         raise ParameterError(f"n_classes must be 2 or None, got {n_classes!r}")
-    if len(found) < 2 and n_classes is None:
-        raise ParameterError(f"y must hold two classes, got only {found.pop()}; pass n_classes=2 if the other one is "
+    if low == high and n_classes is None:
+        raise ParameterError(f"y must hold two classes, got only {low}; pass n_classes=2 if the other one is "
                              "absent on purpose")
     return np.where(labels > 0, 1, -1).astype(np.int32)
 

@@ -71,7 +71,9 @@ class Examples:
         if not np.isfinite(squares).all():
             raise ParameterError(not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
-            self.norms = np.hypot(np.sqrt(squares) * self.scale, self.bias or 0.0)
+            self.norms = np.sqrt(squares) * self.scale
+            if self.bias:
+                self.norms = np.hypot(self.norms, self.bias)
             overflows = ~np.isfinite(self.norms**2)
         if overflows.any():
             i = int(np.flatnonzero(overflows)[0])

@@ -1,8 +1,11 @@
 """What the scripts share: methods, solves that always end, tables, the commit that is measured."""
 
+import itertools
 import os
+import statistics
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -55,6 +58,21 @@ def solve(risk, lam, method, n_parts, tol=1e-2, time_limit=60.0, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         return pb.minimize(risk, lam=lam, method=method, n_parts=n_parts, tol=tol, time_limit=time_limit, **options)
+
+
+def in_turns(*calls, turns=5, long=3.0):
+    """Median processor seconds of each call, and the median of last over first; one turn if a call takes `long`."""
+    def turn():
+        times = [time.process_time()]
+        for call in calls:
+            call()
+            times.append(time.process_time())
+        return [after - before for before, after in itertools.pairwise(times)]
+
+    rows = [turn()]
+    rows += [turn() for _ in range(turns - 1 if max(rows[0]) < long else 0)]
+    return (*(statistics.median(column) for column in zip(*rows, strict=True)),
+            statistics.median(row[-1] / row[0] for row in rows))
 
 
 def cells(lam, name, result):

@@ -8,7 +8,7 @@ digits, chains of the OCR letters (weights for every pair of feature and letter 
 run to certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is
 within the same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is,
 python-crfsuite (L-BFGS) reports its objective after each iteration, and a second run of that many iterations is timed.
-Processor time, one thread, cold starts; the median of three runs that take less than three seconds. `ratio` is the
+Processor time, one thread, cold starts; the median of five runs that take less than three seconds. `ratio` is the
 fastest peer over "auto". Memory is the growth of the peak of the process during one fit, in a process of its own,
 beside the data that were read before it. Writes results/log_losses.md.
 """
@@ -240,9 +240,9 @@ def compare(name, problem, lam):
 
 
 def timed(work):
-    """Processor time and result of a call: the median of three if they are short."""
+    """Processor time and result of a call: the median of five if they are short."""
     times = []
-    while len(times) < 3:
+    while len(times) < 5:
         start = time.process_time()
         result = work()
         times.append(time.process_time() - start)

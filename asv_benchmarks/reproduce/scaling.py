@@ -219,9 +219,9 @@ Landmarks, lam = 1000 (losses in per cent), "oca" around the best point, P = 16,
 those that the other tables train on, 3812 all of the file, 7624 these and their mirror images, as the paper has 7000.
 Runs of pybundle {version} take turns, {repeats} times, and the median time counts. The speed-up
 of threads is over one thread, that of Dask over one worker process; data are at the workers when the clock starts, and
-questions go to them past the scheduler (`route="direct"`). "idle" is the share of their time in which workers had no task, "oracle" their work, "driver" the
-seconds between rounds. The first four wait for all planes and have the same bits; the last does not
-(`deterministic=False`, six groups of parts).
+questions go to them past the scheduler (`route="direct"`). "idle" is the share of their time in which workers had no
+task, "oracle" their work, "driver" the seconds between rounds. The first four wait for all planes and have the same
+bits; the last does not (`deterministic=False`, six groups of parts).
 
 """
 COLUMN_TITLE = "## Costs of an iteration"

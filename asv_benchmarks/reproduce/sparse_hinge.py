@@ -10,11 +10,9 @@ seconds. Writes results/sparse_hinge.md.
 """
 
 import argparse
-import statistics
-import time
 import warnings
 
-from common import RESULTS, data_file, table, version  # sets threads: before NumPy
+from common import RESULTS, data_file, in_turns, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -28,7 +26,6 @@ import pybundle as pb
 SETS = ("tf-idf", "counts", "a9a", "w8a")
 LAMS, GAPS = (10.0, 1.0, 0.1), (1e-2, 1e-3)
 TOLERANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-TURNS, LONG = 5, 3.0     # one turn where it takes more seconds
 
 
 def main():
@@ -79,19 +76,10 @@ def row(name, X, y, lam, gap):
         is_close = fun - result.lower_bound <= gap * fun
         if is_close:
             break
-    turns = [(seconds(ours), seconds(theirs))]
-    turns += [(seconds(ours), seconds(theirs)) for _ in range(TURNS - 1 if max(turns[0]) < LONG else 0)]
-    mine, other = (statistics.median(column) for column in zip(*turns, strict=True))
-    ratio = statistics.median(b / a for a, b in turns)
+    mine, other, ratio = in_turns(ours, theirs)
     return (name, f"{lam:g}", f"{gap:g}", f"{mine:.3g}" if result.success else f"{mine:.3g} (gap {result.gap:.1g})",
             f"{result.n_passes:.1f}", f"{other:.3g}",
             f"{tol:g}" if is_close else f"{tol:g} (not reached)", f"{fitted.n_iter_}", f"{ratio:.2f}")
-
-
-def seconds(work):
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 TEXT = """# Binary hinge on sparse data

@@ -157,6 +157,27 @@ def test_sparse_steps_of_every_instruction_set(level, n_classes):
         np.testing.assert_allclose(dual.point(), W.ravel(), atol=tolerance)
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_sparse_steps_with_one_score_of_every_instruction_set(level):
+    """Rows of all lengths, down to none."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 50)) * (rng.random((90, 50)) < rng.random((90, 1)) ** 2)
+    X[7] = 0.0
+    y, c = np.where(rng.random(90) < 0.4, 1, -1), rng.uniform(0.0, 2.0, 90)
+    order, start = rng.integers(0, 90, 300), rng.normal(size=50)
+    wanted, w, met = binary_steps(X, y, c, np.zeros(90), start, 0.7, order)
+    engine = pb.risks.BinaryHinge(sp.csr_array(X), y, sample_weight=c).engine.at_level(level)
+    if engine is None:
+        pytest.skip("the CPU has not got it")
+    for precision, tolerance in (("float32", 1e-4), ("float64", 1e-11)):
+        dual = LabelDual(engine, precision)
+        assert dual.is_single == (precision == "float32")
+        dual.set_point(start, 0.7)
+        assert dual.visit(order) == pytest.approx(met, rel=tolerance)
+        np.testing.assert_allclose(dual.alpha[:, 0], wanted, atol=tolerance)
+        np.testing.assert_allclose(dual.point(), w, atol=tolerance)
+
+
 def test_float64_rows_that_float32_cannot_hold_are_searched_in_float64():
     X, y = blobs()
     for factor in (1e-30, 1.0, 1e30):

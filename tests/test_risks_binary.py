@@ -136,11 +136,18 @@ def test_values_are_within_their_error(Risk, size):
     np.testing.assert_allclose(values, risk.derive(precision="float64").evaluate(w)[0], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("y", [[0, 1, 1], [-1, 1, 1], [False, True, True], [0.0, 1.0, 1.0], [-1.0, 1.0, 1.0]])
+def test_labels(y):
+    np.testing.assert_array_equal(BinaryHinge(np.ones((3, 1)), y).labels, [-1, 1, 1])
+
+
 def test_errors():
-    with pytest.raises(ParameterError, match=r"y must hold -1 and \+1, or 0 and 1, got the labels \[0"):
-        BinaryHinge(np.ones((3, 1)), [0, 1, 2])
-    with pytest.raises(ParameterError, match="y must hold two classes, got only 1"):
-        Logistic(np.ones((3, 1)), [1, 1, 1])
+    for y in ([0, 1, 2], [-1, 0, 1], [-1, 0, -1], [-2, 1, 1], [3, 3, 3]):
+        with pytest.raises(ParameterError, match=f"y must hold -1 and .1, or 0 and 1, got the labels .{min(y)}"):
+            BinaryHinge(np.ones((3, 1)), y)
+    for label in (-1, 0, 1):
+        with pytest.raises(ParameterError, match=f"y must hold two classes, got only {label}"):
+            Logistic(np.ones((3, 1)), [label] * 3)
     with pytest.raises(ParameterError, match="n_classes must be 2 or None, got 3"):
         Logistic(np.ones((3, 1)), [1, 0, 1], n_classes=3)
 

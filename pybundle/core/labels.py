@@ -105,7 +105,7 @@ def sign_labels(y, n_examples, n_classes=None):
     labels = integer_labels(y, n_examples, "encode the two classes as -1 and +1")
     low, high = int(labels.min()), int(labels.max())
     if low < -1 or high > 1 or (low == -1 and not labels.all()):
-        raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {sorted(labels_of(labels))[:5]}; use "
+        raise ParameterError(f"y must hold -1 and +1, or 0 and 1, got the labels {np.unique(labels)[:5].tolist()}; use "
                              "pb.risks.MulticlassHinge for more than two classes")
     if n_classes is not None and check_integer("n_classes", n_classes) != 2:
         raise ParameterError(f"n_classes must be 2 or None, got {n_classes!r}")

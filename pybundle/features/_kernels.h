@@ -22,7 +22,7 @@
 #define PB_PREFETCH(p) ((void)0)
 #endif
 
-#define PB_NEAR (1 << 18) /* bytes of weights that a pass finds in the second cache, fetched ahead or not */
+#define PB_NEAR (1 << 18) /* bytes of W up to which it stays in the second cache by itself */
 
 #define PB_DISPATCH (PB_VECTORS && PB_HAS_CLONES)
 

@@ -1,9 +1,11 @@
 /* Template: CSR rows with values of PB_X and scores of PB_S against W' (d, ldw), classes contiguous and padded to
- * whole vectors, so that one non-zero costs K / LANES multiply-adds. Needs PB_X, PB_S, PB_PAIR; PB_PASSES adds the
- * scores of a pass, PB_SUMS the accumulation of rows. Undefines them.
+ * whole vectors, so that one non-zero costs K / LANES multiply-adds; ldw = 1 for one score. Needs PB_X, PB_S, PB_PAIR,
+ * PB_ISA, PB_BYTES, PB_TARGET; PB_PASSES adds the scores of a pass, PB_SUMS the accumulation of rows. Undefines the
+ * first three and these two.
  *
- * Column j is summed in lane j % LANES and the lanes in the order of the dense kernel. An entry 0 changes no sum,
- * so both storages give the same scores to the last bit, hence the same labels, planes and runs. */
+ * `score` sums column j in lane j % LANES and the lanes in the order of the dense kernel. An entry 0 changes no sum, so
+ * both storages give the same scores to the last bit, hence the same labels and planes, and methods on planes the same
+ * runs. `step` sums in any order. */
 
 #define FN(name) PB_CAT(name, PB_PAIR, PB_ISA)
 #define INLINE PB_TARGET PB_INLINE
@@ -50,8 +52,8 @@ INLINE PB_S FN(single)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const
     return acc[0];
 }
 
-/* As `tile`, without its order of the sums: two of them, in registers. */
-INLINE void FN(sums)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W, ptrdiff_t ldw, PB_S *out,
+/* As `tile`, in any order: two partial sums, in registers. */
+INLINE void FN(tile_any)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W, ptrdiff_t ldw, PB_S *out,
                      const int NV)
 {
     FN(vec) even[4], odd[4];
@@ -72,8 +74,8 @@ INLINE void FN(sums)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const P
     }
 }
 
-/* As `single`, without its order of the sums: four of them, in registers. */
-INLINE PB_S FN(sum)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W)
+/* As `single`, in any order: four partial sums, in registers. */
+INLINE PB_S FN(single_any)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, const PB_S *W)
 {
     PB_S a = 0, b = 0, c = 0, d = 0;
     ptrdiff_t e = 0;
@@ -97,7 +99,7 @@ INLINE void FN(row)(const pb_matrix *X, ptrdiff_t row, const PB_S *W, ptrdiff_t 
     const int32_t *index = X->indices + start;
     PB_S out[4 * LANES];
     if (ldw == 1) {
-        *S = ordered ? FN(single)(x, index, nnz, W) : FN(sum)(x, index, nnz, W);
+        *S = ordered ? FN(single)(x, index, nnz, W) : FN(single_any)(x, index, nnz, W);
         return;
     }
     for (int k = 0; k < K; k += 4 * LANES) {
@@ -107,10 +109,10 @@ INLINE void FN(row)(const pb_matrix *X, ptrdiff_t row, const PB_S *W, ptrdiff_t 
         case 2: FN(tile)(x, index, nnz, W + k, ldw, out, 2); break;
         case 3: FN(tile)(x, index, nnz, W + k, ldw, out, 3); break;
         case 4: FN(tile)(x, index, nnz, W + k, ldw, out, 4); break;
-        case 5: FN(sums)(x, index, nnz, W + k, ldw, out, 1); break;
-        case 6: FN(sums)(x, index, nnz, W + k, ldw, out, 2); break;
-        case 7: FN(sums)(x, index, nnz, W + k, ldw, out, 3); break;
-        default: FN(sums)(x, index, nnz, W + k, ldw, out, 4);
+        case 5: FN(tile_any)(x, index, nnz, W + k, ldw, out, 1); break;
+        case 6: FN(tile_any)(x, index, nnz, W + k, ldw, out, 2); break;
+        case 7: FN(tile_any)(x, index, nnz, W + k, ldw, out, 3); break;
+        default: FN(tile_any)(x, index, nnz, W + k, ldw, out, 4);
         }
         for (int c = 0; c < left; c++)
             S[(k + c) * PB_BLOCK] = out[c];
@@ -132,11 +134,12 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
 #endif
 
 /* Rows in any order, as a sequential method visits them: the one after the next is fetched from its first entry to its
- * last, and of the next one the weights, all that can be fetched at once, unless they are few. */
+ * last, and the weights that the next one needs, all at once, unless W is small enough to be in the cache anyway. */
 PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
                                ptrdiff_t ldw, int K, void *scores)
 {
     const PB_S *W = (const PB_S *)weights;
+    const int is_far = X->d * ldw * (ptrdiff_t)sizeof(PB_S) > PB_NEAR;
     for (int r = 0; r < n; r++) {
         if (r + 2 < n + ahead) {
             const int64_t first = X->indptr[rows[r + 2]], last = X->indptr[rows[r + 2] + 1];
@@ -145,7 +148,7 @@ PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n,
             for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(int32_t))
                 PB_PREFETCH(X->indices + e);
         }
-        if (r + 1 < n + ahead && X->d * ldw * (ptrdiff_t)sizeof(PB_S) > PB_NEAR)
+        if (is_far && r + 1 < n + ahead)
             for (int64_t e = X->indptr[rows[r + 1]]; e < X->indptr[rows[r + 1] + 1]; e++)
                 for (int k = 0; k < K; k += 64 / (int)sizeof(PB_S))
                     PB_PREFETCH(W + X->indices[e] * ldw + k);

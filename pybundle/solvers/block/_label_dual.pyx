@@ -63,8 +63,8 @@ cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept n
 
 # ---------------------------------------------------------------------- steps at a group of rows, and a pass
 
-cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, real* alpha, real* S, real* coef,
-                 double* scratch, double* total) noexcept nogil:
+cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_ssize_t* rows, int count, real* alpha,
+                 real* S, real* coef, double* scratch, double* total) noexcept nogil:
     """Steps at the rows of a group, from S (K, BLOCK), `W x` of these rows; returns whether any of them moved W.
 
     If one moved, coef (STEP, ldc) becomes the changes of W that the rows bring. Block gaps are added to `total`.
@@ -75,7 +75,6 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     cdef real top[STEP]
     cdef bint has_moved, any_moved = False, is_multiclass = e.loss == MULTICLASS
     cdef Example* x
-    cdef Curvature curvature = Curvature(dual.s, e.scale * e.scale / dual.s)
     cdef double best = 0.0
     if e.has_bias:
         for k in range(K):
@@ -93,16 +92,16 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     for r in range(count):
         x = &dual.rows[rows[r]]
         if e.loss == CURVE:
-            has_moved = step_at_curve(&curvature, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
+            has_moved = step_at_curve(curvature, &e.curve, e.target[rows[r]], x, S[r], alpha + rows[r] * K,
                                       coef + r * ldc, total)
         elif not is_multiclass:
-            has_moved = step_at_binary(&curvature, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
+            has_moved = step_at_binary(curvature, x, S[r], alpha + rows[r] * K, coef + r * ldc, total)
         elif x.vertex >= 0 and S[x.vertex * BLOCK + r] >= top[r]:
             x.active, best = False, top[r]  # line 2: all weight is on the best label
             has_moved = False
         else:
             best = top[r]
-            has_moved = step_at(&curvature, K, x, S + r, &best, alpha + rows[r] * K, coef + r * ldc, scratch, &x.vertex,
+            has_moved = step_at(curvature, K, x, S + r, &best, alpha + rows[r] * K, coef + r * ldc, scratch, &x.vertex,
                                 total)
         if dual.set_capacity:
             keep_near(dual, rows[r], S + r, BLOCK, best)
@@ -129,9 +128,9 @@ cdef bint _group(LabelDual dual, Engine e, const Py_ssize_t* rows, int count, re
     return any_moved
 
 
-cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t left, pb_score_fn score,
-                  pb_update_fn update, real* alpha, real* S, real* coef, double* scratch, real* W, real* V,
-                  double* total) noexcept nogil:
+cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py_ssize_t* rows, Py_ssize_t left,
+                  pb_score_fn score, pb_update_fn update, real* alpha, real* S, real* coef, double* scratch, real* W,
+                  real* V, double* total) noexcept nogil:
     """The step at rows[0] among the labels of its working set; `left` rows are to come, this one included."""
     cdef Example* x = &dual.rows[rows[0]]
     cdef const int32_t* near = dual.near_of + rows[0] * dual.set_capacity
@@ -140,7 +139,6 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     cdef int32_t vertex = -1
     cdef double top = -INFINITY
     cdef real* mine = coef + dual.ldc           # multipliers of the set
-    cdef Curvature curvature = Curvature(dual.s, e.scale * e.scale / dual.s)
     if left > 2:
         prefetch(&dual.rows[rows[2]])
         prefetch(dual.near_of + rows[2] * dual.set_capacity)
@@ -160,7 +158,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Py_ssize_t* rows, Py_ssize_t l
     if vertex >= 0 and S[vertex * BLOCK] >= top:
         x.active = False
         return
-    if not step_at(&curvature, n, x, S, &top, mine, coef, scratch, &vertex, total):
+    if not step_at(curvature, n, x, S, &top, mine, coef, scratch, &vertex, total):
         return
     x.vertex = near[vertex] if vertex >= 0 else -1
     for q in range(n):
@@ -204,6 +202,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
     cdef real* S = &scores[0, 0]
     cdef real* coef = &coefs[0, 0]
     cdef double total = 0.0
+    cdef Curvature curvature = Curvature(dual.s, e.scale * e.scale / dual.s)
     on_sets = on_sets and dual.set_capacity > 0
     with nogil:
         rows = &order[0]
@@ -216,7 +215,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
                 count = q
             if count == 0:
                 count = 1
-                _on_set(dual, e, rows, left, score, update, alpha, S, coef, &scratch[0], W, V, &total)
+                _on_set(dual, e, &curvature, rows, left, score, update, alpha, S, coef, &scratch[0], W, V, &total)
                 dual.cached_visits += 1
             else:
                 ahead = <int>min(<Py_ssize_t>max(size, 2), left - count)
@@ -225,7 +224,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
                     prefetch(alpha + rows[q] * K)
                     prefetch(alpha + rows[q] * K + K - 1)
                 score(&e.X, rows, count, ahead, W, dual.ldw, K, S)
-                if _group(dual, e, rows, count, alpha, S, coef, &scratch[0], &total):
+                if _group(dual, e, &curvature, rows, count, alpha, S, coef, &scratch[0], &total):
                     update(&e.X, rows, count, coef, dual.ldc, K, V, dual.ldw)
                     if shrinks:
                         _shrink(dual, e, rows[0], coef, V, W)

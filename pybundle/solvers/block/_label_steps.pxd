@@ -10,9 +10,9 @@ from pybundle.solvers.block._label_blocks cimport Example
 from pybundle.solvers.newton._proximal_steps cimport project
 
 
-cdef struct Curvature:       # of a step along x_i: s / |x_i|^2
+cdef struct Curvature:       # of the dual along x_i: |x_i|^2 / s
     double s                 # lam + kappa
-    double step              # scale^2 / s: the move of W by X_i for a change of a multiplier by 1
+    double step              # scale^2 / s: the packed W moves by so many X_i if a multiplier changes by 1
 
 
 # Whether W x_i stays when W moves along x_i: the example is as good as 0.
@@ -27,7 +27,7 @@ cdef inline double rounding_of(const real* alpha) noexcept nogil:
 
 # The step among K labels, all or those of a working set; returns whether W moves. u[k * BLOCK] are the scores up to a
 # constant, `top` is their maximum, and `vertex` the position of the label with all weight, or -1. If W moves, coef (K,)
-# becomes its change as a multiple of x_i. `top` becomes the score of the labels with multipliers after the step, which
+# becomes its change as a multiple of X_i. `top` becomes the score of the labels with multipliers after the step, which
 # is then the maximum, if the curvature is that of W (with a penalty it is a bound). The block gap is added to `total`;
 # scratch has 2 K entries.
 cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,

@@ -8,6 +8,7 @@ from reference.known_planes import curvature, proximal_step
 import pybundle as pb
 from pybundle.solvers.block import cached_blocks
 from pybundle.solvers.block._bcfw import Blocks
+from pybundle.solvers.newton._faces import GramProduct
 from pybundle.solvers.newton._proximal_steps import plane_step
 from pybundle.solvers.newton.known_planes import KnownPlanes, PlaneMultipliers
 from pybundle.solvers.newton.plane_master import PlaneMaster
@@ -194,3 +195,18 @@ def test_options_of_the_newton_steps():
         pb.minimize(risk, lam=1.0, method="alm", nonneg=np.arange(risk.dim) < 2)
     with pytest.raises(pb.ParameterError, match="examples"):
         pb.minimize(lambda w: (float(abs(w).sum()), np.sign(w)), np.ones(3), lam=1.0, method="alm")
+
+
+def test_products_of_rows_of_any_length(rng):
+    """Rows of odd, even and no entries; an index outside the shape is refused before it is read."""
+    A = rng.standard_normal((60, 9)) * (rng.random((60, 9)) < rng.random((60, 1)))
+    A[[0, 7, 59]] = 0.0
+    v = rng.standard_normal(9)
+    np.testing.assert_allclose(GramProduct(sp.csr_array(A))(v), A.T @ (A @ v), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(GramProduct(sp.csr_array((3, 9)))(v), np.zeros(9))
+    with pytest.raises(ValueError, match="9 entries, got 8"):
+        GramProduct(sp.csr_array(A))(v[:8])
+    broken = sp.csr_array(A)
+    broken.indices[-1] = 9
+    with pytest.raises(ValueError):
+        GramProduct(broken)

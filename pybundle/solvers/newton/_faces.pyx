@@ -7,8 +7,13 @@
 Dense rows are processed in blocks, so that X is read from memory once: a block is scored if needed, and added
 label by label, in float64, while it is in cache. Of sparse rows the slope is what should stay in cache: a group of many
 rows is added for one label, then for the next.
+
+`GramProduct` multiplies by A'A, where the directions A of all faces are known as sparse rows.
 """
 
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from pybundle.core._indices cimport check_indices
@@ -141,3 +146,50 @@ def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const
             _add(X, &b, &rows[i], count, &out[0])
             i += count
     _release(&b)
+
+
+cdef class GramProduct:
+    """The product `v -> A'A v` with sparse rows A: a row is added while it is in the first cache.
+
+    Parameters
+    ----------
+    A : csr_array of float64, shape (m, d), d < 2^31
+    """
+
+    cdef const double[::1] data
+    cdef const int32_t[::1] indices
+    cdef const int64_t[::1] indptr
+    cdef Py_ssize_t d
+
+    def __init__(self, A):
+        A.check_format()                # indices inside the shape
+        self.data, self.d = A.data, A.shape[1]
+        self.indices, self.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
+
+    def __call__(self, const double[::1] v):
+        """Return `A'A v`, shape (d,)."""
+        cdef Py_ssize_t i
+        cdef int64_t e, n
+        cdef double even, odd
+        cdef const double* x
+        cdef const int32_t* index
+        product = np.zeros(self.d)
+        cdef double[::1] out = product
+        if v.shape[0] != self.d:
+            raise ValueError(f"v must have {self.d} entries, got {v.shape[0]}")
+        with nogil:
+            for i in range(self.indptr.shape[0] - 1):
+                n = self.indptr[i + 1] - self.indptr[i]
+                if n == 0:
+                    continue
+                x, index = &self.data[self.indptr[i]], &self.indices[self.indptr[i]]
+                even = odd = 0.0
+                for e in range(0, n - 1, 2):
+                    even += x[e] * v[index[e]]
+                    odd += x[e + 1] * v[index[e + 1]]
+                if n % 2:
+                    even += x[n - 1] * v[index[n - 1]]
+                even += odd
+                for e in range(n):
+                    out[index[e]] += even * x[e]
+        return product

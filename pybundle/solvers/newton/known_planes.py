@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from ...core.object_graph import check_array
 from ...core.protocols import RiskBase
+from ._faces import GramProduct
 from ._proximal_steps import plane_step
 from .multipliers import Faces, Multipliers, Step
 
@@ -131,7 +132,7 @@ class PlaneFaces(Faces):
         j = ranges(self.sizes - 1) + 1
         scale = 1.0 / np.sqrt(j * (j + 1.0))
         self._directions.data *= np.repeat(scale, np.diff(self._directions.indptr))
-        self._back = self._directions.T.tocsr()
+        self._gram_product = GramProduct(self._directions)
 
     @staticmethod
     def _planes(risk, step, kept):
@@ -156,7 +157,7 @@ class PlaneFaces(Faces):
         return csr_array((values, indices, np.concatenate([[0], ends])), shape=(len(j), int(sizes.sum())))
 
     def product(self, v):
-        return self._back @ (self._directions @ v) * self.fraction
+        return self._gram_product(v) * self.fraction
 
     def diagonal(self):
         entries = self._directions

@@ -1,8 +1,6 @@
-"""What the scripts share: methods, solves that always end, tables, the commit that is measured."""
+"""What the scripts share: methods, solves that always end, turns of a clock, tables, the commit that is measured."""
 
-import itertools
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -11,6 +9,8 @@ from pathlib import Path
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"                     # before NumPy loads BLAS
+
+import numpy as np
 
 import pybundle as pb
 
@@ -60,19 +60,23 @@ def solve(risk, lam, method, n_parts, tol=1e-2, time_limit=60.0, **options):
         return pb.minimize(risk, lam=lam, method=method, n_parts=n_parts, tol=tol, time_limit=time_limit, **options)
 
 
-def in_turns(*calls, turns=5, long=3.0):
-    """Median processor seconds of each call, and the median of last over first; one turn if a call takes `long`."""
-    def turn():
-        times = [time.process_time()]
-        for call in calls:
-            call()
-            times.append(time.process_time())
-        return [after - before for before, after in itertools.pairwise(times)]
+def in_turns(*calls):
+    """Processor seconds of the calls, shape (turns, len(calls)).
 
-    rows = [turn()]
-    rows += [turn() for _ in range(turns - 1 if max(rows[0]) < long else 0)]
-    return (*(statistics.median(column) for column in zip(*rows, strict=True)),
-            statistics.median(row[-1] / row[0] for row in rows))
+    A turn is one call after the other, every other turn backwards: five, more of them while they fit into a second, and
+    one if a call takes three seconds. `calls` are functions of the number of the turn.
+    """
+    rows = []
+    while len(rows) < 5 or np.sum(rows) < 1.0:
+        row = np.zeros(len(calls))
+        for k in range(len(calls))[::1 - 2 * (len(rows) % 2)]:
+            start = time.process_time()
+            calls[k](len(rows))
+            row[k] = time.process_time() - start
+        rows.append(row)
+        if row.max() >= 3.0:
+            break
+    return np.array(rows)
 
 
 def cells(lam, name, result):

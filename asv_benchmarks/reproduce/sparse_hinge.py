@@ -3,10 +3,10 @@
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/sparse_hinge.py [--only tf-idf counts a9a w8a]
 
 `lam/2 |w|^2 + sum_i max(0, 1 - y_i <w, x_i>)` without intercept. "tf-idf" and "counts" are the two halves of the
-classes of 20 newsgroups. LinearSVC has no certificate: its run is the one at the loosest of TOLERANCES whose
-objective is within the gap of our lower bound, or at the least of them if none is. Processor time of one thread, data
-in the form that each package wants (CSR), the median of five runs in turns, or one run if it takes more than three
-seconds. Writes results/sparse_hinge.md.
+classes of 20 newsgroups. LinearSVC has no certificate: it runs at the loosest of TOLERANCES at which at least three of
+five seeds reach an objective within the gap of our lower bound, or at the least of them if none does. Processor time of
+one thread, data in the form that each package wants (CSR), both in turns: at least five, and as many as fit into a
+second. Writes results/sparse_hinge.md.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import pybundle as pb
 SETS = ("tf-idf", "counts", "a9a", "w8a")
 LAMS, GAPS = (10.0, 1.0, 0.1), (1e-2, 1e-3)
 TOLERANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+SEEDS = 5
 
 
 def main():
@@ -62,32 +63,38 @@ def binary(name):
 
 def row(name, X, y, lam, gap):
     """A row of the table."""
-    def ours():
+    def ours(_turn):
         return pb.minimize(pb.risks.BinaryHinge(X, y), lam=lam, tol=gap)
 
-    result = ours()
-    for tol in TOLERANCES:
-        def theirs(tol=tol):
-            return LinearSVC(loss="hinge", C=1.0 / lam, fit_intercept=False, tol=tol, max_iter=100_000).fit(X, y)
+    def theirs(turn, tol):
+        return LinearSVC(loss="hinge", C=1.0 / lam, fit_intercept=False, tol=tol, max_iter=100_000,
+                         random_state=turn).fit(X, y)
 
-        fitted = theirs()
-        w = fitted.coef_[0]
-        fun = 0.5 * lam * float(w @ w) + float(np.maximum(0.0, 1.0 - y * (X @ w)).sum())
+    def objective(w):
+        return 0.5 * lam * float(w @ w) + float(np.maximum(0.0, 1.0 - y * (X @ w)).sum())
+
+    result = ours(0)
+    for tol in TOLERANCES:
+        fits = [theirs(seed, tol) for seed in range(SEEDS)]
+        fun = np.median([objective(fit.coef_[0]) for fit in fits])
         is_close = fun - result.lower_bound <= gap * fun
         if is_close:
             break
-    mine, other, ratio = in_turns(ours, theirs)
+    times = in_turns(ours, lambda turn: theirs(turn % SEEDS, tol))
+    mine, other = np.median(times, axis=0)
     return (name, f"{lam:g}", f"{gap:g}", f"{mine:.3g}" if result.success else f"{mine:.3g} (gap {result.gap:.1g})",
             f"{result.n_passes:.1f}", f"{other:.3g}",
-            f"{tol:g}" if is_close else f"{tol:g} (not reached)", f"{fitted.n_iter_}", f"{ratio:.2f}")
+            f"{tol:g}" if is_close else f"{tol:g} (not reached)", f"{np.median([fit.n_iter_ for fit in fits]):.0f}",
+            ("" if is_close else "> ") + f"{np.median(times[:, 1] / times[:, 0]):.2f}")
 
 
 TEXT = """# Binary hinge on sparse data
 
 `asv_benchmarks/reproduce/sparse_hinge.py` with pybundle {version}: processor time of one thread. Our seconds include
-the risk, its checks and the certificate; LinearSVC's are to an objective within the same gap of our lower bound. Passes
-are over all rows or those not set aside; ours count one for each value of F. Seconds are medians of five turns, and the
-last column is the median of their quotients.
+the risk, its checks and the certificate. LinearSVC's are those at the loosest tolerance at which at least three of five
+seeds reach an objective within the same gap of our lower bound. Passes are over all rows or those not set aside; ours
+count one for each value of F. Both run in turns, five or more; seconds are medians, and the last column is the median
+of their quotients.
 
 {table}
 """

@@ -338,6 +338,7 @@ def test_a_second_slope_only_where_the_data_are_larger():
     short = sp.csr_array((np.ones(columns.size), columns.ravel(), np.arange(3001) * 400), shape=(3000, d))
     assert short.nnz > exact_blocks.LEAST_ENTRIES
     core = ExactBlocks(pb.risks.MulticlassHinge(short, y))
+    core.place(1.0, 0.0, np.zeros(core.dim))
     core.oracle_pass(np.arange(3000))
     tracemalloc.start()
     core.aggregate()

@@ -206,6 +206,8 @@ def test_products_of_rows_of_any_length(rng):
     np.testing.assert_array_equal(GramProduct(sp.csr_array((3, 9)))(v), np.zeros(9))
     with pytest.raises(ValueError, match="9 entries, got 8"):
         GramProduct(sp.csr_array(A))(v[:8])
+    with pytest.raises(ValueError, match="format csr"):
+        GramProduct(sp.csc_array(A))
     broken = sp.csr_array(A)
     broken.indices[-1] = 9
     with pytest.raises(ValueError):

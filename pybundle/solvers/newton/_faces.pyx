@@ -162,6 +162,8 @@ cdef class GramProduct:
     cdef Py_ssize_t d
 
     def __init__(self, A):
+        if A.format != "csr" or A.shape[1] >= 2**31:
+            raise ValueError(f"A must have format csr and fewer than 2^31 columns, got {A.format} of shape {A.shape}")
         A.check_format()                # indices inside the shape
         self.data, self.d = A.data, A.shape[1]
         self.indices, self.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)

@@ -1,9 +1,9 @@
 """Which method for how many workers: seconds to a gap of 1e-2 with 1 to 64 threads, or workers that hold the parts.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/workers.py [--only mnist ocr landmarks] [--repeats 2]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/workers.py [--only mnist ocr landmarks] [--repeats 5]
 
-Each method runs once, with an executor that keeps the CPU seconds of every work unit. The seconds with T threads
-follow from them. Two threads are also measured: CPU seconds of the calling thread and of the busier one in work units.
+Each method runs with an executor that keeps the CPU seconds of every work unit. The seconds with T threads follow from
+them. Two threads are also measured: CPU seconds of the calling thread and of the busier one in work units. Medians.
 Workers that hold the parts are simulated from passes, master and bundle of the same runs, and from the measured cost
 of a message of Dask. Writes results/workers.md.
 """
@@ -11,6 +11,7 @@ of a message of Dask. Writes results/workers.md.
 import argparse
 import heapq
 import time
+from statistics import median
 
 from common import RESULTS, solve, table, version  # sets threads: before NumPy
 
@@ -57,7 +58,7 @@ class Units:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--repeats", type=int, default=2, help="of runs with two threads (default 2)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each method (default 5)")
     parser.add_argument("--time-limit", type=float, default=150.0, help="seconds of a run (default 150)")
     arguments = parser.parse_args()
     message, rows = measure_message(), []
@@ -77,19 +78,25 @@ def of_set(name, risk, lam, message, arguments):
     """Rows of HEADER: threads first, then workers."""
     rows, remote = [], []
     for label, (method, n_parts) in METHODS.items():
-        meter, began = Units(), time.process_time()
-        result = solve(risk, lam, method, n_parts, time_limit=arguments.time_limit, executor=meter)
-        total = time.process_time() - began
-        passes, rest = result.n_passes, total - meter.seconds(1)
+        runs = [with_one(risk, lam, method, n_parts, arguments) for _ in range(arguments.repeats)]
+        two = median(with_two(risk, lam, method, n_parts, arguments) for _ in range(arguments.repeats))
+        result = runs[0][0]         # the passes are the same in all
+        passes = result.n_passes
         shown = f"{passes:.0f}" + ("" if result.success else f" (gap {result.gap:.0e})")
-        two = min(with_two(risk, lam, method, n_parts, arguments) for _ in range(arguments.repeats))
-        rows.append((name, f"{lam:g}", "threads", label, shown,
-                     *(f"{rest + meter.seconds(n):.2f}" for n in WORKERS), f"{two:.2f}"))
+        simulated = [median(rest + meter.seconds(n) for _, rest, meter in runs) for n in WORKERS]
+        rows.append((name, f"{lam:g}", "threads", label, shown, *(f"{s:.2f}" for s in (*simulated, two))))
         if method == "oca":         # the only one that takes parts held by workers
-            whole = meter.seconds(1) / passes
-            remote.append((name, f"{lam:g}", "workers", label, shown, *(
-                f"{rest + passes * round_of(risk, n_parts, n, whole, message):.2f}" for n in WORKERS), "-"))
+            simulated = [median(rest + passes * round_of(risk, n_parts, n, meter.seconds(1) / passes, message)
+                                for _, rest, meter in runs) for n in WORKERS]
+            remote.append((name, f"{lam:g}", "workers", label, shown, *(f"{s:.2f}" for s in simulated), "-"))
     return rows + remote
+
+
+def with_one(risk, lam, method, n_parts, arguments):
+    """Result, CPU seconds outside work units, and the work units of a run in one thread."""
+    meter, began = Units(), time.process_time()
+    result = solve(risk, lam, method, n_parts, time_limit=arguments.time_limit, executor=meter)
+    return result, time.process_time() - began - meter.seconds(1), meter
 
 
 def round_of(risk, n_parts, n_workers, whole, message):
@@ -131,9 +138,9 @@ block steps ("prox-bcfw") with threads, and "oca" with P = 16 where an executor 
 
 {table}
 
-Threads: simulated from the CPU seconds of the work units of one run, each taken by the first thread that is free; what
-is no work unit (block steps, line search, master, bundle) belongs to one thread. "T = 2, measured" are CPU seconds of
-the calling thread and of the busier of two in work units, least of {repeats}. Workers: a pass takes as long as the
+Medians of {repeats} runs. Threads: simulated from the CPU seconds of the work units, each taken by the first thread
+that is free; what is no work unit (block steps, line search, master, bundle) belongs to one thread. "T = 2, measured"
+are CPU seconds of the calling thread and of the busier of two in work units. Workers: a pass takes as long as the
 largest share of the parts; each round costs {message:.1f} ms a worker (measured: a task of Dask that does nothing), and
 w and dense planes go over a wire of {bandwidth:g} GB/s.
 """

@@ -83,7 +83,7 @@ def peer(X, y):
 
 
 def small():
-    """Milliseconds of one call on small data and their quotients, medians of many turns."""
+    """Milliseconds of one call on small data, medians of turns, and their quotients."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 10))
     y = np.where(X @ rng.standard_normal(10) + rng.standard_normal(200) > 0, 1.0, -1.0)
@@ -185,7 +185,7 @@ MNIST, 60000 x 784 pixels / 255, float32, 8 values of C in equal factors, 3 fold
 `MulticlassSVM` to the certified gap `tol`; solves of the path that are only scored reach `search_tol`.
 The standard error of a mean score is about 0.11 %. In the last row GridSearchCV has `LinearSVC` with the objective of
 Crammer and Singer, whose tol of 0.2 brings it within about 1e-2 of the optimum. Searches over the default grid end
-before its last C: scores differ among those that both have.
+before its last C: the last column is of the values that both solved, the quotient of all that either did.
 
 {search}
 
@@ -193,7 +193,8 @@ before its last C: scores differ among those that both have.
 
 `minimize` of a hinge risk, built in the call, to a relative gap of 1e-3 at lam = 1, and `MulticlassSVM().fit` with an
 intercept to the same gap, beside `LinearSVC` of the same loss at C = 1 without intercept, which stops by its own rule
-at tol = 1e-4. Medians of turns.
+at tol = 1e-4: its objective is within 1e-4 of the optimum on the digits and 1e-3 on iris. Medians of the turns of a
+second, of six on the digits.
 
 {small}
 

@@ -141,8 +141,8 @@ block steps ("prox-bcfw") with threads, and "oca" with P = 16 where an executor 
 Medians of {repeats} runs. Threads: simulated from the CPU seconds of the work units, each taken by the first thread
 that is free; what is no work unit (block steps, line search, master, bundle) belongs to one thread. "T = 2, measured"
 are CPU seconds of the calling thread and of the busier of two in work units. Workers: a pass takes as long as the
-largest share of the parts; each round costs {message:.1f} ms a worker (measured: a task of Dask that does nothing), and
-w and dense planes go over a wire of {bandwidth:g} GB/s.
+largest share of the parts; each round costs {message:.1f} ms a worker (measured: a task of Dask that does nothing, the
+least of ten), and w and dense planes go over a wire of {bandwidth:g} GB/s.
 """
 
 

@@ -129,6 +129,10 @@ class RiskBase:
         Weights that `lam` and penalties leave free, such as an intercept.
     means : ndarray, shape (dim,), or None
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
+    shift : Shift or None
+        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
+        returns the risk in the coordinates in which solvers work, and `steepness(value)` bounds its slope in an
+        intercept where R is at most `value`.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -195,6 +199,8 @@ class RiskBase:
     nonneg: Any = None
     free: Any = None
     means: Any = None
+    shift: Any = None
+    steepness: Any = None
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0
@@ -236,6 +242,10 @@ class RiskBase:
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
+
+    def centred(self) -> Any:
+        """Return the risk in the coordinates of its `shift`; here the risk itself."""
+        return self
 
     def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same risk over the same data with other parts, working precision or executor; here the risk itself."""

@@ -148,10 +148,10 @@ cdef class Rows:
     def score_terms(self):
         """Roundings that a product can pass on its way into a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
 
-        Lane by lane and across lanes, product, scale and bias, and two for what a loss adds.
+        Lane by lane and across lanes, product, scale and bias, a shift of the column, and two for what a loss adds.
         """
         cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
-        return self.n_features // lanes + lanes + 8
+        return self.n_features // lanes + lanes + 9
 
     def pack(self, w, precision="float64"):
         """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""

@@ -94,8 +94,8 @@ cdef class Engine(Rows):
         if curve is not None:
             self.curve = Curve(curve[0], curve[1], curve[2], curve[3], curve[4])
             self.target = target
-        # additions to the sum of a part, and roundings of a term
-        self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 20)
+        # additions to the sum of a part, and roundings of a term, and of targets and columns that a `Shift` has moved
+        self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 22)
         self.y, self.c = y, c
         self.has_cost = cost is not None
         if self.has_cost:
@@ -360,7 +360,7 @@ cdef class Engine(Rows):
             return ci * best
         if self.loss == CURVE:
             v = y * S[0] - self.target[i]
-            slack += unit * fabs(v)
+            slack += unit * (fabs(v) + fabs(self.target[i]))    # a `Shift` may have rounded the target
             p = curve_slope(&self.curve, v)
             best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + fabs(self.curve.linear * p)
             # the slope of the loss at either end of what the score may be

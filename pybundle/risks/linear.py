@@ -16,6 +16,7 @@ from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
+from ..features.shift import Shift, locate
 from ._engine import Engine
 from ._line_search import line_search
 from .linear_oracle import LinearOracle
@@ -104,7 +105,7 @@ class LinearRisk(Partitioned):
         sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
-    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors")
+    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors", "_centred")
 
     def _shards_of(self, parts):
         return shards(parts)
@@ -134,14 +135,33 @@ class LinearRisk(Partitioned):
 
         If not `whole`, only a sample of the rows is compared.
         """
-        data = self.examples
-        if data.is_current(whole):
-            return self
-        other, arguments = self.derive(), self._engine.__reduce__()[1]
-        other.examples = Examples(data.X, data.scale, data.bias)
-        other._engine = Engine(other.examples.storage, *arguments[1:4], other.examples.norms, *arguments[5:])
+        return self if self.examples.is_current(whole) else self._over(self.examples.X)
+
+    def _over(self, X, shift=None):
+        """The same risk over other rows, with targets moved by a shift."""
+        other, arguments = self.derive(), list(self._engine.__reduce__()[1])
+        other.examples = Examples(X, self.examples.scale, self.examples.bias)
+        arguments[0], arguments[4] = other.examples.storage, other.examples.norms
+        if shift is not None and shift.target:
+            arguments[-1] = arguments[-1] - shift.target
+        other._engine, other.shift = Engine(*arguments), shift
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
+
+    def centred(self) -> Any:
+        """Return this risk in the coordinates of its `shift`, which is found; itself without a free intercept."""
+        return self if self.free is None or self.shift is not None else self._centred
+
+    @cached_property
+    def _centred(self):
+        can_copy = self.examples.scale == 1.0 and not self.is_mapped        # a mapped file is not read into memory
+        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)
+        shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
+        return self if shift is None else self.moved(shift)
+
+    def moved(self, shift: Any) -> Any:
+        """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
+        return self._over(shift.data(self.examples.X), shift)
 
     @cached_property
     def slope_errors(self) -> Floats:
@@ -150,7 +170,7 @@ class LinearRisk(Partitioned):
         A slope adds at most two rows for each example: first the rows of a shard, then the shards. Therefore
         `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`. It holds for `a - m a_b`, too.
         """
-        terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 3 for rows in self._parts]
+        terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return read_only(UNIT * np.array(terms) * self.slope_sizes)
 
     @property
@@ -348,6 +368,12 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
+    is_regression = False       # `labels` are numbers, which an intercept shifts
+
+    def steepness(self, value: float) -> float:
+        """Bound how steep R is in a free intercept where R is at most `value`: the sum of the weights for slopes <= 1.
+        """
+        return float(self.sample_weight.sum())
 
     def _check_scores(self, name, S):
         S = np.asarray(S)

@@ -76,6 +76,11 @@ class OneScore(LinearRisk):
         """As in `LinearRisk`, with targets and curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
+    def steepness(self, value: float) -> float:
+        total, steepest = float(self.sample_weight.sum()), max(np.abs(self.curve[:2]))
+        # if slopes are not bounded, sum c beta^2 <= 2 value / square
+        return total * steepest if np.isfinite(steepest) else float(np.sqrt(2.0 * total * value / self.curve[3]))
+
     # ------------------------------------------------------------------ rounding
     @property
     def errors_grow(self) -> bool:

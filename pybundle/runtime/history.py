@@ -27,9 +27,8 @@ class History:
     def __setstate__(self, state: Any) -> None:
         self._rows = list(map(tuple, state["rows"].tolist()))
 
-    def arrays(self, scale=1.0):
-        """Dictionary of arrays; objective values and bounds are multiplied by `scale`."""
-        rows = [(*row, relative_gap(row[3], row[4])) for row in self._rows]
+    def arrays(self, least=0.0):
+        """Dictionary of arrays; gaps are relative to at least `least`, see `relative_gap`."""
+        rows = [(*row, relative_gap(row[3], row[4], least)) for row in self._rows]
         table = np.array(rows, dtype=float).reshape(len(rows), len(FIELDS))
-        table[:, 2:5] *= scale
         return dict(zip(FIELDS, table.T.copy(), strict=True))

@@ -148,14 +148,6 @@ class Bracket:
     error: float = 0.0
     slope: float = float("nan")
 
-    @property
-    def gap(self):
-        """Relative gap with the rounding error counted: `(fun + error - lower_bound) / |fun|`."""
-        difference = max(0.0, self.fun + self.error - self.lower_bound)
-        if difference in (0.0, float("inf")):
-            return difference
-        return difference / abs(self.fun) if self.fun != 0.0 else float("inf")
-
 
 def ball(objective, w, certificate, bound):
     """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.

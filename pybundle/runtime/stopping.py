@@ -12,26 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from ..core.validation import check_number
+from ..core.validation import check_number, read_only
 from .result import Status
 
 SHARE = 1e-12
-"""The default of atol as a share of F(0), measured: below, differences of numbers of that size drown in
+"""The default of atol as a share of what a run can gain, measured: below, differences of numbers of that size drown in
 rounding, and methods stall or need up to ten times the passes for risks whose minimum is 0."""
 
 
-def relative_gap(fun, lower_bound):
-    """`(fun - lower_bound) / |fun|`, never negative, 0 when both are equal.
+def relative_gap(fun, lower_bound, least=0.0):
+    """`(fun - lower_bound) / max(|fun|, least)`, 0 if both are equal or cross by rounding; `least` is atol / tol.
 
-    >>> relative_gap(10.0, 9.0), relative_gap(0.0, 0.0)
-    (0.1, 0.0)
+    So it is at most tol where the difference is at most atol, or tol |fun|.
+
+    >>> relative_gap(10.0, 9.0), relative_gap(0.0, 0.0), relative_gap(1e-13, -1e-14, 1e-6)
+    (0.1, 0.0, 1.1e-07)
     """
     difference = max(0.0, fun - lower_bound)
     if difference == 0.0:
         return 0.0
-    if difference == float("inf"):      # no value yet, or no bound
-        return difference
-    return difference / abs(fun) if fun != 0.0 else float("inf")
+    size = max(abs(fun), least)
+    return difference / size if size > 0.0 and difference < float("inf") else float("inf")
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
     `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, and no later step changes it. `tol`
-    is the relative gap that the run has to reach. Fits of estimators pass `make_estimator`, and
+    is the relative gap that the run has to reach, relative to `least` where |fun| is smaller. Fits of estimators pass `make_estimator`, and
     `score_held_out`, the score of its predictions for the examples that the fit holds out for callbacks.
     """
 
@@ -51,13 +52,14 @@ class Progress:
     n_planes: int
     seconds: dict[str, float]
     tol: float = 0.0
+    least: float = 0.0
     make_estimator: Callable[[], object] | None = None
     score_held_out: Callable[[], float] | None = None
 
     @property
     def gap(self) -> Any:
-        """Relative gap of the best value and the best bound."""
-        return relative_gap(self.fun, self.lower_bound)
+        """Relative gap of the best value and the best bound, see `Result`."""
+        return relative_gap(self.fun, self.lower_bound, self.least)
 
     @property
     def estimator(self) -> Any:
@@ -67,18 +69,25 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is `SHARE` of F(0)."""
+    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is for the run to find, see `Run.rule`."""
 
     tol: float
     atol: float | None = 0.0
 
-    def for_size(self, size):
-        """Return the same rule with a number for atol, given F(0) = `size`."""
-        return self if self.atol is not None else GapBelow(self.tol, SHARE * abs(size))
+    @property
+    def least(self):
+        """The least size to which a gap is relative, atol / tol; for tol = 0 gaps are relative to |fun|."""
+        return self.atol / self.tol if self.tol > 0.0 else 0.0
+
+    def gap(self, fun, lower_bound):
+        """The relative gap, at most tol where the rule holds."""
+        return relative_gap(fun, lower_bound, self.least)
 
     def holds(self, fun, lower_bound, share=1.0):
         """Whether these two numbers are close enough, for `share` times the tolerance."""
-        return fun - lower_bound <= share * max(self.tol * abs(fun), self.atol)
+        if self.tol > 0.0:
+            return self.gap(fun, lower_bound) <= share * self.tol
+        return fun - lower_bound <= share * self.atol
 
     def __call__(self, progress):
         return Status.CONVERGED if self.holds(progress.fun, progress.lower_bound) else None
@@ -159,17 +168,20 @@ def one_clock(callbacks):
 class Callback:
     """Call a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
 
-    Values are multiplied by `scale` on the way out (1/n for the mean scale).
+    Values are multiplied by `scale` on the way out (1/n for the mean scale), and points are those of the user.
     """
 
-    __slots__ = ("function", "scale")
+    __slots__ = ("function", "scale", "shift")
 
-    def __init__(self, function, scale=1.0):
-        self.function, self.scale = function, scale
+    def __init__(self, function, scale=1.0, shift=None):
+        self.function, self.scale, self.shift = function, scale, shift
 
     def __call__(self, progress):
         if self.scale != 1.0:
-            progress = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound)
+            progress = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound,
+                               least=self.scale * progress.least)
+        if self.shift is not None:
+            progress = replace(progress, w=read_only(self.shift.to_user(progress.w)))
         try:
             stop = self.function(progress)
         except StopIteration:

@@ -179,21 +179,29 @@ def _check_scale(name, value):
     return value
 
 
-def make_start(w0, dim):
-    """Return a copy of the starting point, zeros by default."""
+def is_intercept_bounded(risk, signs, constraints):
+    """Return whether a free intercept has a sign, or stands in linear constraints: then it stays as it is."""
+    if risk.free is None or risk.shift is not None:
+        return False
+    has_sign = signs is not None and (signs & risk.free).any()
+    return has_sign or constraints is not None and bool(as_rows(constraints, risk.dim).A[:, risk.free].count_nonzero())
+
+
+def make_start(w0, dim, shift=None):
+    """Return a copy of the starting point in the coordinates of a shift, zeros by default."""
     if w0 is None:
         return np.zeros(dim)
     w0 = np.array(check_vector("w0", w0, dim))
     if np.abs(w0).max(initial=0.0) > LARGEST:
         raise ParameterError(f"w0 must have entries of at most {LARGEST:g}, got {np.abs(w0).max():g}; start closer to "
                              "0")
-    return w0
+    return w0 if shift is None else shift.from_user(w0)
 
 
 def make_settings(tol, atol, memory_limit, options, n):
     """`Settings`; atol is multiplied by n."""
     atol = None if atol is None else n * check_number("atol", atol, low=0.0)
-    gap = GapBelow(check_number("tol", tol, low=0.0, strict=True), atol)
+    gap = GapBelow(check_number("tol", tol, low=0.0), atol)
     if memory_limit is not None:
         memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), 2.0**62))
     stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))

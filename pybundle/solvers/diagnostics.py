@@ -40,7 +40,7 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     is_near_zero = certificate.fun == 0.0 or max(difference, abs(certificate.fun)) <= near * abs(size)
     if not run.trace.knows_zero and certificate.lower_bound > 0.1 * abs(certificate.fun):
         is_near_zero = False        # a far start makes `size` vast
-    is_wide = certificate.gap > wide and run.trace.n_passes >= many and not is_near_zero
+    is_wide = difference > wide * abs(certificate.fun) and run.trace.n_passes >= many and not is_near_zero
     is_rough = certificate.error > max(0.1 * tol, finest) * abs(certificate.fun)
     if is_near_zero and run.risk.examples is None:          # values cancel; there are no data to scale
         is_rough = False

@@ -28,6 +28,7 @@ from .arguments import (
     make_rules,
     make_settings,
     make_signs,
+    is_intercept_bounded,
     make_start,
     precision_of,
     regrouped,
@@ -217,6 +218,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     # planes of other data prove nothing: only where some are taken over all is read
     risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
     signs = make_signs(nonneg, risk)
+    if radius is None and not is_intercept_bounded(risk, signs, constraints):
+        risk = risk.centred()
+    shift = risk.shift
     objective = make_objective(method, risk, signs, risk.n_examples if scale == "mean" else 1,
                                lam=lam, radius=radius, penalty=penalty, constraints=constraints)
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
@@ -226,10 +230,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
     risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
     factor = settings.factor
-    watching = [Callback(function, factor) for function in callbacks]
+    watching = [Callback(function, factor, shift) for function in callbacks]
     rules = make_rules(max_iter, time_limit, method) + watching
     report = ProgressTable(factor) if verbose else None
-    w0 = make_start(w0, risk.dim)
+    w0 = make_start(w0, risk.dim, shift)
     warm = options.get("warm_start")
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
@@ -351,7 +355,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
                 run.blame(error)
             if not run.is_refuted:
                 checkpointing.rescue(run, status)
-            result = _scaled(_certified_after(error, run, asking_user, at_home), factor)
+            result = _as_given(_certified_after(error, run, asking_user, at_home), run, factor)
             if isinstance(error, BundleError):
                 error.result = result
             else:
@@ -361,7 +365,10 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
         raise
     if report is not None:
         report(run.progress(), final=True)
-    return _scaled(result, factor)
+    if result.success and run.risk.shift is not None and run.at_work.is_decided_by_rounding():
+        warn_user(f"pybundle.minimize: the gap is within the rounding of the intercept, where float64 numbers are "
+                  f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of X")
+    return _as_given(result, run, factor)
 
 
 def _certificate(run, result, home, divisor):
@@ -430,8 +437,10 @@ def _limits(rules, seconds):
     return limits
 
 
-def _scaled(result, factor):
-    """The result with objective and bounds times `factor`, in place."""
+def _as_given(result, run, factor):
+    """The result in the problem of the caller, in place: objective and bounds times `factor`, its intercepts."""
+    if run.risk.shift is not None:
+        result.x = run.risk.shift.to_user(result.x)
     for name in ("fun", "lower_bound", "slope"):
         result[name] *= factor
     for name in ("primal", "best_primal", "lower_bound"):

@@ -96,6 +96,10 @@ class Objective(ABC):
         """Return the feasible point nearest to w; w itself if its signs are right."""
         return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
+    def centre_in(self, dim):
+        """Return the point at which the regulariser is least without constraints, shape (dim,)."""
+        return np.zeros(dim)
+
     def inner_point(self, w):
         """Return w in the coordinates in which steps are measured; see `Penalised`."""
         return w

@@ -22,7 +22,7 @@ from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.lower_bound import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
-from ..runtime.stopping import GapBelow, Progress
+from ..runtime.stopping import SHARE, GapBelow, Progress
 from .diagnostics import advice
 from .objective import Ball, SquaredNorm
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
@@ -105,10 +105,29 @@ class Run:
         """Return the status at which a stalled run ends, or None if it can continue in another way."""
         return Status.STALLED
 
+    @cached_property
+    def home(self):
+        """The feasible point nearest to the centre of the penalty, with intercepts at 0: F there is `trace.size`."""
+        return self.objective.project(self.objective.centre_in(self.risk.dim))
+
     @property
     def rule(self):
-        """When best value and best bound are close enough, with atol as a number."""
-        return self.settings.gap.for_size(self.trace.size)
+        """When best value and best bound are close enough, with atol as a number: a share of what the run can gain."""
+        gap = self.settings.gap
+        if gap.atol is not None:
+            return gap
+        lower = self.trace.size if self.bound is None else self.bound.value
+        return GapBelow(gap.tol, SHARE * max(self.trace.size - lower, 0.0) if lower > -np.inf else 0.0)
+
+    @property
+    def rule_of_users(self):
+        """The same for the point that users see, whose intercepts are rounded: that may cost as much, and no run less.
+        """
+        rule, risk = self.rule, self.risk
+        if self.settings.gap.atol is not None or risk.shift is None or self.w is None:
+            return rule
+        cost = 0.5 * risk.shift.spacing(self.w) * risk.steepness(max(self.fun, 0.0))
+        return GapBelow(rule.tol, max(rule.atol, cost))
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -281,7 +300,7 @@ class Run:
         """
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
-            self.trace.knows_zero = not w.any()
+            self.trace.knows_zero = np.array_equal(w, self.home) if self.home.any() else not w.any()
             self.trace.size = float(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
@@ -296,7 +315,7 @@ class Run:
             bound = LowerBound.from_aggregate(self.objective, declared, np.zeros_like(bound.phi))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
-        if not self.trace.knows_zero:       # a plane at w = 0 is at most F(0)
+        if not self.trace.knows_zero and not self.home.any():       # a plane at w = 0 is at most F(0)
             self.trace.size = max(bound.offset, self.trace.size)
         elif self.trace.size == 0.0 and np.isfinite(self.fun - bound.value):        # F(0) = 0, as of one class
             self.trace.size = max(float(self.fun - bound.value), 0.0)
@@ -309,7 +328,12 @@ class Run:
     def atol_met(self, fun, lower_bound):
         """Return atol in the scale of the user if it ended the run, None if the relative gap did."""
         is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
-        return None if is_relative else self.settings.factor * self.rule.atol
+        return None if is_relative else self.settings.factor * self.rule_of_users.atol
+
+    def is_decided_by_rounding(self):
+        """Whether the certificate meets the tolerance only since rounding of an intercept is allowed for."""
+        certificate = self._certificate
+        return not self.rule.holds(certificate.fun + certificate.error, certificate.lower_bound)
 
     def log(self, value):
         """A row of the history."""
@@ -320,7 +344,7 @@ class Run:
         """Return the progress for stopping rules and callbacks; they cannot write into the best point."""
         bound = -np.inf if self.bound is None else self.bound.value
         return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, self.n_planes(),
-                        self.trace.clock.seconds(), self.settings.gap.tol)
+                        self.trace.clock.seconds(), self.settings.gap.tol, self.rule.least)
 
     def fingerprint(self):
         """Return what identifies the risk, or None."""
@@ -350,7 +374,7 @@ class Run:
             return False
         self._certify()
         certificate = self._certificate
-        if self.settings.stop == "published" or self._margin < 0.1 or self.rule.holds(
+        if self.settings.stop == "published" or self._margin < 0.1 or self.rule_of_users.holds(
                 certificate.fun + certificate.error, certificate.lower_bound):
             return True
         self._margin *= 0.5
@@ -362,23 +386,30 @@ class Run:
         return False
 
     def _is_close_from_zero(self):
-        """Whether the run may end by the default of atol, a fraction of F(0) that does not depend on the start.
+        """Whether the run may end by the default of atol, which follows from F at `home` and not from the start.
 
-        One pass if the relative gap has not ended the run and F(0) is not known; the run starts again from 0 if
-        that is better than all points so far.
+        One pass if the relative gap has not ended the run and that value is not known; the run starts again from there
+        if it is better than all points so far.
         """
         gap = self.settings.gap
         if (gap.atol is not None or self.trace.knows_zero or self.settings.stop == "published"
                 or GapBelow(gap.tol).holds(self.fun, self.bound.value)):
             return True
-        zero = np.zeros(self.risk.dim)
-        planes = self.evaluate(zero)
+        home = np.array(self.home)
+        planes = self.evaluate(home)
         value = float(planes.values.sum())
-        self.trace.size, self.trace.knows_zero = value, True
-        if value < self.fun:
-            self.start(zero)
-            self.observe(zero, value, planes.values)
+        fun = value + self.objective.value(home)
+        self.trace.size, self.trace.knows_zero = float(fun), True
+        if fun < self.fun:
+            self.start(home)
+            self.observe(home, value, planes.values)
         return self.is_close()
+
+    def _settle(self):
+        """Move the best point to the one next to it whose intercepts users can be given."""
+        w = self.risk.shift.settled(self.w)
+        if not np.array_equal(w, self.w):
+            self.w, self.best_values = read_only(w), None
 
     def finish(self, status, ask_risk=True, risk=None):
         """Certificate and result for the best point.
@@ -402,8 +433,8 @@ class Run:
             lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
             lower = -np.inf if self.is_refuted else lower
             certificate = Bracket(self.fun, lower, certified=False)
-        fun, lower, certified, gap = certificate.fun, certificate.lower_bound, certificate.certified, certificate.gap
-        success = certified and self.rule.holds(fun + certificate.error, lower)
+        fun, lower, certified, rule = certificate.fun, certificate.lower_bound, certificate.certified, self.rule_of_users
+        gap, success = rule.gap(fun + certificate.error, lower), certified and rule.holds(fun + certificate.error, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
         elif status is Status.CONVERGED and not success:
@@ -416,13 +447,13 @@ class Run:
             message=self._message(status, certificate),
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-            history=trace.history.arrays(), state=self.kept_state(), **self._rounds())
+            history=trace.history.arrays(rule.least), state=self.kept_state(), **self._rounds())
 
     def _message(self, status, certificate):
         fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
         if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
             return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
-        return sentence(status, certificate.gap, self.settings.gap.tol, self.choice, advice(self, status, certificate),
+        return sentence(status, self.rule_of_users.gap(fun + error, lower), self.settings.gap.tol, self.choice, advice(self, status, certificate),
                         self.atol_met(fun + error, lower))
 
     def _rounds(self):
@@ -431,6 +462,8 @@ class Run:
 
     def _certify(self, ask_risk=True, risk=None):
         risk = self.risk if risk is None else risk
+        if self.risk.shift is not None and ask_risk:
+            self._settle()
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
             if known is None and ask_risk:

@@ -1,0 +1,192 @@
+"""A change of variables that takes the offsets of columns and of targets out of problems with free intercepts.
+
+    F(w, b; X, y) = F(w, b + <m, w> - c; X - m, y - c)
+
+The solvers work on the right-hand side, whose data, scores and intercept are small. Users see (w, b) of the left one.
+Differences of float64 numbers are exact, or rounded once, which the errors of scores, slopes and targets count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.types import Array, Floats
+
+FAR = 16.0
+"""A column is far from 0 if its median is this many times its standard deviation. Scores of nearer ones lose no more
+than a few of 53 bits, and subtracting a median from dense columns copies them."""
+ROWS, NUMBERS = 1000, 1 << 20       # of the sample from which medians are taken, at most
+PROBED = 64                         # rows of a sparse matrix in which a column must be stored to be looked at
+
+
+class Location(NamedTuple):
+    """Where the columns and the targets of some rows lie."""
+
+    medians: Floats         # (d,), zeros for columns that are not all stored
+    squares: Floats         # (d,), mean squared distances from the medians
+    target: float           # weighted median of y
+    weight: float           # sum of the weights
+
+
+def locate(X, y, weights):
+    """Return the `Location` of the rows X, dense or CSR, and of the targets y, or None for labels."""
+    d = X.shape[1]
+    medians, squares = np.zeros(d), np.zeros(d)
+    columns = _stored(X) if sp.issparse(X) else np.arange(d) if X.dtype.kind == "f" else np.empty(0, dtype=int)
+    if len(columns):
+        n_rows = int(min(ROWS, max(PROBED, NUMBERS // len(columns)), X.shape[0]))
+        rows = np.unique(np.linspace(0, X.shape[0] - 1, n_rows).astype(int))
+        sample = X[rows][:, columns].toarray() if sp.issparse(X) else X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            medians[columns] = np.median(sample, axis=0)
+            squares[columns] = np.mean((sample - medians[columns]) ** 2, axis=0, dtype=np.float64)
+    return Location(medians, squares, 0.0 if y is None else _median(y, weights), float(np.sum(weights)))
+
+
+def _stored(X):
+    """Columns of a CSR matrix that have an entry in each row: only these can be far from 0."""
+    columns = X[[0]].indices
+    for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
+        columns = np.intersect1d(columns, X[[row]].indices)
+        if len(columns) == 0:
+            return columns
+    counts = np.diff(X[:, columns].tocsc().indptr)
+    return columns[counts == X.shape[0]]
+
+
+def _median(y, weights):
+    if len(weights) == 0 or weights.min() == weights.max():
+        return float(np.partition(y, len(y) // 2)[len(y) // 2])
+    order = np.argsort(y, kind="stable")
+    sums = np.cumsum(weights[order])
+    return float(y[order[np.searchsorted(sums, 0.5 * sums[-1])]])
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """The change of variables; points have K rows (w_k, b_k), K = 1 but for classes.
+
+    Attributes
+    ----------
+    columns : ndarray, shape (d,)
+        m; 0 for columns that are not far from 0.
+    target : float
+        c; 0 for classification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shift = Shift(np.array([1e9]), 2.0)
+    >>> shift.to_user(np.array([3.0, 0.5])).tolist()
+    [3.0, -2999999997.5]
+    >>> shift.from_user(np.array([3.0, -2999999997.5])).tolist()
+    [3.0, 0.5]
+    """
+
+    columns: Floats
+    target: float
+
+    @classmethod
+    def of(cls, locations):
+        """Return the shift of rows that lie in blocks at these locations; None if nothing is shifted."""
+        weight = max(sum(location.weight for location in locations), 1e-300)
+        medians, shares = locations[0].medians, [location.weight / weight for location in locations]
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = sum(share * (location.squares + (location.medians - medians) ** 2)
+                          for share, location in zip(shares, locations, strict=True))
+            is_far = (np.abs(medians) > FAR * np.sqrt(squares)) & (np.abs(medians) < 1e100)
+        target = _median(np.array([location.target for location in locations]), np.array(shares))
+        return cls(np.where(is_far, medians, 0.0), target) if is_far.any() or target != 0.0 else None
+
+    @property
+    def far(self):
+        """Columns that are shifted."""
+        return np.flatnonzero(self.columns)
+
+    # ------------------------------------------------------------------ points
+    def from_user(self, w: Array) -> Floats:
+        """Return (w, b + <m, w> - c), the intercept rounded once."""
+        return self._moved(w, 1.0)
+
+    def to_user(self, w: Array) -> Floats:
+        """Return (w, b - <m, w> + c), the intercept rounded once."""
+        return self._moved(w, -1.0)
+
+    def _moved(self, w, sign):
+        W = np.array(w, dtype=np.float64).reshape(-1, len(self.columns) + 1)
+        W[:, -1] = sums(W[:, :-1], W[:, -1] - 0.0, sign * self.columns, -sign * self.target)
+        return W.ravel()
+
+    def settled(self, w: Array) -> Floats:
+        """Return the point next to w that users can be given: intercepts of its `to_user` are float64 numbers."""
+        found = self.from_user(self.to_user(w))
+        W = found.reshape(-1, len(self.columns) + 1)
+        if len(W) > 1:              # what all classes share changes no loss, and the first intercept is bounded by 0
+            W[:, -1] -= W[0, -1]
+        return found
+
+    def spacing(self, w: Array) -> float:
+        """Return the distance of float64 numbers at the largest intercept that users see at w."""
+        W = self.to_user(w).reshape(-1, len(self.columns) + 1)
+        return float(np.spacing(np.abs(W[:, -1]).max()))
+
+    # ------------------------------------------------------------------ data
+    def data(self, X):
+        """Return X - m in the precision of X if that holds the differences, else in float64; X if m is 0."""
+        if not self.columns.any():
+            return X
+        if not sp.issparse(X):
+            return _narrowed(X - self.columns, X.dtype)
+        X = X.copy() if X.has_canonical_format else X.tocsr(copy=True)
+        X.sum_duplicates()
+        moved = X.data - self.columns[X.indices]
+        return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shift) and self.target == other.target and np.array_equal(self.columns, other.columns)
+
+    __hash__ = None     # type: ignore[assignment]
+
+
+def _narrowed(moved, dtype):
+    """Float64 differences of numbers of float32, in float32 again if that holds them."""
+    if dtype == np.float64:
+        return moved
+    narrow = moved.astype(dtype)
+    return narrow if np.array_equal(narrow, moved) else moved
+
+
+def sums(W, b, m, c=0.0):
+    """Return `b_k + <m, w_k> + c` for the rows w_k of W (K, d), each rounded once."""
+    far = np.flatnonzero(m)
+    high, low = _products(W[:, far], m[far])
+    return np.array([math.fsum([*high[k].tolist(), *low[k].tolist(), float(b[k]), c]) for k in range(len(W))])
+
+
+def scores(X, W, b, m):
+    """Return `(X - m) W' + b + m W'`, shape (n, K): the columns that m shifts are centred before they are multiplied.
+
+    A row by row difference of two large numbers would lose what W says of these columns.
+    """
+    far, near = np.flatnonzero(m), np.array(W)
+    near[:, far] = 0.0
+    columns = X[:, far].toarray() if sp.issparse(X) else X[:, far]
+    found = np.asarray(X @ near.T.astype(X.dtype, copy=False), dtype=np.float64)
+    return found + (columns - m[far]) @ W[:, far].T + sums(W, b, m)
+
+
+def _products(a, b):
+    """Products of float64 numbers and the rounding errors of these [Dekker 1971], exact unless they under- or overflow.
+    """
+    def halves(x):
+        y = 134217729.0 * x         # 2^27 + 1
+        high = y - (y - x)
+        return high, x - high
+
+    product, (a1, a2), (b1, b2) = a * b, halves(a), halves(b)
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2

@@ -131,8 +131,9 @@ class RiskBase:
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
-        returns the risk in the coordinates in which solvers work, and `steepness(value)` bounds its slope in an
-        intercept where R is at most `value`.
+        returns the risk in the coordinates in which solvers work.
+    steepness : (float, float)
+        Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by t.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -200,7 +201,7 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    steepness: Any = None
+    steepness: Any = (0.0, 0.0)
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0

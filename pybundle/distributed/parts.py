@@ -35,6 +35,8 @@ class Description(NamedTuple):
     nonneg: np.ndarray | None
     free: np.ndarray | None
     means: np.ndarray | None
+    shift: Any
+    steepness: Any
     fingerprint: Any
 
     @classmethod
@@ -47,7 +49,8 @@ class Description(NamedTuple):
         if hasattr(risk, "parts"):
             sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
         return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.shift, risk.steepness,
+                   risk.fingerprint)
 
 
 class Parts:

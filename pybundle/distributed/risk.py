@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from contextlib import contextmanager
 from typing import Any
@@ -57,6 +58,8 @@ class RemoteRisk(RiskBase):
     nonneg: Any
     free: Any
     means: Any
+    shift: Any
+    steepness: Any
     fingerprint: Any
     slope_errors: Array
     part_sizes: Any
@@ -76,7 +79,7 @@ class RemoteRisk(RiskBase):
         self.dim, self.n_examples, self.n_parts = known.dim, known.n_examples, len(known.lower_bounds)
         self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
         self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
-        self.free, self.means = known.free, known.means
+        self.free, self.means, self.shift, self.steepness = known.free, known.means, known.shift, known.steepness
         self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
         self.slope_sizes = known.slope_sizes
         self._exact_errors = known.slope_errors
@@ -316,7 +319,8 @@ def _joined(records, groups):
         records = [record and _measured_from(record, means) for record in records]
     names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
-                       all(record.smooth for record in known), first.nonneg, first.free, means,
+                       all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
+                       (sum(record.steepness[0] for record in known), math.hypot(*(r.steepness[1] for r in known))),
                        tuple(None if record is None else record.fingerprint for record in records))
 
 

@@ -87,6 +87,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     # options of `minimize` that only the command line sets: number of parts, None for the default; checkpoint file
     _n_parts = _checkpoint = _checkpoint_every = None
     _evidence = False
+    _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     @with_callbacks
@@ -180,7 +181,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     def _solve(self, risk, fitted, X, y):
         """Minimise the risk and store the result, then re-raise Ctrl-C; X and y as the user passed them."""
         self._check_warm_start()
-        warm = {}
+        self._shift, warm = fitted.pop("_shift", None), {}
         if self.warm_start:
             state = vars(self).get("_state")
             if state is not None and state.fingerprint == risk.fingerprint:
@@ -254,6 +255,10 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         coef = mine.get("coef_")
         if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or not np.isfinite(coef).all():
             raise StateError("coef_ must be an array of finite float64 numbers")
+        centre = mine.get("centre_")
+        if centre is not None and not (np.shape(centre) == (mine["n_features_in_"],) and centre.dtype == np.float64
+                                       and np.isfinite(centre).all()):
+            raise StateError("centre_ must be None, or hold a finite float64 number for each column")
         for name, value in mine.items():        # sizes, which memory is taken for
             if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
                     and not 0 <= value <= coef.size:

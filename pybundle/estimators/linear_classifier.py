@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +15,7 @@ from ..core.labels import example_weights
 from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_integer, check_number
+from ..features.shift import scores
 from .base import CertifiedEstimator
 from .collections import by_blocks
 from .compat import validate_data
@@ -111,9 +111,8 @@ class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
         X = validate_data(self, X, reset=False, **self._formats)
         if X.dtype == np.uint8:
             X = X.astype(np.float32)        # exact
-        coef, intercept = self.coef_.astype(X.dtype, copy=False), self.intercept_.astype(X.dtype, copy=False)
-        scores = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        found = scores(X, self.coef_, self.intercept_, getattr(self, "centre_", None)).astype(X.dtype, copy=False)
+        return found[:, 0] if len(self.classes_) == 2 else found
 
     @by_blocks
     def predict(self, X: Data) -> Array:

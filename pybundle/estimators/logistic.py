@@ -10,11 +10,13 @@ from scipy.special import expit, softmax
 
 from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_number
+from ..features.shift import locate
 from ..models import Multiclass
 from ..prox import Separable
 from ..risks import Logistic, Structured
 from .base import documented
 from .linear_classifier import LinearClassifierEstimator
+from .regression import shift_of
 
 
 @documented()
@@ -87,16 +89,27 @@ class MulticlassLogistic(LinearClassifierEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    def _survey(self, X, y, weights):
+        return *super()._survey(X, y, weights), locate(X, None, weights) if self._has_intercept() else None
+
+    def _learn(self, surveys):
+        return super()._learn([survey[:-1] for survey in surveys]) | shift_of(surveys)
+
     def _risk(self, X, y, weights, fitted):
         n_classes, has_intercept = len(fitted["classes_"]), self._has_intercept()
         codes = np.searchsorted(fitted["classes_"], y)
         weights = weights * fitted["class_weight_"][codes]
+        shift = fitted["_shift"]
         if n_classes == 2:
-            return Logistic(X, 2 * codes - 1, sample_weight=weights, fit_intercept=has_intercept, n_classes=2)
+            risk = Logistic(X, 2 * codes - 1, sample_weight=weights, fit_intercept=has_intercept, n_classes=2)
+            return risk if shift is None else risk.moved(shift)
+        X = X if shift is None else shift.data(X)
         if has_intercept:
             ones = np.ones((len(y), 1), dtype=X.dtype)
             X = sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])
-        return Structured(Multiclass(n_classes, X.shape[1]), X, codes, loss="logistic", sample_weight=weights)
+        risk = Structured(Multiclass(n_classes, X.shape[1]), X, codes, loss="logistic", sample_weight=weights)
+        risk.shift = shift
+        return risk
 
     def _regulariser(self, fitted):
         K, d = len(fitted["classes_"]), fitted["n_features_in_"]
@@ -112,7 +125,7 @@ class MulticlassLogistic(LinearClassifierEstimator):
         d, has_intercept = self.n_features_in_, bool(self.fit_intercept)
         W = w.reshape(-1, d + has_intercept)
         intercept = W[:, d].copy() if has_intercept else np.zeros(len(W))
-        if len(W) > 1:
+        if len(W) > 1 and self._shift is None:        # large ones would be rounded again
             intercept -= intercept.mean()
         return {"coef_": np.ascontiguousarray(W[:, :d]), "intercept_": intercept}
 
@@ -121,7 +134,7 @@ class MulticlassLogistic(LinearClassifierEstimator):
             return None
         columns = [self.coef_]
         if self.fit_intercept:
-            first = self.intercept_[0] if len(self.intercept_) > 1 else 0.0
+            first = self.intercept_[0] if len(self.intercept_) > 1 and self.centre_ is None else 0.0
             columns.append((self.intercept_ - first)[:, None])
         w = np.hstack(columns).ravel()
         return w if len(w) == risk.dim else None

@@ -116,7 +116,7 @@ class QuantileRegressor(LinearRegressionEstimator):
         fitted["history_"] = {name: np.concatenate([model.history_[name] for model in models])
                               for name in models[-1].history_}
         fitted["history_"]["quantile"] = np.repeat(quantiles, [len(model.history_["gap"]) for model in models])
-        names = ("n_features_in_", "feature_names_in_", "weight_mean_")
+        names = ("n_features_in_", "feature_names_in_", "weight_mean_", "centre_")
         vars(self).pop("feature_names_in_", None)
         vars(self).update(fitted | {name: vars(models[-1])[name] for name in names if name in vars(models[-1])})
         self._state = kept

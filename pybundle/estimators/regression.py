@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
+from ..features.shift import Shift, locate, scores
 from ..risks import EpsilonInsensitive
 from .base import CertifiedEstimator, documented
 from .collections import by_blocks
@@ -28,6 +28,8 @@ FITTED = """coef_ : ndarray, shape (d,)
     n_features_in_ : int
     feature_names_in_ : ndarray
         Where X had names.
+    centre_ : ndarray, shape (d,), or None
+        What predictions subtract from columns that lie far from 0, `<w, x - m> + (b + <m, w>)`; 0 for other columns.
     weight_mean_ : float
         Mean of the weights c_i."""
 
@@ -52,20 +54,21 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         return X, y.astype(np.float64, copy=False), weights
 
     def _survey(self, X, y, weights):
-        """The number of columns, the sum of the weights, and the number of examples."""
-        return int(X.shape[1]), float(weights.sum()), len(y)
+        """The number of columns, the sum of the weights, the number of examples, and where they lie."""
+        return int(X.shape[1]), float(weights.sum()), len(y), locate(X, y, weights) if self.fit_intercept else None
 
     def _learn(self, surveys):
-        widths = sorted({width for width, _, _ in surveys})
+        widths = sorted({survey[0] for survey in surveys})
         if len(widths) > 1:
             raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
         total, n = (sum(survey[k] for survey in surveys) for k in (1, 2))
-        return {"n_features_in_": widths[0], "weight_mean_": float(total / n)}
+        return {"n_features_in_": widths[0], "weight_mean_": float(total / n)} | shift_of(surveys)
 
     def _risk(self, X, y, weights, fitted):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise InputTypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        return self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=bool(self.fit_intercept))
+        risk = self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=bool(self.fit_intercept))
+        return risk if fitted["_shift"] is None else risk.moved(fitted["_shift"])
 
     def _unit(self, fitted):
         """Weights are divided by this."""
@@ -92,11 +95,14 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
 
     @by_blocks
     def predict(self, X: Data) -> Floats:
-        """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,); (n, Q) for Q quantiles."""
+        """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,); (n, Q) for Q quantiles.
+
+        In float64: targets may be too large for float32.
+        """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **FORMATS)
-        return safe_sparse_dot(X, self.coef_.T.astype(X.dtype, copy=False), dense_output=True) + np.asarray(
-            self.intercept_, dtype=X.dtype)
+        found = scores(validate_data(self, X, reset=False, **FORMATS), np.atleast_2d(self.coef_),
+                       np.atleast_1d(self.intercept_), self.centre_)
+        return found[:, 0] if self.coef_.ndim == 1 else found
 
 
 @documented(penalty=PENALTY, fitted=FITTED)
@@ -156,6 +162,12 @@ class LinearSVR(LinearRegressionEstimator):
 
     def _strength(self):
         return self._lam()
+
+
+def shift_of(surveys):
+    """Return the fitted attributes of a change of variables, from surveys whose last entry is a `Location` or None."""
+    shift = None if surveys[0][-1] is None else Shift.of([survey[-1] for survey in surveys])
+    return {"_shift": shift, "centre_": None if shift is None or not shift.columns.any() else shift.columns}
 
 
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}

@@ -71,6 +71,8 @@ def _median(y, weights):
 class Shift:
     """The change of variables; points have K rows (w_k, b_k), K = 1 but for classes.
 
+    What the b_k of all classes share changes no loss: the first is 0 for solvers, and users get those of mean 0 at m.
+
     Attributes
     ----------
     columns : ndarray, shape (d,)
@@ -111,24 +113,27 @@ class Shift:
     # ------------------------------------------------------------------ points
     def from_user(self, w: Array) -> Floats:
         """Return (w, b + <m, w> - c), the intercept rounded once."""
-        return self._moved(w, 1.0)
+        found = self._moved(w, 1.0)
+        W = found.reshape(-1, len(self.columns) + 1)
+        if len(W) > 1:
+            W[:, -1] -= W[0, -1]
+        return found
 
     def to_user(self, w: Array) -> Floats:
         """Return (w, b - <m, w> + c), the intercept rounded once."""
-        return self._moved(w, -1.0)
+        W = np.array(w, dtype=np.float64).reshape(-1, len(self.columns) + 1)
+        if len(W) > 1:
+            W[:, -1] -= W[:, -1].mean()
+        return self._moved(W, -1.0)
 
     def _moved(self, w, sign):
         W = np.array(w, dtype=np.float64).reshape(-1, len(self.columns) + 1)
-        W[:, -1] = sums(W[:, :-1], W[:, -1] - 0.0, sign * self.columns, -sign * self.target)
+        W[:, -1] = sums(W[:, :-1], W[:, -1], sign * self.columns, -sign * self.target)
         return W.ravel()
 
     def settled(self, w: Array) -> Floats:
         """Return the point next to w that users can be given: intercepts of its `to_user` are float64 numbers."""
-        found = self.from_user(self.to_user(w))
-        W = found.reshape(-1, len(self.columns) + 1)
-        if len(W) > 1:              # what all classes share changes no loss, and the first intercept is bounded by 0
-            W[:, -1] -= W[0, -1]
-        return found
+        return self.from_user(self.to_user(w))
 
     def spacing(self, w: Array) -> float:
         """Return the distance of float64 numbers at the largest intercept that users see at w."""
@@ -169,15 +174,16 @@ def sums(W, b, m, c=0.0):
 
 
 def scores(X, W, b, m):
-    """Return `(X - m) W' + b + m W'`, shape (n, K): the columns that m shifts are centred before they are multiplied.
+    """Return `(X - m) W' + b + m W'`, shape (n, K): columns that m shifts are centred before they are multiplied.
 
-    A row by row difference of two large numbers would lose what W says of these columns.
+    Row by row differences of two large numbers would lose what W says of these columns. m may be None, for 0.
     """
+    if m is None:
+        return (X @ W.T.astype(X.dtype, copy=False)).astype(np.float64, copy=False) + b
     far, near = np.flatnonzero(m), np.array(W)
     near[:, far] = 0.0
     columns = X[:, far].toarray() if sp.issparse(X) else X[:, far]
-    found = np.asarray(X @ near.T.astype(X.dtype, copy=False), dtype=np.float64)
-    return found + (columns - m[far]) @ W[:, far].T + sums(W, b, m)
+    return scores(X, near, sums(W, b, m), None) + (columns - m[far]) @ W[:, far].T
 
 
 def _products(a, b):

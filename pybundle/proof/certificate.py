@@ -18,6 +18,7 @@ from ..core.exceptions import BundleError, InputTypeError, StateError
 from ..core.object_graph import check_array
 from ..core.ragged import Ragged
 from ..core.types import PathLike, Source
+from ..features.shift import Shift
 from .limits import Limits
 from .penalty import Penalty
 from .rows import Rows
@@ -163,6 +164,9 @@ class Certificate:
         Linear constraints, with multipliers if there is evidence.
     limits : Limits or None
         Proof of how large weights without penalty can be, if there are any and there is evidence.
+    shift : Shift or None
+        Change of variables of a problem with free intercepts. w is the point of the user; phi, offset and evidence
+        belong to the risk of `X - m` and `y - c`, whose bounds and values are the same.
 
     Examples
     --------
@@ -192,6 +196,7 @@ class Certificate:
     penalty: Any = None
     rows: Any = None
     limits: Any = None
+    shift: Any = None
 
     @property
     def gap(self) -> float:
@@ -232,6 +237,12 @@ class Certificate:
             self.rows.check(len(self.w))
         if self.limits is not None:
             self.limits.check(self.penalty, self.n_examples)
+        if self.shift is not None:
+            columns = self.shift.columns
+            check_array("shift", columns, (np.size(columns),))
+            _check_number("shift", self.shift.target, -np.inf)
+            if len(self.w) % (len(columns) + 1) or np.abs(columns).max(initial=0.0) > LARGEST:
+                raise ValueError(f"shift must fit w, with entries of at most {LARGEST:g}")
 
     def problem(self) -> str:
         """What was minimised, in words."""
@@ -255,6 +266,8 @@ class Certificate:
             *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")}
         header["evidence"] = None if self.evidence is None else self.evidence.kind
         arrays = {"w": self.w, "phi": self.phi}
+        if self.shift is not None:
+            header["shift"], arrays["shift_columns"] = self.shift.target, self.shift.columns
         if self.nonneg is not None:
             arrays["nonneg"] = self.nonneg
         for name, part in (("evidence", self.evidence), ("rows", self.rows), ("limits", self.limits),
@@ -310,7 +323,9 @@ def load_certificate(path: Source) -> Certificate:
         kind = {None: None, "labellings": Labellings, "points": Points}[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
         limits = Limits.from_arrays(arrays, kind) if has["limits"] else None
-        found = Certificate(w=w, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
+        columns = arrays.pop("shift_columns", None)
+        shift = None if columns is None else Shift(columns, header.get("shift"))
+        found = Certificate(w=w, shift=shift, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
                             evidence=None if kind is None else kind.from_arrays(arrays), limits=limits,
                             penalty=Penalty.from_arrays(arrays) if has["penalty"] else None,
                             rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,

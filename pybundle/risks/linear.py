@@ -370,10 +370,10 @@ class LinearRisk(Partitioned):
     _piecewise_linear = True
     is_regression = False       # `labels` are numbers, which an intercept shifts
 
-    def steepness(self, value: float) -> float:
-        """Bound how steep R is in a free intercept where R is at most `value`: the sum of the weights for slopes <= 1.
-        """
-        return float(self.sample_weight.sum())
+    @property
+    def steepness(self) -> Any:
+        """See `RiskBase`: the sum of the weights, because no loss is steeper than 1 in its score."""
+        return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):
         S = np.asarray(S)

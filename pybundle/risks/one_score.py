@@ -76,10 +76,11 @@ class OneScore(LinearRisk):
         """As in `LinearRisk`, with targets and curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
-    def steepness(self, value: float) -> float:
-        total, steepest = float(self.sample_weight.sum()), max(np.abs(self.curve[:2]))
-        # if slopes are not bounded, sum c beta^2 <= 2 value / square
-        return total * steepest if np.isfinite(steepest) else float(np.sqrt(2.0 * total * value / self.curve[3]))
+    @property
+    def steepness(self) -> Any:
+        """See `RiskBase`; if the slopes beta have no bound, `sum_i c_i beta_i^2 <= 2 R / square`."""
+        total, steepest = float(self.sample_weight.sum()), float(max(np.abs(self.curve[:2])))
+        return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
     # ------------------------------------------------------------------ rounding
     @property

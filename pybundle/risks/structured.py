@@ -207,6 +207,11 @@ class Structured(Partitioned):
         """
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
+    @property
+    def steepness(self) -> Any:
+        """See `RiskBase`, for intercepts of classes that are the weights of a column of ones."""
+        return 2.0 * float(self.sample_weight.sum()), 0.0
+
     def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return values (P,) and subgradients (P, dim) at w."""
         planes = self.planes(w)

@@ -39,9 +39,10 @@ def relative_gap(fun, lower_bound, least=0.0):
 class Progress:
     """Where a run stands; what callbacks and stopping rules are given.
 
-    `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, and no later step changes it. `tol`
-    is the relative gap that the run has to reach, relative to `least` where |fun| is smaller. Fits of estimators pass `make_estimator`, and
-    `score_held_out`, the score of its predictions for the examples that the fit holds out for callbacks.
+    `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, which no later step changes. `tol` is
+    the gap that the run has to reach, relative to |fun|, or to `least` if that is larger. Fits of estimators pass
+    `make_estimator`, and `score_held_out`, the score of its predictions for the examples that the fit holds out for
+    callbacks.
     """
 
     w: object

@@ -184,7 +184,7 @@ def is_intercept_bounded(risk, signs, constraints):
     if risk.free is None or risk.shift is not None:
         return False
     has_sign = signs is not None and (signs & risk.free).any()
-    return has_sign or constraints is not None and bool(as_rows(constraints, risk.dim).A[:, risk.free].count_nonzero())
+    return has_sign or (constraints is not None and as_rows(constraints, risk.dim).A[:, risk.free].count_nonzero() > 0)
 
 
 def make_start(w0, dim, shift=None):

@@ -336,11 +336,13 @@ def _feasible(beta, bundle, lower_bounds, n_points):
 def certificate_of(risk, objective, bracket, w, proof, divisor):
     """Return the certificate of a result in the scale of the user, from numbers in the sum scale."""
     lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
+    shift = risk.shift
     penalty = rows = None
     if isinstance(objective, Penalised):
         penalty, rows = penalty_of(objective.penalty, len(w)), rows_of(objective, proof.multipliers)
     return Certificate(
-        w=w, fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
+        w=w if shift is None else shift.to_user(w), shift=shift,
+        fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
         lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
         nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),

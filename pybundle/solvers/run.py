@@ -126,7 +126,8 @@ class Run:
         rule, risk = self.rule, self.risk
         if self.settings.gap.atol is not None or risk.shift is None or self.w is None:
             return rule
-        cost = 0.5 * risk.shift.spacing(self.w) * risk.steepness(max(self.fun, 0.0))
+        linear, root = risk.steepness
+        cost = 0.5 * risk.shift.spacing(self.w) * (linear + root * max(self.fun, 0.0) ** 0.5)
         return GapBelow(rule.tol, max(rule.atol, cost))
 
     # ------------------------------------------------------------------ what subclasses answer
@@ -433,8 +434,9 @@ class Run:
             lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
             lower = -np.inf if self.is_refuted else lower
             certificate = Bracket(self.fun, lower, certified=False)
-        fun, lower, certified, rule = certificate.fun, certificate.lower_bound, certificate.certified, self.rule_of_users
-        gap, success = rule.gap(fun + certificate.error, lower), certified and rule.holds(fun + certificate.error, lower)
+        fun, lower, certified = certificate.fun, certificate.lower_bound, certificate.certified
+        rule, highest = self.rule_of_users, fun + certificate.error
+        gap, success = rule.gap(highest, lower), certified and rule.holds(highest, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
         elif status is Status.CONVERGED and not success:
@@ -451,9 +453,10 @@ class Run:
 
     def _message(self, status, certificate):
         fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
+        gap = self.rule_of_users.gap(fun + error, lower)
         if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
             return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
-        return sentence(status, self.rule_of_users.gap(fun + error, lower), self.settings.gap.tol, self.choice, advice(self, status, certificate),
+        return sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate),
                         self.atol_met(fun + error, lower))
 
     def _rounds(self):

@@ -57,9 +57,10 @@ def test_history_has_equal_lengths():
     history = History()
     assert all(len(column) == 0 for column in history.arrays().values())
     history.record(0.1, 1.0, 12.0, 10.0, 9.0)
-    arrays = history.arrays(scale=0.5)
+    arrays = history.arrays()
     assert tuple(arrays) == FIELDS
-    assert arrays["primal"][0] == 6.0 and arrays["gap"][0] == pytest.approx(0.1) and arrays["time"][0] == 0.1
+    assert arrays["primal"][0] == 12.0 and arrays["gap"][0] == pytest.approx(0.1) and arrays["time"][0] == 0.1
+    assert history.arrays(least=20.0)["gap"][0] == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("objective", [SquaredNorm(3.0), Ball(0.7)])
@@ -117,9 +118,10 @@ def test_certify_recomputes_both_sides():
     certificate = certify(risk, SquaredNorm(1.0), np.array([0.5]), bound)
     assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
     assert certificate.lower_bound == pytest.approx(3.0 - 8.0) and certificate.certified
-    for offset, slope in ((50.0, 0.0), (1.0, 0.5)):     # above F(w), and above R(w), which is 1, with a bound of 0.875
-        wrong = certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(offset, np.array([slope]), 0.0, 0.875))
-        assert not wrong.certified
+    # above F(w), and above R(w), which is 1, with a bound of 0.875
+    with pytest.raises(pb.OracleError, match="cross"):
+        certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(50.0, np.array([0.0]), 0.0, 0.875))
+    assert not certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(1.0, np.array([0.5]), 0.0, 0.875)).certified
 
 
 def test_the_offset_error_counts_against_the_bound():
@@ -140,10 +142,18 @@ def test_the_rounding_of_a_cancelling_bound_is_counted():
     assert LowerBound.from_aggregate(SquaredNorm(1.0), float(phi @ phi / 2), phi).value <= exact
 
 
-def test_the_gap_of_a_certificate_counts_the_error():
-    assert Bracket(10.0, 9.0, True).gap == pytest.approx(0.1)
-    assert Bracket(10.0, 9.0, True, 1.0).gap == pytest.approx(0.2)
-    assert Bracket(0.0, 0.0, True).gap == 0.0 and Bracket(0.0, 0.0, True, 1e-20).gap == np.inf
+@pytest.mark.parametrize("tol", [0.0, 1e-6, 0.1])
+def test_a_gap_is_at_most_tol_exactly_where_the_rule_holds(tol):
+    """Exact fits converged with gaps of 1.12 or infinity."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        fun = rng.standard_normal() * 10.0 ** rng.uniform(-12, 12) * rng.integers(0, 2)
+        rule = GapBelow(tol, 10.0 ** rng.uniform(-15, 9))
+        lower = fun - max(tol * abs(fun), rule.atol) * rng.choice([0.0, 0.5, 1.0 - 1e-9, 1.0 + 1e-9, 2.0])
+        close = fun - lower <= max(tol * abs(fun), rule.atol)
+        assert rule.holds(fun, lower) == close or np.isclose(fun - lower, max(tol * abs(fun), rule.atol), rtol=1e-6)
+        if tol > 0.0:
+            assert (rule.gap(fun, lower) <= tol) == rule.holds(fun, lower) and np.isfinite(rule.gap(fun, lower))
 
 
 def test_a_value_that_cancels_is_certified_with_its_error():
@@ -175,7 +185,8 @@ def test_a_risk_may_state_its_errors():
 
     certificate = certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(3.5, np.zeros(1), 0.0, 0.0))
     assert certificate.fun == 3.0 and certificate.certified and certificate.error == pytest.approx(0.7575)
-    assert not certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0)).certified
+    with pytest.raises(pb.OracleError, match="fun 3 < lower bound 4"):
+        certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0))
 
 
 def test_executors_keep_the_order():

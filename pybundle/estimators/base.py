@@ -48,7 +48,7 @@ PARAMETERS = """C : float
         so far. Where scikit-learn has callbacks (1.9), `set_callbacks` takes those."""
 
 CERTIFICATE = """gap_, objective_, lower_bound_ : float
-        `lower_bound_ <= min F <= F(coef_) = objective_`; the gap is relative.
+        `lower_bound_ <= min F <= F(coef_) = objective_`; the gap is relative, see `pybundle.minimize`.
     certified_, converged_ : bool
         Whether both numbers were recomputed in float64 with all rounding errors counted, and whether `gap_ <= tol`.
     n_iter_ : int

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.exceptions import ContradictionError
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
+from .result import CROSSING
 
 LEAST = 1e-150      # no radius is smaller: below, squares underflow
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
@@ -188,7 +190,8 @@ def certify(risk, objective, w, bound, known=None):
 
     A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
     float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
-    replaced by that bound, and the difference counts as an error. Evidence that lies clearly above R(w) is refused.
+    replaced by that bound, and the difference counts as an error. Evidence that lies above R(w) is refused; a bound that
+    lies above F(w) beyond rounding is a ContradictionError.
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
     in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an
@@ -214,6 +217,8 @@ def certify(risk, objective, w, bound, known=None):
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
+    if lower - fun > error + 1e-12 * (scale + abs(fun)):
+        raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
     if objective.rows is not None:      # what w gains by violating them, up to rounding: the multipliers times that
         error += max(float(excess), 0.0)
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits

@@ -81,10 +81,12 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         stall, or are slow with few weights). `message` names the choice and its reason. See "Which model, which
         method" in the documentation.
     tol : float
-        Relative tolerance, see `atol`.
+        Relative tolerance, see `atol`. 0 leaves atol alone.
     atol : float, optional
-        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 F(0), or 1e-12 of the first gap if F(0)
-        is 0, so that runs also end if their minimum is about 0; this costs one pass if such a run did not start at 0.
+        Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 of the difference of F at the centre of
+        the penalty and the lower bound (of the first gap if F is 0 there), so that runs also end if their minimum is
+        about 0; this costs one pass if such a run did not start there. If a free intercept is rounded to float64,
+        what that may cost is enough, too, and a warning tells if that decided.
     n_parts : int, optional
         Number P of parts, each with its own cutting-plane model; None leaves it to the method and the risk.
     max_iter : int, optional

@@ -71,7 +71,7 @@ class State:
     record : Record or None
         Points and labellings of the planes, with `evidence=True`.
     size : float
-        F(0) or an estimate of it, from which the default of atol follows.
+        F at the centre of the penalty or an estimate of it, from which the default of atol follows.
     """
 
     w: np.ndarray
@@ -109,5 +109,5 @@ class Trace:
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
-    size: float = 0.0           # F(0); until known, the maximum of F at the first point and of offsets of planes
+    size: float = 0.0           # F at `Run.home`; until known, the maximum of F at the first point and of offsets
     knows_zero: bool = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import re
 import zlib
+from operator import itemgetter
 from os import PathLike
 
 from ..core.archive import name_of
@@ -13,16 +15,68 @@ from ..core.exceptions import InputTypeError, ParameterError
 
 LONGEST = 1 << 28
 """Bytes of a line: a gzip file of some megabytes may hold one that no memory does."""
+BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
+"""Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
+BOM = "\ufeff"
+
+
+class Original:
+    """A source that keeps its text while a reader goes through it, and the fields where the reader found labels.
+
+    `filled` returns the text with other labels in these fields and every other byte as it was.
+    """
+
+    def __init__(self, source):
+        self.source = source
+        self._lines, self._starts, self._fields = [], [0], []
+
+    def __str__(self):
+        return name_of(self.source)
+
+    def keep(self, line):
+        """Add the next line of the text, byte order mark and line end included."""
+        self._lines.append(line)
+        self._starts.append(self._starts[-1] + len(line))
+
+    def mark(self, number, start, end, written):
+        """A label stands in `line[start:end]` of a line; `written(label)` is the text that replaces it."""
+        start_of_line = self._starts[number - 1] + (number == 1 and self._lines[0].startswith(BOM))
+        self._fields.append((start_of_line + start, start_of_line + end, written))
+
+    def filled(self, labels):
+        """The text in UTF-8 with the labels, one for each field, in the order of the text."""
+        text, pieces, done = "".join(self._lines), [], 0
+        for (start, end, written), label in zip(sorted(self._fields, key=itemgetter(0)), labels, strict=True):
+            pieces += [text[done:start], written(label)]
+            done = end
+        return "".join([*pieces, text[done:]]).encode()
+
+
+def as_word(label, before="", after=""):
+    """The label between `before` and `after`; ParameterError if it would not stay one column between blanks."""
+    if not BETWEEN_BLANKS.fullmatch(label):
+        raise ParameterError(f"the label {label!r:.40} cannot stand in a column between blanks; --json writes any label")
+    return before + label + after
 
 
 def numbered_lines(source):
-    """(number from 1, line) of a path or of a file open for reading, text or bytes in UTF-8, gzipped or not."""
+    """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, gzipped or not."""
+    original = source if isinstance(source, Original) else None
+    source = source if original is None else original.source
+    for number, line in _lines(source):
+        if "\0" in line:            # NumPy would drop it from the end of a label
+            raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
+        if original is not None:
+            original.keep(line)
+        yield number, line.removeprefix(BOM) if number == 1 else line
+
+
+def _lines(source):
     is_open = hasattr(source, "read")
     if not is_open and not isinstance(source, (str, PathLike)):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
     if is_open and isinstance(source.read(0), str):
-        for number, line in enumerate(source, 1):
-            yield number, _checked(line, number, source)
+        yield from enumerate(source, 1)
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
@@ -37,19 +91,13 @@ def numbered_lines(source):
                 if len(line) == LONGEST:
                     raise ParameterError(f"{name_of(source)}, line {number}: a line of more than {LONGEST} bytes is no "
                                          "example; a zero byte or a damaged gzip file is more likely")
-                yield number, _checked(line.decode(), number, source)
+                yield number, line.decode()
         except UnicodeDecodeError as problem:
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
                                  "gzipped") from problem
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
             raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the gzip file is "
                                  "damaged") from problem
-
-
-def _checked(text, number, source):
-    if "\0" in text:                # NumPy would drop it from the end of a label
-        raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
-    return text.removeprefix("\ufeff") if number == 1 else text
 
 
 class Line:

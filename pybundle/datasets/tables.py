@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import re
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of, read_npz
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Source
 from ..core.validation import check_integer
 from ..core.warn import warn_user
-from .lines import check_digits, numbered_lines, short
+from .lines import Original, check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 """Labels that are numbers; 007 is a name, which would come back as 7."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
-MISSING = ("na", "n/a", "<na>", "null", "none", "?", "-")
-"""What programs write, in small letters, where a value is missing."""
+MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+                     "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
+"""What pandas takes for a missing value when it reads a table."""
+NO_NUMBERS = {"?", "-", *map(str.lower, MISSING)}
+"""What programs write, in small letters, where a number is missing."""
+QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 EXPECTED = "expected a number"
 INDEX_NAMES = ("", "Unnamed: 0", "index")
 """What pandas calls its index in a file."""
@@ -62,8 +66,10 @@ class Arrays(NamedTuple):
     offsets: np.ndarray | None
 
 
-def read_csv(source: Source, *, label: Any = "last") -> Table:
+def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> Table:
     """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
+
+    Fields may stand in quotes, which may hold separators, line breaks and doubled quotes.
 
     Parameters
     ----------
@@ -73,6 +79,9 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
         these.
+    keep_na : bool
+        Take labels such as ``NA``, ``nan`` and empty ones as they are. By default all spellings that pandas reads as a
+        missing value are refused.
 
     Returns
     -------
@@ -82,7 +91,8 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
     Raises
     ------
     ParameterError
-        Naming the line, where one has another number of columns or something else than a finite number.
+        Naming the line, where one has another number of columns, a missing value, or something else than a finite
+        number.
 
     Warns
     -----
@@ -97,27 +107,31 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
     >>> X.tolist(), y.tolist(), names
     ([[1.5, 2.0], [3.0, 0.5]], ['a', 'b'], ['length', 'width'])
     """
+    if not isinstance(keep_na, (bool, np.bool_)):
+        raise InputTypeError(f"keep_na must be True or False, got {type(keep_na).__name__}")
     name, separator = name_of(source), ","
     place, width, header = None, 0, None
     values, labels = array("d"), []
     numbers: list[int] = []
     lines = numbered_lines(source)
     for number, line in lines:
-        line = line.rstrip("\r\n")
         if not line.strip():
             continue
         if not width:
-            separator = max(",;\t", key=line.count)
+            separator = max(",;\t", key=QUOTED.sub("", line).count)
         try:
-            fields = [field.strip() for field in next(csv.reader([line], delimiter=separator, strict=True))]
-        except csv.Error as problem:
+            written = _fields(line, lines, separator)
+        except ValueError as problem:
             raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
+        fields = [(field[1:-1].replace('""', '"') if field[:1] == '"' else field).strip() for field in written]
         if not width:
             width = len(fields)
             is_header = _is_header(fields)
             place = _place(label, fields if is_header else None, width, name)
             if is_header:
                 header = fields
+                if place is None:
+                    _mark(source, number, written, place, separator)
                 continue
             if width > 2 and fields == [str(k) for k in range(width)]:
                 warn_user(f"{name}, line {number}: 0, 1, 2, ... is taken for an example; if these are the names of "
@@ -126,10 +140,15 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
             raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}")
         if place is not None:
             labels.append(fields.pop(place))
-            if not labels[-1]:
-                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
+            if labels[-1] in MISSING and not keep_na:
+                what = f"holds {labels[-1]!r}, a missing value" if labels[-1] else "is empty"
+                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, {what}; leave the line out, "
+                                     f"or pass keep_na=True to make it a class: {short(line)}")
+        _mark(source, number, written, place, separator)
         try:
             check_digits("".join(fields))
+            if not MISSING.isdisjoint(fields):
+                raise ValueError("missing values")
             values.extend([float(field) for field in fields])
         except ValueError as problem:
             k, what = _wrong_field(fields)
@@ -154,13 +173,57 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
     return Table(X, None if place is None else plain_labels(labels), header)
 
 
+def _fields(line, lines, separator):
+    """The fields of an example as they are written, quotes and blanks included; a quoted one goes on in next lines."""
+    fields, pieces, n_quotes = [], [], 0        # the pieces, separators and line ends of an open quoted field
+    between = ""
+    while line:
+        text = line.rstrip("\r\n")
+        for piece in text.split(separator):
+            if pieces or piece[:1] == '"':
+                pieces += [between, piece] if pieces else [piece]
+                between = separator
+                n_quotes += piece.count('"')
+                if n_quotes % 2:
+                    continue
+                piece, pieces, n_quotes = "".join(pieces), [], 0
+                if not QUOTED.fullmatch(piece):
+                    raise ValueError("text follows the end of a quote in the same column; double the quotes within")
+            elif "\r" in piece:
+                raise ValueError("a carriage return stands within the line; lines must end in \\n or \\r\\n")
+            fields.append(piece)
+        if not pieces:
+            return fields
+        between = line[len(text):]
+        line = next(lines, (0, ""))[1]
+    raise ValueError("the end of the file comes before the end of a quote")
+
+
+def _mark(source, number, written, place, separator):
+    """Mark the label, or the end of the line if there is none, in an `Original`."""
+    if isinstance(source, Original):
+        start = len(separator.join(written[:place])) + bool(place)
+        field = "" if place is None else written[place]
+        form = partial(_relabelled, field=field, separator=separator, before=separator if place is None else "")
+        source.mark(number, start, start + len(field), form)
+
+
+def _relabelled(label, field, separator, before):
+    """What is written in place of a field: in quotes if that one is, or if the label needs them."""
+    if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")):
+        return before + '"' + label.replace('"', '""') + '"'
+    old = field.strip()
+    return before + (field.replace(old, label, 1) if old else label)
+
+
 def _wrong_field(fields):
     """The place of the first field that is no number, and what is wrong with it."""
-    k = next(k for k, field in enumerate(fields) if not _is_number(field) or "_" in field or not field.isascii())
+    k = next(k for k, field in enumerate(fields)
+             if not _is_number(field) or "_" in field or not field.isascii() or field in MISSING)
     field = fields[k]
     if not field:
         return k, "is empty; fill in a number or leave the line out"
-    if field.lower() in MISSING:
+    if field.lower() in NO_NUMBERS:
         return k, f"holds {field!r}, a missing value; fill in a number or leave the line out"
     if DECIMAL_COMMA.fullmatch(field):
         return k, f"holds {field!r:.40}; numbers must have a decimal point, not a comma"
@@ -211,11 +274,15 @@ def _place(label, header, width, name):
     return place - 1
 
 
+def plain_label(label):
+    """An integer for the text of one, else the label itself."""
+    return int(label) if isinstance(label, str) and INTEGER.fullmatch(label) else label
+
+
 def plain_labels(texts):
     """Labels as an array: of integers where all are, of texts otherwise."""
-    if all(INTEGER.fullmatch(text) for text in texts):
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    return np.array(texts, dtype=str)
+    labels = [plain_label(text) for text in texts]
+    return np.array(texts, dtype=str) if any(isinstance(label, str) for label in labels) else np.array(labels, np.int64)
 
 
 def read_arrays(source: Source, names: Sequence[str] = ("X", "y", "offsets")) -> Arrays:

@@ -22,7 +22,8 @@ from .tokens import features
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
 """Ends of names by format."""
-OPTIONS = {"label": "csv", "keep_na": "csv", "comment": "conll", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz"}
+OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
+           "comment": "conll"}
 """The format that an option belongs to."""
 
 

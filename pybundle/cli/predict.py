@@ -57,8 +57,6 @@ def _texts(data, found, trained):
     labels = found if data.shape == "row" else [label for labels in found for label in labels]
     texts = list(map(str, labels))
     if data.columns.format == "csv" and data.columns.label is None and data.columns.names is not None:
-        name = "label" if trained is None or not trained.names or trained.label is None else trained.names[trained.label]
-        while name in data.columns.names:       # no two columns may have one name
-            name += "_"
-        texts.insert(0, name)
+        is_named = trained is not None and trained.names is not None and trained.label is not None
+        texts.insert(0, trained.names[trained.label] if is_named else "label")
     return texts

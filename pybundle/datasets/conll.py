@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
+from itertools import chain, dropwhile
 
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
@@ -31,11 +31,6 @@ def read_conll(path: Source, *, n_columns: int | None = None,
     list of list of tuple of str
         `sentences[i][t]` are the columns of token t of sentence i.
 
-    Raises
-    ------
-    ParameterError
-        Naming the line, where one has another number of columns.
-
     Warns
     -----
     UserWarning
@@ -43,9 +38,8 @@ def read_conll(path: Source, *, n_columns: int | None = None,
 
     Notes
     -----
-    ``#`` begins comments in some files and is a word in others, as in CoNLL-2000. A line at the start of a sentence is
-    a comment if a blank or nothing follows the ``#``, and if it has another number of columns than the tokens, or a
-    last column that is the label of no token.
+    ``#`` begins comments in some files and is a word in others. A line at the start of a sentence is a comment if its
+    first column is ``#`` and it has another number of columns than tokens have, or a last one that labels no token.
 
     Examples
     --------
@@ -63,57 +57,43 @@ def read_conll(path: Source, *, n_columns: int | None = None,
 def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
     """The sentences as `read_conll` returns them, and the number of comments.
 
-    In an `Original` the last field of every token is marked, with `unlabelled` the place behind it.
+    In an `Original` the last column of every token is marked, with `unlabelled` the place behind it.
     """
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
     if comment is not None and (not isinstance(comment, str) or not comment):
         raise InputTypeError(f"comment must be a text that comments begin with, got {comment!r:.40}")
-    blocks, n_comments = [([], [])], 0      # of each sentence: lines at its start that may be comments, other tokens
-    labels = set()
+    blocks, n_comments = [[]], 0
     for number, line in numbered_lines(source):
+        token = tuple(BETWEEN_BLANKS.findall(line))
         if comment is not None and line.startswith(comment):
             n_comments += 1
-            continue
-        token = tuple(BETWEEN_BLANKS.findall(line))
-        openings, tokens = blocks[-1]
-        if not token:
-            if openings or tokens:
-                blocks.append(([], []))
-        elif token[0] == "#" and not tokens:
-            openings.append((number, line, token))
-        else:
-            n_columns = n_columns or len(token)
-            tokens.append(_checked(source, number, line, token, n_columns, unlabelled))
-            labels.add(token[-1])
-    sentences = []
-    for openings, tokens in blocks:
-        words: list[tuple[str, ...]] = []
-        for number, line, token in openings:
-            if words or (len(token) == n_columns and (token[-1] in labels or n_columns == 1)):
-                words.append(_checked(source, number, line, token, n_columns, unlabelled))
-            else:
-                n_comments += 1
-        if words or tokens:
-            sentences.append(words + tokens)
-    _hint_at_names(name_of(source), sentences)
+        elif token:
+            blocks[-1].append((token, number, line))
+        elif blocks[-1]:
+            blocks.append([])
+    sure = [token for block in blocks for token, *_ in dropwhile(lambda row: row[0][0] == "#", block)]
+    n_columns = n_columns or (len(sure[0]) if sure else 0)
+    labels = {token[-1] for token in sure}
+    sentences, name = [], name_of(source)
+    for block in blocks:
+        rows = list(dropwhile(lambda row: row[0][0] == "#" and (
+            len(row[0]) != n_columns or (n_columns > 1 and row[0][-1] not in labels)), block))
+        n_comments += len(block) - len(rows)
+        for token, number, line in rows:
+            if len(token) != n_columns:
+                remedy = "pass comment='#' to skip such lines" if line[0] == "#" else \
+                    "one token a line, an empty line between sentences, no line of names"
+                raise ParameterError(f"{name}, line {number}: expected {n_columns} columns, got {len(token)}: "
+                                     f"{short(line)}; {remedy}")
+            if isinstance(source, Original):
+                end = len(line.rstrip(" \t\r\n\v\f"))
+                start = end - len(token[-1])
+                before = (line[start - 1:start] or " ") if unlabelled else ""
+                source.mark(number, end if unlabelled else start, end, partial(as_word, before=before))
+        if rows:
+            sentences.append([token for token, *_ in rows])
+    _hint_at_names(name, sentences)
     return sentences, n_comments
-
-
-def _checked(source, number, line, token, n_columns, unlabelled):
-    """The token, marked if the source is an `Original`; ParameterError if it has another number of columns."""
-    if len(token) != n_columns:
-        remedy = "pass comment='#' if this is a comment" if token[0][0] == "#" else \
-            "one token a line, an empty line between sentences"
-        raise ParameterError(f"{name_of(source)}, line {number}: expected {n_columns} columns, got {len(token)}: "
-                             f"{short(line)}; {remedy}")
-    if isinstance(source, Original):
-        end = len(line.rstrip(" \t\r\n\v\f"))
-        start = end - len(token[-1])
-        if unlabelled:
-            source.mark(number, end, end, partial(as_word, before=line[start - 1:start] or " "))
-        else:
-            source.mark(number, start, end, as_word)
-    return token
 
 
 def _hint_at_names(name, sentences):

@@ -88,8 +88,7 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
                                      f"got {len(row)}")
             if "" in row:
-                raise ParameterError(f"{name}, line {number}: column {row.index('') + 1} is empty; write _ where nothing "
-                                     "is known")
+                raise ParameterError(f"{name}, line {number}: column {row.index('') + 1} is empty; write _ there")
             if row[0].isdecimal():
                 if row[0] != str(len(rows) + 1):
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "

@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 import zlib
+from itertools import accumulate
 from operator import itemgetter
 from os import PathLike
 
@@ -21,53 +22,45 @@ BOM = "\ufeff"
 
 
 class Original:
-    """A source that keeps its text while a reader goes through it, and the fields where the reader found labels.
-
-    `filled` returns the text with other labels in these fields and every other byte as it was.
-    """
+    """A source whose text is kept while a reader goes through it, with the places where the reader found labels."""
 
     def __init__(self, source):
-        self.source = source
-        self._lines, self._starts, self._fields = [], [0], []
+        self.source, self.lines, self._fields = source, [], []
 
     def __str__(self):
         return name_of(self.source)
 
-    def keep(self, line):
-        """Add the next line of the text, byte order mark and line end included."""
-        self._lines.append(line)
-        self._starts.append(self._starts[-1] + len(line))
-
     def mark(self, number, start, end, written):
         """A label stands in `line[start:end]` of a line; `written(label)` is the text that replaces it."""
-        start_of_line = self._starts[number - 1] + (number == 1 and self._lines[0].startswith(BOM))
-        self._fields.append((start_of_line + start, start_of_line + end, written))
+        self._fields.append((number, start, end, written))
 
     def filled(self, labels):
-        """The text in UTF-8 with the labels, one for each field, in the order of the text."""
-        text, pieces, done = "".join(self._lines), [], 0
-        for (start, end, written), label in zip(sorted(self._fields, key=itemgetter(0)), labels, strict=True):
-            pieces += [text[done:start], written(label)]
-            done = end
+        """The text in UTF-8 with these labels, in the order of the text, and every other byte as it was."""
+        text, starts = "".join(self.lines), [0, *accumulate(map(len, self.lines))]
+        pieces, done, bom = [], 0, text.startswith(BOM)
+        fields = sorted(self._fields, key=itemgetter(0, 1))
+        for (number, start, end, written), label in zip(fields, labels, strict=True):
+            shift = starts[number - 1] + (bom and number == 1)
+            pieces += [text[done:shift + start], written(label)]
+            done = shift + end
         return "".join([*pieces, text[done:]]).encode()
 
 
 def as_word(label, before="", after=""):
     """The label between `before` and `after`; ParameterError if it would not stay one column between blanks."""
     if not BETWEEN_BLANKS.fullmatch(label):
-        raise ParameterError(f"the label {label!r:.40} cannot stand in a column between blanks; --json writes any label")
+        raise ParameterError(f"the label {label!r:.40} cannot be a column between blanks; --json writes any label")
     return before + label + after
 
 
 def numbered_lines(source):
     """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, gzipped or not."""
     original = source if isinstance(source, Original) else None
-    source = source if original is None else original.source
-    for number, line in _lines(source):
+    for number, line in _lines(source if original is None else original.source):
         if "\0" in line:            # NumPy would drop it from the end of a label
             raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
         if original is not None:
-            original.keep(line)
+            original.lines.append(line)
         yield number, line.removeprefix(BOM) if number == 1 else line
 
 

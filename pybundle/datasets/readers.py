@@ -106,7 +106,8 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             numbers.append(number)
             if isinstance(path, Original):
                 start = line.index(fields[0])
-                path.mark(number, start, start + len(fields[0]) * first, as_word if first else partial(as_word, after=" "))
+                end = start + len(fields[0]) if first else start
+                path.mark(number, start, end, partial(as_word, after="" if first else " "))
             if len(fields) > first and fields[first].startswith("qid:"):
                 query.append(parse_int(fields[first][4:]))
                 first += 1

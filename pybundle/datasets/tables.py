@@ -69,12 +69,11 @@ class Arrays(NamedTuple):
 def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> Table:
     """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
 
-    Fields may stand in quotes, which may hold separators, line breaks and doubled quotes.
-
     Parameters
     ----------
     source : str, path or file
-        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it.
+        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it. Fields
+        may stand in quotes, and then hold separators and line breaks.
     label : str, int, callable or None
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
@@ -91,8 +90,7 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
     Raises
     ------
     ParameterError
-        Naming the line, where one has another number of columns, a missing value, or something else than a finite
-        number.
+        Naming the line, where one has another number of columns or something else than a finite number.
 
     Warns
     -----
@@ -142,8 +140,8 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
             labels.append(fields.pop(place))
             if labels[-1] in MISSING and not keep_na:
                 what = f"holds {labels[-1]!r}, a missing value" if labels[-1] else "is empty"
-                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, {what}; leave the line out, "
-                                     f"or pass keep_na=True to make it a class: {short(line)}")
+                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, {what}; leave the line "
+                                     f"out, or pass keep_na=True to make it a class: {short(line)}")
         _mark(source, number, written, place, separator)
         try:
             check_digits("".join(fields))
@@ -282,7 +280,7 @@ def plain_label(label):
 def plain_labels(texts):
     """Labels as an array: of integers where all are, of texts otherwise."""
     labels = [plain_label(text) for text in texts]
-    return np.array(texts, dtype=str) if any(isinstance(label, str) for label in labels) else np.array(labels, np.int64)
+    return np.array(texts) if any(isinstance(label, str) for label in labels) else np.array(labels, np.int64)
 
 
 def read_arrays(source: Source, names: Sequence[str] = ("X", "y", "offsets")) -> Arrays:

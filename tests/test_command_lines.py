@@ -232,6 +232,8 @@ LINES = [line for line in """
 2 | train a.csv --features 3 | --features belongs to data of format svmlight, got csv
 2 | train a.csv --arrays X,y | --arrays belongs to data of format npz, got csv
 2 | train a.svm --label first | --label belongs to data of format csv, got svmlight
+2 | train a.svm --keep-na | --keep-na belongs to data of format csv, got svmlight
+2 | train a.csv --comment x | --comment belongs to data of format conll, got csv
 2 | train a.csv --save a.csv | --save a.csv: this is the file of DATA
 2 | train a.csv --save ./dir/../a.csv | this is the file of DATA
 2 | train a.csv --certificate a.csv | this is the file of DATA

@@ -56,8 +56,8 @@ class Data(NamedTuple):
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     """The data that the arguments name.
 
-    `trained` are the `Columns` of the model that is to label them: the data are read as those were. With `keeps_text`
-    they have an `original`, but for npz, which is no text.
+    `trained` are the `Columns` of the model that is to label them: the data are read as those were. `keeps_text` is
+    for an `original`, which npz has not.
     """
     format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
     for option, other in OPTIONS.items():

@@ -54,8 +54,7 @@ def predictions(model, data):
 
 def _texts(data, found, trained):
     """What stands in the marked fields: all labels, after the name of the column that csv without labels gains."""
-    labels = found if data.shape == "row" else [label for labels in found for label in labels]
-    texts = list(map(str, labels))
+    texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
     if data.columns.format == "csv" and data.columns.label is None and data.columns.names is not None:
         is_named = trained is not None and trained.names is not None and trained.label is not None
         texts.insert(0, trained.names[trained.label] if is_named else "label")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain, dropwhile
+from itertools import dropwhile
 
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
@@ -55,10 +55,7 @@ def read_conll(path: Source, *, n_columns: int | None = None,
 
 
 def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
-    """The sentences as `read_conll` returns them, and the number of comments.
-
-    In an `Original` the last column of every token is marked, with `unlabelled` the place behind it.
-    """
+    """The sentences of `read_conll` and the number of comments; marks labels, or where they lack, in an `Original`."""
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
     if comment is not None and (not isinstance(comment, str) or not comment):
         raise InputTypeError(f"comment must be a text that comments begin with, got {comment!r:.40}")
@@ -92,17 +89,15 @@ def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
                 source.mark(number, end if unlabelled else start, end, partial(as_word, before=before))
         if rows:
             sentences.append([token for token, *_ in rows])
-    _hint_at_names(name, sentences)
+    if len(sure) > 1:
+        _hint_at_names(name, *sure)
     return sentences, n_comments
 
 
-def _hint_at_names(name, sentences):
+def _hint_at_names(name, first, *others):
     """Warn of a first token that looks like names of columns: words, and none but the first occurs again below it."""
-    first = sentences[0][0] if sentences else ()
-    if len(first) < 2 or not all(field.replace("_", "").isalpha() for field in first):
-        return
-    others = list(chain(*sentences))[1:]
+    repeats = 2 * len({token[-1] for token in others}) <= len(others)       # where each label is new, so is the first
     is_new = not any(a == b for token in others for a, b in zip(token[1:], first[1:], strict=True))
-    if is_new and others and 2 * len({token[-1] for token in others}) <= len(others):       # the others repeat labels
+    if len(first) > 1 and repeats and is_new and all(field.replace("_", "").isalpha() for field in first):
         warn_user(f"{name}: {short(' '.join(first))} is read as a token, but no other one is labelled "
                   f"{first[-1]!r:.20}; if these are the names of columns, take the line out", UserWarning)

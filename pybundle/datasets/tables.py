@@ -6,7 +6,6 @@ import contextlib
 import re
 from array import array
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,6 @@ DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
                      "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
 """What pandas takes for a missing value when it reads a table."""
-NO_NUMBERS = {"?", "-", *map(str.lower, MISSING)}
-"""What programs write, in small letters, where a number is missing."""
 QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 EXPECTED = "expected a number"
 INDEX_NAMES = ("", "Unnamed: 0", "index")
@@ -121,7 +118,7 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
             written = _fields(line, lines, separator)
         except ValueError as problem:
             raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
-        fields = [(field[1:-1].replace('""', '"') if field[:1] == '"' else field).strip() for field in written]
+        fields = [field[1:-1].replace('""', '"').strip() if field[:1] == '"' else field.strip() for field in written]
         if not width:
             width = len(fields)
             is_header = _is_header(fields)
@@ -144,8 +141,9 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
                                      f"out, or pass keep_na=True to make it a class: {short(line)}")
         _mark(source, number, written, place, separator)
         try:
-            check_digits("".join(fields))
-            if not MISSING.isdisjoint(fields):
+            text = "".join(fields)
+            check_digits(text)
+            if "n" in text.lower() and not MISSING.isdisjoint(fields):      # float reads "nan"
                 raise ValueError("missing values")
             values.extend([float(field) for field in fields])
         except ValueError as problem:
@@ -173,10 +171,11 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
 
 def _fields(line, lines, separator):
     """The fields of an example as they are written, quotes and blanks included; a quoted one goes on in next lines."""
-    fields, pieces, n_quotes = [], [], 0        # the pieces, separators and line ends of an open quoted field
-    between = ""
+    fields, pieces, n_quotes, between = [], [], 0, ""       # pieces of an open quoted field, with what is between
     while line:
         text = line.rstrip("\r\n")
+        if not pieces and '"' not in text and "\r" not in text:         # nearly every line
+            return text.split(separator)
         for piece in text.split(separator):
             if pieces or piece[:1] == '"':
                 pieces += [between, piece] if pieces else [piece]
@@ -199,19 +198,17 @@ def _fields(line, lines, separator):
 
 def _mark(source, number, written, place, separator):
     """Mark the label, or the end of the line if there is none, in an `Original`."""
-    if isinstance(source, Original):
-        start = len(separator.join(written[:place])) + bool(place)
-        field = "" if place is None else written[place]
-        form = partial(_relabelled, field=field, separator=separator, before=separator if place is None else "")
-        source.mark(number, start, start + len(field), form)
+    if not isinstance(source, Original):
+        return
+    start = len(separator.join(written[:place])) + bool(place)
+    before, field = (separator, "") if place is None else ("", written[place])
 
+    def relabelled(label):      # in quotes if the field is, or if the label needs them
+        if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")):
+            return before + '"' + label.replace('"', '""') + '"'
+        return before + (field.replace(field.strip(), label, 1) if field.strip() else label)
 
-def _relabelled(label, field, separator, before):
-    """What is written in place of a field: in quotes if that one is, or if the label needs them."""
-    if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")):
-        return before + '"' + label.replace('"', '""') + '"'
-    old = field.strip()
-    return before + (field.replace(old, label, 1) if old else label)
+    source.mark(number, start, start + len(field), relabelled)
 
 
 def _wrong_field(fields):
@@ -221,7 +218,7 @@ def _wrong_field(fields):
     field = fields[k]
     if not field:
         return k, "is empty; fill in a number or leave the line out"
-    if field.lower() in NO_NUMBERS:
+    if field in ("?", "-") or field.lower() in map(str.lower, MISSING):
         return k, f"holds {field!r}, a missing value; fill in a number or leave the line out"
     if DECIMAL_COMMA.fullmatch(field):
         return k, f"holds {field!r:.40}; numbers must have a decimal point, not a comma"
